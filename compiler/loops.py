@@ -1,0 +1,158 @@
+"""Kernel IR: a small tree of loops, loads, stores, accumulations and scalar expressions.
+
+    kernel    ::= kernel NAME(param, ...) { stmt* }        one call runs tasks begin..end of the `tasks` loop
+    param     ::= NAME: *DTYPE | NAME: i64 | NAME: f64     memory, a size or stride in elements, a run-time number
+    stmt      ::= NAME = OP NAME* : DTYPE                  Let: single assignment
+                | NAME = load PARAM[index] : DTYPE
+                | store PARAM[index] NAME
+                | loop KIND VAR from A to B [lanes N] { stmt* }
+                | init ACC OP : DTYPE | accumulate ACC NAME | NAME = finish ACC : DTYPE
+                | check NAME STATUS                        a false lane ends the kernel with STATUS
+    index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
+
+Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
+i64 scalars, loop variables, or (in an index inside a vector loop: a gather) i64 lane values.
+
+An accumulator has a fixed order, whatever the machine: inside a vector loop lane l of LANES takes elements l, l+LANES, ...;
+`finish` folds the lanes as a balanced tree (l with l + LANES/2, then LANES/4, ...). Outside a vector loop it is a running
+scalar. `argmax`/`argmin` accumulate a value with the loop's index and finish as the i64 index of the first extreme (a NaN
+counts as extreme, the first one wins).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LANES = 32
+"""Lanes of every accumulation: part of the numerical contract, not of the machine."""
+
+Index = tuple[tuple[str, "int | str"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """`kind` is "memory" (dtype of its elements), "size" (i64) or "number" (f64)."""
+
+    name: str
+    kind: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A scalar operation. `args` are names; "const" carries its Python number in `value`, "cast" goes to `dtype`."""
+
+    name: str
+    op: str
+    args: tuple[str, ...]
+    dtype: str
+    value: int | float | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    name: str
+    param: str
+    index: Index
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    param: str
+    index: Index
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`kind` is "tasks" (outermost, over this call's share), "serial" or "vector" (innermost, `lanes` at a time)."""
+
+    kind: str
+    var: str
+    start: "int | str"
+    stop: "int | str"
+    body: tuple["Stmt", ...]
+    lanes: int = LANES
+
+
+@dataclass(frozen=True, slots=True)
+class Init:
+    """Starts accumulator `name`; `op` is add, mul, maximum, minimum, and, or, argmax, argmin."""
+
+    name: str
+    op: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Accumulate:
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    name: str
+    accumulator: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    condition: str
+    status: int
+
+
+Stmt = Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One compiled loop nest. Its text, without the name, is its identity for deduplication and the disk cache."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+
+    def __str__(self) -> str:
+        return f"kernel {self.name}{body_text(self)}"
+
+
+def body_text(kernel: Kernel) -> str:
+    """The printed kernel from its parameter list on."""
+    marks = {"memory": "*", "size": "", "number": ""}
+    params = ", ".join(f"{p.name}: {marks[p.kind]}{p.dtype}" for p in kernel.params)
+    lines: list[str] = []
+    _print(kernel.body, "  ", lines)
+    return "(" + params + ") {\n" + "\n".join(lines) + "\n}"
+
+
+def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
+    for s in body:
+        match s:
+            case Let(name, "const", _, dtype, value):
+                lines.append(f"{indent}{name} = const {value!r} : {dtype}")
+            case Let(name, op, args, dtype):
+                lines.append(f"{indent}{name} = {op} {' '.join(args)} : {dtype}")
+            case Load(name, param, index, dtype):
+                lines.append(f"{indent}{name} = load {param}[{_index(index)}] : {dtype}")
+            case Store(param, index, value):
+                lines.append(f"{indent}store {param}[{_index(index)}] {value}")
+            case Loop(kind, var, start, stop, inner, lanes):
+                width = f" lanes {lanes}" if kind == "vector" else ""
+                lines.append(f"{indent}loop {kind} {var} from {start} to {stop}{width} {{")
+                _print(inner, indent + "  ", lines)
+                lines.append(indent + "}")
+            case Init(name, op, dtype):
+                lines.append(f"{indent}init {name} {op} : {dtype}")
+            case Accumulate(name, value):
+                lines.append(f"{indent}accumulate {name} {value}")
+            case Finish(name, accumulator, dtype):
+                lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
+            case Check(condition, status):
+                lines.append(f"{indent}check {condition} {status}")
+
+
+def _index(index: Index) -> str:
+    return " + ".join(name if stride == 1 else f"{name}*{stride}" for name, stride in index) or "0"

@@ -1,0 +1,1 @@
+"""Bytes, threads, devices and launches. This layer never sees a Graph."""

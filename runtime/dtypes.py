@@ -1,0 +1,62 @@
+"""Element types: one object per dtype, shared by every layer."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """An element type. `name` is PyTorch's, `short` is what the IR prints, `code` is its number in Programs."""
+
+    __slots__ = ("bits", "code", "kind", "name", "numpy", "short")
+
+    def __init__(self, name: str, short: str, kind: str, numpy_type: type, code: int):
+        self.name, self.short, self.kind, self.code = name, short, kind, code
+        self.numpy = np.dtype(numpy_type)
+        self.bits = self.numpy.itemsize * 8
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self.numpy.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_complex(self) -> bool:
+        return False
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind in ("int", "float")
+
+    def __repr__(self) -> str:
+        return f"eagerjit.{self.name}"
+
+    def __reduce__(self):
+        return (by_name, (self.name,))
+
+
+def by_name(name: str) -> DType:
+    """The dtype with this PyTorch name."""
+    return BY_NAME[name]
+
+
+bool_ = DType("bool", "bool", "bool", np.bool_, 0)
+uint8 = DType("uint8", "u8", "uint", np.uint8, 1)
+int8 = DType("int8", "i8", "int", np.int8, 2)
+int16 = DType("int16", "i16", "int", np.int16, 3)
+int32 = DType("int32", "i32", "int", np.int32, 4)
+int64 = DType("int64", "i64", "int", np.int64, 5)
+float16 = DType("float16", "f16", "float", np.float16, 6)
+bfloat16 = DType("bfloat16", "bf16", "float", ml_dtypes.bfloat16, 7)
+float32 = DType("float32", "f32", "float", np.float32, 8)
+float64 = DType("float64", "f64", "float", np.float64, 9)
+
+ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+BY_NAME = {d.name: d for d in ALL}
+BY_SHORT = {d.short: d for d in ALL}
+BY_NUMPY = {d.numpy: d for d in ALL}

@@ -1,0 +1,121 @@
+"""Program: the flat instruction list that one compiled call executes.
+
+A Program is data. Two executors run it: `execute.py` in Python (the reference) and the native one, which decodes the
+same words inside one C call. Three tables stand beside the words:
+
+- `leaves`: Python objects. The first `n_arguments` are the caller's; LOAD_* instructions fill the rest.
+- `slots`: 64-bit words holding sizes, strides (in elements), pointers and the bits of float64 scalars.
+- `objects`: constants such as captured Tensors, dictionaries, strings. `functions`: addresses of compiled kernels.
+
+A guard that fails ends the run with MISS before anything has been written. Every operand is an int; "slot", "leaf",
+"object", "output" and "function" operands are indices into those tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class Op(IntEnum):
+    """Instruction codes; the comment lists the operands."""
+
+    END = 0  # ()
+    # -- leaves ---------------------------------------------------------------------------------------------------
+    LOAD_OBJECT = 1  # (leaf, object)                leaves[leaf] = objects[object]
+    LOAD_ITEM = 2  # (leaf, container_leaf, object)  leaves[leaf] = dict[objects[object]]; absent: MISS
+    LOAD_CELL = 3  # (leaf, object)                  contents of closure cell objects[object]; empty: MISS
+    LOAD_ATTRIBUTE = 4  # (leaf, container_leaf, object)  getattr; AttributeError: MISS
+    LOAD_GRAD = 5  # (leaf, tensor_leaf)             the Tensor's `_grad` slot (None where unset)
+    # -- guards ---------------------------------------------------------------------------------------------------
+    IS = 6  # (leaf, object)          leaves[leaf] is objects[object]
+    EQUAL = 7  # (leaf, object)       same type and ==, for str, int, float, tuple of such
+    TYPE_IS = 8  # (leaf, object)     type(leaves[leaf]) is objects[object]
+    GRAD_MODE = 9  # (expected)       grad mode is 0 or 1
+    EPOCH = 10  # (word)              the global epoch equals the executable's own word `word` (mutable, see Executable)
+    TENSOR = 11  # (leaf, dtype_code, ndim, contiguous, grad, pointer_slot, dim_slot, stride_slot)
+    #               leaf is a Tensor over an ndarray of this dtype and ndim. contiguous=1: C-contiguous is required and
+    #               strides are not stored; 0: any strides that are multiples of the itemsize, stored from stride_slot on.
+    #               Dims are stored from dim_slot on. grad: 0 needs no gradient, 1 needs one, 2 either
+    #               (needs a gradient = `_requires_grad` is True).
+    READ_FLOAT = 12  # (leaf, slot)   exact float; its bits
+    READ_INT = 13  # (leaf, slot)     exact int (not bool) that fits 64 bits
+    CHECK_EQ = 14  # (slot, slot)
+    CHECK_CONST = 15  # (slot, constant)
+    CHECK_GE = 16  # (slot, constant)  signed >=
+    CHECK_TRUE = 17  # (slot, expected) (slot != 0) == expected
+    DISTINCT = 18  # (n_written, leaf..., n_read, leaf...)  memory of no written leaf overlaps another listed leaf's;
+    #                two leaves that are the same object also miss
+    # -- sizes ----------------------------------------------------------------------------------------------------
+    CONST = 20  # (slot, constant)
+    ADD = 21  # (slot, a, b) and so on, all on slots, signed 64 bit
+    SUB = 22
+    MUL = 23
+    FLOORDIV = 24  # Python's floor; a zero divisor ends with MISS
+    MOD = 25  # Python's sign; a zero divisor ends with MISS
+    MIN = 26
+    MAX = 27
+    LT = 28  # 0 or 1
+    LE = 29
+    EQ = 30
+    # -- memory ---------------------------------------------------------------------------------------------------
+    ARENA = 32  # (pointer_slot, bytes_slot)   64-byte aligned scratch, given back when the run ends
+    OUTPUT = 33  # (output, dtype_code, ndim, pointer_slot, dim_slot...)  a fresh C-contiguous ndarray in a new Tensor
+    OUTPUT_LEAF = 34  # (output, leaf)         the leaf object itself
+    OUTPUT_VIEW = 35  # (output, base_is_output, base, dtype_code, ndim, pointer_slot, dim_slot..., stride_slot...)
+    #                   a new Tensor whose ndarray views the base's memory, starting at the address in pointer_slot
+    OUTPUT_OBJECT = 36  # (output, object)
+    # -- work -----------------------------------------------------------------------------------------------------
+    BEGIN = 40  # (work_slot)  from here to FINISH only work; releases the GIL if the work (scalar operations) is large
+    KERNEL = 41  # (function, tasks_slot, work_slot, scratch_slot, n, slot...)
+    #               calls int64 kernel(int64 *args, int64 begin, int64 end, char *scratch) over [0, tasks), split over the
+    #               thread pool where `work` is large; scratch_slot: bytes of scratch each thread needs (-1: none).
+    #               A non-zero status ends the run: its error is errors[status - 1].
+    MATMUL = 42  # (dtype_code, n_batch, A, B, C, M, N, K, a_row, a_col, b_row, b_col, c_row, then per batch dim:
+    #               extent, a_stride, b_stride, c_stride)  all slots; strides in elements; C's columns are adjacent.
+    #               C = A @ B; float32, float64 by BLAS.
+    COPY = 43  # (destination_slot, source_slot, bytes_slot)
+    FINISH = 44  # ()  takes the GIL back
+    CALL = 45  # (object, n_inputs, leaf...)  outside BEGIN..FINISH: objects[object](*leaves); result ignored
+    # -- effects --------------------------------------------------------------------------------------------------
+    SET_GRAD = 48  # (leaf, output)      leaf._grad = outputs[output]   (output -1: None)
+    BUMP_VERSION = 49  # (leaf)          the Tensor was written in place
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a kernel's non-zero status raises: an exception class by name and its message."""
+
+    exception: str
+    message: str
+
+
+@dataclass(slots=True)
+class Program:
+    """Instructions of one compiled call with the sizes of its tables; `objects` are bound when it is loaded."""
+
+    n_arguments: int
+    n_leaves: int
+    n_slots: int
+    n_outputs: int
+    instructions: list[tuple[int, ...]]
+    kernels: list[str]  # names of the functions that KERNEL refers to
+    errors: list[Failure] = field(default_factory=list)
+    n_words: int = 0  # mutable words (EPOCH)
+
+    def words(self) -> list[int]:
+        """All instructions as one flat list: code, operand count, operands."""
+        out: list[int] = []
+        for code, *operands in self.instructions:
+            out += (code, len(operands), *operands)
+        out += (Op.END, 0)
+        return out
+
+    def __str__(self) -> str:
+        lines = [f"program leaves={self.n_leaves} slots={self.n_slots} outputs={self.n_outputs}"]
+        for code, *operands in self.instructions:
+            name = Op(code).name.lower()
+            if code == Op.KERNEL:
+                name += f" {self.kernels[operands[0]]}"
+            lines.append(f"  {name} {' '.join(map(str, operands))}")
+        return "\n".join(lines)
