@@ -1,0 +1,33 @@
+# Every target builds what it needs in .venv; PYTHON picks the interpreter that makes it (3.11 or newer).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo digits test lint bench clean
+
+demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it.
+	$(BIN)/python examples/train_gpt.py
+
+digits: $(VENV)/examples.stamp  ## Classify handwritten digits.
+	$(BIN)/python examples/digits.py
+
+test: $(VENV)/test.stamp  ## Run the whole test suite.
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/test.stamp  ## Check style and types.
+	$(BIN)/ruff check .
+	$(BIN)/mypy eagerjit
+
+bench: $(VENV)/bench.stamp  ## Compare with other libraries; writes benchmarks/results.
+	$(BIN)/python -m benchmarks latency chain train memory eager coldstart
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per extra: installed again only when pyproject.toml changes.
+$(VENV)/%.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[$*]'
+	touch $@
