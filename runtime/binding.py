@@ -1,0 +1,61 @@
+"""The classes of the layer above that a run creates and inspects, injected once by that layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+TENSOR_SLOTS = ("_data", "_node", "_index", "_requires_grad", "_grad", "_storage", "_hooks")
+
+
+@dataclass(slots=True)
+class Binding:
+    """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not."""
+
+    tensor_types: tuple[type, ...] = ()
+    node_type: type | None = None
+    storage_type: type | None = None
+    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty
+    generation: int = 0
+
+
+bound = Binding()
+
+
+def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) -> None:
+    """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
+
+    A Storage made without arguments must have `version` 0. Call it before the first Program is loaded.
+    """
+    bound.tensor_types = tuple(tensor_types)
+    bound.node_type = node_type
+    bound.storage_type = storage_type
+    bound.generation += 1
+
+
+def new_tensor(array: np.ndarray) -> Any:
+    """A fresh Tensor over `array`, with every slot set."""
+    tensor = object.__new__(bound.tensor_types[0])
+    tensor._data = array
+    tensor._node = None
+    tensor._index = 0
+    tensor._requires_grad = False
+    tensor._grad = None
+    tensor._storage = None
+    tensor._hooks = None
+    return tensor
+
+
+def shared_storage(tensor: Any) -> Any:
+    """The Storage that `tensor` shares with its views, made at the first need."""
+    if tensor._storage is None:
+        tensor._storage = bound.storage_type()
+    return tensor._storage
+
+
+def bump_version(tensor: Any) -> None:
+    """Notes that the tensor's memory was written in place."""
+    shared_storage(tensor).version += 1

@@ -1,0 +1,406 @@
+"""The reference executor: runs a Program in Python, one small function per instruction.
+
+The native executor (`native/execute.py`) decodes the same words with the same meaning. `load` returns whichever serves this
+process; both have `run(leaves)`, which returns the outputs or MISS.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import itertools
+import struct
+from collections.abc import Callable, Sequence
+from types import CellType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.binding import bind, bound, bump_version, new_tensor, shared_storage
+from eagerjit.runtime.program import Op, Program
+
+KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+ALIGNMENT = 64
+_ABSENT = object()
+_TYPES = tuple(d.numpy for d in sorted(dtypes.ALL, key=lambda d: d.code))
+_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+class _Miss:
+    """The result of a run whose guards did not hold."""
+
+    def __repr__(self) -> str:
+        return "MISS"
+
+
+MISS = _Miss()
+
+
+class _Abandon(Exception):
+    """Ends a run with MISS."""
+
+
+class _Frame:
+    """The tables of one run."""
+
+    __slots__ = ("alive", "executable", "leaves", "outputs", "slots")
+
+    def __init__(self, executable: PythonExecutable, leaves: Sequence[Any]):
+        program = executable.program
+        self.executable = executable
+        self.leaves: list[Any] = [*leaves, *[None] * (program.n_leaves - len(leaves))]
+        self.slots = [0] * program.n_slots
+        self.outputs: list[Any] = [None] * program.n_outputs
+        self.alive: list[Any] = []
+
+
+class PythonExecutable:
+    """A loaded Program. `epochs` holds the words that EPOCH guards compare with the global epoch."""
+
+    def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
+        self.program = program
+        self.functions = [KernelType(address) for address in functions]
+        self.objects = list(objects)
+        self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
+        self.n_arguments = program.n_arguments
+        self._steps = [(_HANDLERS[Op(code)], tuple(operands)) for code, *operands in program.instructions]
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """The single output, or a tuple where `n_outputs` is not 1; MISS where a guard fails."""
+        if len(leaves) != self.n_arguments:
+            raise TypeError(f"this executable takes {self.n_arguments} arguments, not {len(leaves)}")
+        frame = _Frame(self, leaves)
+        try:
+            for handler, operands in self._steps:
+                handler(frame, *operands)
+        except _Abandon:
+            return MISS
+        return frame.outputs[0] if len(frame.outputs) == 1 else tuple(frame.outputs)
+
+
+def same_value(a: object, b: object) -> bool:
+    """EQUAL: same type and value; floats by their bits, so that 0.0 is not -0.0 and a NaN equals itself."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    return bool(a == b)
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise _Abandon
+
+
+# -- leaves -----------------------------------------------------------------------------------------------------------
+
+
+def _load_object(frame: _Frame, leaf: int, index: int) -> None:
+    frame.leaves[leaf] = frame.executable.objects[index]
+
+
+def _load_item(frame: _Frame, leaf: int, container: int, index: int) -> None:
+    mapping = frame.leaves[container]
+    _require(isinstance(mapping, dict))
+    value = dict.get(mapping, frame.executable.objects[index], _ABSENT)
+    _require(value is not _ABSENT)
+    frame.leaves[leaf] = value
+
+
+def _load_cell(frame: _Frame, leaf: int, index: int) -> None:
+    cell: CellType = frame.executable.objects[index]
+    try:
+        frame.leaves[leaf] = cell.cell_contents
+    except ValueError:
+        raise _Abandon from None
+
+
+def _load_attribute(frame: _Frame, leaf: int, container: int, index: int) -> None:
+    value = getattr(frame.leaves[container], frame.executable.objects[index], _ABSENT)
+    _require(value is not _ABSENT)
+    frame.leaves[leaf] = value
+
+
+def _load_grad(frame: _Frame, leaf: int, tensor: int) -> None:
+    _require(type(frame.leaves[tensor]) in bound.tensor_types)
+    frame.leaves[leaf] = frame.leaves[tensor]._grad
+
+
+# -- guards -----------------------------------------------------------------------------------------------------------
+
+
+def _is(frame: _Frame, leaf: int, index: int) -> None:
+    _require(frame.leaves[leaf] is frame.executable.objects[index])
+
+
+def _equal(frame: _Frame, leaf: int, index: int) -> None:
+    _require(same_value(frame.leaves[leaf], frame.executable.objects[index]))
+
+
+def _type_is(frame: _Frame, leaf: int, index: int) -> None:
+    _require(type(frame.leaves[leaf]) is frame.executable.objects[index])
+
+
+def _grad_mode(frame: _Frame, expected: int) -> None:
+    _require(mode.grad_mode() == bool(expected))
+
+
+def _epoch(frame: _Frame, word: int) -> None:
+    _require(frame.executable.epochs[word] == mode.epoch())
+
+
+def _array_of(leaf: object) -> np.ndarray:
+    """The ndarray under a Tensor leaf; anything else is a miss."""
+    _require(type(leaf) in bound.tensor_types)
+    array = leaf._data
+    _require(type(array) is np.ndarray)
+    return array
+
+
+def _tensor(
+    frame: _Frame, leaf: int, code: int, ndim: int, contiguous: int, grad: int, pointer: int, dims: int, strides: int
+) -> None:
+    tensor = frame.leaves[leaf]
+    array = _array_of(tensor)
+    _require(array.dtype is _TYPES[code] and array.ndim == ndim and array.flags.aligned)
+    _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
+    _require(not contiguous or array.flags.c_contiguous)
+    frame.alive.append(array)
+    frame.slots[pointer] = array.ctypes.data
+    frame.slots[dims : dims + ndim] = array.shape
+    if not contiguous:
+        _require(all(stride % array.itemsize == 0 for stride in array.strides))
+        frame.slots[strides : strides + ndim] = [stride // array.itemsize for stride in array.strides]
+
+
+def _read_float(frame: _Frame, leaf: int, slot: int) -> None:
+    _require(type(frame.leaves[leaf]) is float)
+    frame.slots[slot] = struct.unpack("q", struct.pack("d", frame.leaves[leaf]))[0]
+
+
+def _read_int(frame: _Frame, leaf: int, slot: int) -> None:
+    value = frame.leaves[leaf]
+    _require(type(value) is int and -(2**63) <= value < 2**63)
+    frame.slots[slot] = value
+
+
+def _check_eq(frame: _Frame, a: int, b: int) -> None:
+    _require(frame.slots[a] == frame.slots[b])
+
+
+def _check_const(frame: _Frame, slot: int, constant: int) -> None:
+    _require(frame.slots[slot] == constant)
+
+
+def _check_ge(frame: _Frame, slot: int, constant: int) -> None:
+    _require(frame.slots[slot] >= constant)
+
+
+def _check_true(frame: _Frame, slot: int, expected: int) -> None:
+    _require((frame.slots[slot] != 0) == bool(expected))
+
+
+def _extent(array: np.ndarray) -> tuple[int, int]:
+    """First and one-past-last address of the array's elements; equal where it has none."""
+    if array.size == 0:
+        return 0, 0
+    return np.lib.array_utils.byte_bounds(array)
+
+
+def _distinct(frame: _Frame, n_written: int, *operands: int) -> None:
+    written, read = operands[:n_written], operands[n_written + 1 :]
+    tensors = [frame.leaves[leaf] for leaf in (*written, *read)]
+    arrays = [_array_of(tensor) for tensor in tensors]
+    extents = [_extent(array) for array in arrays]
+    for i, array in enumerate(arrays[:n_written]):
+        _require(array.flags.writeable)
+        _require(not any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)))
+        for j in range(i + 1, len(arrays)):
+            _require(tensors[i] is not tensors[j])
+            (a, a_end), (b, b_end) = extents[i], extents[j]
+            _require(a == a_end or b == b_end or a_end <= b or b_end <= a)
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+
+def _const(frame: _Frame, slot: int, constant: int) -> None:
+    frame.slots[slot] = constant
+
+
+def _wrap(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _arithmetic(function: Callable[[int, int], int]) -> Callable[..., None]:
+    def handler(frame: _Frame, slot: int, a: int, b: int) -> None:
+        try:
+            frame.slots[slot] = _wrap(function(frame.slots[a], frame.slots[b]))
+        except ZeroDivisionError:
+            raise _Abandon from None
+
+    return handler
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def _scratch(frame: _Frame, size: int) -> int:
+    """The address of `size` aligned bytes that live as long as the frame."""
+    block = np.empty(size + ALIGNMENT, np.uint8)
+    frame.alive.append(block)
+    return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
+
+
+def _arena(frame: _Frame, pointer: int, size: int) -> None:
+    frame.slots[pointer] = _scratch(frame, frame.slots[size])
+
+
+def _output(frame: _Frame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
+    array = bound.empty(tuple(frame.slots[d] for d in dims), _TYPES[code])
+    frame.slots[pointer] = array.ctypes.data
+    frame.outputs[output] = new_tensor(array)
+
+
+def _output_leaf(frame: _Frame, output: int, leaf: int) -> None:
+    frame.outputs[output] = frame.leaves[leaf]
+
+
+class _Window:
+    """Memory at an address, kept alive by its owner, as NumPy's array interface describes it."""
+
+    def __init__(self, owner: object, address: int, shape: tuple[int, ...], strides: tuple[int, ...], word: type):
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": np.dtype(word).str,
+        }
+
+
+def _output_view(
+    frame: _Frame, output: int, is_output: int, base: int, code: int, ndim: int, pointer: int, *sizes: int
+) -> None:
+    owner = frame.outputs[base] if is_output else frame.leaves[base]
+    dtype = _TYPES[code]
+    shape = tuple(frame.slots[d] for d in sizes[:ndim])
+    strides = tuple(frame.slots[s] * dtype.itemsize for s in sizes[ndim:])
+    window = _Window(owner._data, frame.slots[pointer], shape, strides, _WORDS[dtype.itemsize])
+    view = new_tensor(np.asarray(window).view(dtype))
+    view._data.flags.writeable = owner._data.flags.writeable
+    view._storage = shared_storage(owner)
+    frame.outputs[output] = view
+
+
+def _output_object(frame: _Frame, output: int, index: int) -> None:
+    frame.outputs[output] = frame.executable.objects[index]
+
+
+# -- work and effects -------------------------------------------------------------------------------------------------
+
+
+def _nothing(frame: _Frame, *operands: int) -> None:
+    """END, BEGIN and FINISH: ctypes releases the GIL around every kernel by itself."""
+
+
+def _kernel(frame: _Frame, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
+    arguments = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
+    memory = _scratch(frame, frame.slots[scratch]) if scratch >= 0 else None
+    status = frame.executable.functions[function](ctypes.addressof(arguments), 0, frame.slots[tasks], memory)
+    if status:
+        failure = frame.executable.program.errors[status - 1]
+        raise exception_class(failure.exception)(failure.message)
+
+
+def exception_class(name: str) -> type[BaseException]:
+    """The builtin exception that a Failure names."""
+    return getattr(builtins, name)
+
+
+def _strided(address: int, dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    in_bytes = tuple(stride * dtype.itemsize for stride in strides)
+    return np.asarray(_Window(None, address, shape, in_bytes, _WORDS[dtype.itemsize])).view(dtype)
+
+
+def _matmul(frame: _Frame, code: int, n_batch: int, *operands: int) -> None:
+    a, b, c, m, n, k, a_row, a_col, b_row, b_col, c_row, *batch = (frame.slots[slot] for slot in operands)
+    extents, a_batch, b_batch, c_batch = batch[0::4], batch[1::4], batch[2::4], batch[3::4]
+    size = _TYPES[code].itemsize
+    for index in itertools.product(*map(range, extents)):
+        at = [p + size * sum(map(int.__mul__, index, s)) for p, s in ((a, a_batch), (b, b_batch), (c, c_batch))]
+        left = _strided(at[0], _TYPES[code], (m, k), (a_row, a_col))
+        right = _strided(at[1], _TYPES[code], (k, n), (b_row, b_col))
+        _strided(at[2], _TYPES[code], (m, n), (c_row, 1))[...] = left @ right
+
+
+def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:
+    ctypes.memmove(frame.slots[destination], frame.slots[source], frame.slots[size])
+
+
+def _call(frame: _Frame, index: int, n_inputs: int, *leaves: int) -> None:
+    frame.executable.objects[index](*(frame.leaves[leaf] for leaf in leaves))
+
+
+def _set_grad(frame: _Frame, leaf: int, output: int) -> None:
+    frame.leaves[leaf]._grad = None if output == -1 else frame.outputs[output]
+
+
+def _bump_version(frame: _Frame, leaf: int) -> None:
+    bump_version(frame.leaves[leaf])
+
+
+_HANDLERS: dict[Op, Callable[..., None]] = {
+    Op.END: _nothing,
+    Op.LOAD_OBJECT: _load_object,
+    Op.LOAD_ITEM: _load_item,
+    Op.LOAD_CELL: _load_cell,
+    Op.LOAD_ATTRIBUTE: _load_attribute,
+    Op.LOAD_GRAD: _load_grad,
+    Op.IS: _is,
+    Op.EQUAL: _equal,
+    Op.TYPE_IS: _type_is,
+    Op.GRAD_MODE: _grad_mode,
+    Op.EPOCH: _epoch,
+    Op.TENSOR: _tensor,
+    Op.READ_FLOAT: _read_float,
+    Op.READ_INT: _read_int,
+    Op.CHECK_EQ: _check_eq,
+    Op.CHECK_CONST: _check_const,
+    Op.CHECK_GE: _check_ge,
+    Op.CHECK_TRUE: _check_true,
+    Op.DISTINCT: _distinct,
+    Op.CONST: _const,
+    Op.ADD: _arithmetic(int.__add__),
+    Op.SUB: _arithmetic(int.__sub__),
+    Op.MUL: _arithmetic(int.__mul__),
+    Op.FLOORDIV: _arithmetic(int.__floordiv__),
+    Op.MOD: _arithmetic(int.__mod__),
+    Op.MIN: _arithmetic(min),
+    Op.MAX: _arithmetic(max),
+    Op.LT: _arithmetic(int.__lt__),
+    Op.LE: _arithmetic(int.__le__),
+    Op.EQ: _arithmetic(int.__eq__),
+    Op.ARENA: _arena,
+    Op.OUTPUT: _output,
+    Op.OUTPUT_LEAF: _output_leaf,
+    Op.OUTPUT_VIEW: _output_view,
+    Op.OUTPUT_OBJECT: _output_object,
+    Op.BEGIN: _nothing,
+    Op.KERNEL: _kernel,
+    Op.MATMUL: _matmul,
+    Op.COPY: _copy,
+    Op.FINISH: _nothing,
+    Op.CALL: _call,
+    Op.SET_GRAD: _set_grad,
+    Op.BUMP_VERSION: _bump_version,
+}
+
+
+def load(program: Program, functions: Sequence[int], objects: Sequence[object]) -> PythonExecutable:
+    """The Program, ready to run in this process."""
+    return PythonExecutable(program, functions, objects)

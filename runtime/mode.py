@@ -1,0 +1,89 @@
+"""Per-thread modes and global counters that compiled code reads without asking Python.
+
+Grad mode and the tracing flag belong to a thread. Python reads them from a `threading.local`; native code reads the same
+two bits from a CPython thread-specific-storage key, so that `no_grad()` in one thread never leaks into another. The epoch
+and the sequence number of autograd nodes are words of one small block at a fixed address, guarded by the GIL.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+GRAD_OFF = 1
+TRACING = 2
+EPOCH_WORD = 0
+SEQUENCE_WORD = 1
+
+words = (ctypes.c_int64 * 8)()
+words_address = ctypes.addressof(words)
+
+_api = ctypes.pythonapi
+_api.PyThread_tss_alloc.restype = ctypes.c_void_p
+_api.PyThread_tss_create.argtypes = [ctypes.c_void_p]
+_set_flags = _api.PyThread_tss_set
+_set_flags.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+flags_key: int = _api.PyThread_tss_alloc()
+if not flags_key or _api.PyThread_tss_create(flags_key) != 0:
+    raise MemoryError("no thread-specific storage left for eagerjit's grad mode")
+
+
+class _Flags(threading.local):
+    """This thread's modes; a new thread starts with gradients on and no trace."""
+
+    grad = True
+    tracing = False
+
+
+_flags = _Flags()
+
+
+def _publish() -> None:
+    bits = (0 if _flags.grad else GRAD_OFF) | (TRACING if _flags.tracing else 0)
+    if _set_flags(flags_key, bits) != 0:
+        raise MemoryError("cannot store this thread's modes")
+
+
+def grad_mode() -> bool:
+    """Whether this thread records gradients."""
+    return _flags.grad
+
+
+def set_grad_mode(enabled: bool) -> bool:
+    """Switches this thread's grad mode and returns what it was."""
+    before = _flags.grad
+    if before is not enabled:
+        _flags.grad = bool(enabled)
+        _publish()
+    return before
+
+
+def tracing() -> bool:
+    """Whether this thread is recording a function; native fast paths are closed to it while it is."""
+    return _flags.tracing
+
+
+def set_tracing(enabled: bool) -> bool:
+    """Switches this thread's tracing flag and returns what it was."""
+    before = _flags.tracing
+    if before is not enabled:
+        _flags.tracing = bool(enabled)
+        _publish()
+    return before
+
+
+def epoch() -> int:
+    """The global epoch: EPOCH guards compare an executable's own word with it."""
+    return words[EPOCH_WORD]
+
+
+def bump_epoch() -> int:
+    """Starts a new epoch, so that every EPOCH guard set before misses, and returns it."""
+    words[EPOCH_WORD] += 1
+    return words[EPOCH_WORD]
+
+
+def next_sequence() -> int:
+    """The next autograd sequence number, shared by nodes made in Python and natively."""
+    words[SEQUENCE_WORD] += 1
+    return words[SEQUENCE_WORD]
