@@ -1,0 +1,115 @@
+"""The rules of the layers, read off the sources: who imports whom, where LLVM and Triton appear, how large files get."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 400
+
+# A layer may import itself and the layers named here; eagerjit's own modules are those outside its two links.
+LAYERS = {"eagerjit": ("eagerjit", "compiler", "runtime"), "compiler": ("compiler", "runtime"), "runtime": ("runtime",)}
+
+
+def sources(layer: str) -> list[Path]:
+    """Return the layer's Python files; the links from eagerjit/ to the other two are not followed."""
+    links = {ROOT / "eagerjit" / "compiler", ROOT / "eagerjit" / "runtime"}
+    return sorted(path for path in (ROOT / layer).rglob("*.py") if not links & set(path.parents))
+
+
+FILES = [path for layer in LAYERS for path in sources(layer)]
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def imports(text: str) -> set[str]:
+    """Return every dotted name that an import statement anywhere in this source asks for."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            names.update(f"{base}.{alias.name}" for alias in node.names)
+    return names
+
+
+def layer_of(name: str) -> str | None:
+    """Return the layer a dotted name lies in, None outside the project."""
+    parts = name.split(".")
+    if parts[0] != "eagerjit":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in ("compiler", "runtime") else "eagerjit"
+
+
+def asks_for(names: set[str], module: str) -> bool:
+    return any(name == module or name.startswith(module + ".") for name in names)
+
+
+def test_import_reader_sees_every_form() -> None:
+    text = "import a.b as c\nfrom d import e, f\ndef g():\n    from .h import i\n"
+    assert imports(text) == {"a.b", "d.e", "d.f", ".h.i"}
+    assert layer_of("eagerjit.runtime.cpu") == "runtime"
+    assert layer_of("eagerjit.nn") == layer_of("eagerjit") == "eagerjit"
+    assert layer_of("numpy") is None
+
+
+@each_file
+def test_imports_point_downward(path: Path) -> None:
+    allowed = LAYERS[path.relative_to(ROOT).parts[0]]
+    names = imports(path.read_text())
+    upward = sorted(name for name in names if layer_of(name) not in (None, *allowed))
+    assert not upward
+    relative = sorted(name for name in names if name.startswith("."))
+    assert not relative, "imports are absolute"
+    plain = sorted(name for name in names if name.split(".")[0] in ("compiler", "runtime"))
+    assert not plain, "the layers' names begin with eagerjit"
+
+
+@each_file
+def test_llvm_stays_in_its_places(path: Path) -> None:
+    place, names = path.relative_to(ROOT), imports(path.read_text())
+    if asks_for(names, "llvmlite.binding"):
+        assert place == Path("runtime/cpu.py")
+    if asks_for(names, "llvmlite.ir"):
+        assert place.is_relative_to("compiler/codegen")
+
+
+def test_triton_is_imported_in_one_file() -> None:
+    assert len([path for path in FILES if asks_for(imports(path.read_text()), "triton")]) <= 1
+
+
+@each_file
+def test_no_framework_is_a_dependency(path: Path) -> None:
+    names = imports(path.read_text())
+    assert not [name for name in names if name.split(".")[0] in ("torch", "jax", "numba", "scipy", "sklearn")]
+
+
+@each_file
+def test_module_says_what_it_is(path: Path) -> None:
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@each_file
+def test_file_is_short_enough_to_read(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("layer", ["compiler", "runtime"])
+def test_layers_have_one_name(layer: str) -> None:
+    # Inside the checkout the folder is in reach under its plain name, and refuses it.
+    inside = subprocess.run([sys.executable, "-c", f"import {layer}"], cwd=ROOT, capture_output=True, text=True)
+    assert f"import eagerjit.{layer} instead" in inside.stderr
+    # Away from the checkout an installed eagerjit brings no such name.
+    code = f"import importlib.util as u; s = u.find_spec({layer!r}); print(s.origin if s else None)"
+    away = subprocess.run([sys.executable, "-I", "-c", code], cwd="/", capture_output=True, text=True, check=True)
+    assert str(ROOT) not in away.stdout
+
+
+def test_links_lead_to_the_layers() -> None:
+    for layer in ("compiler", "runtime"):
+        assert (ROOT / "eagerjit" / layer).readlink() == Path("..") / layer

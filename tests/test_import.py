@@ -1,0 +1,42 @@
+"""What `import eagerjit` costs and what it leaves alone, each seen from a fresh process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def fresh(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new interpreter that finds the checkout."""
+    command = [sys.executable, *options, "-c", code]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120)
+
+
+def test_import_time_is_reported() -> None:
+    code = "import time; t = time.perf_counter(); import numpy; n = time.perf_counter(); import eagerjit; "
+    code += "print(n - t, time.perf_counter() - n)"
+    fresh(code)  # writes the byte code
+    numpy_time, own_time = map(float, fresh(code).stdout.split())
+    print(f"\nimport numpy {numpy_time * 1e3:.0f} ms, then import eagerjit {own_time * 1e3:.0f} ms")
+    assert numpy_time > 0 and own_time > 0
+
+
+def test_import_loads_no_framework() -> None:
+    code = "import sys, eagerjit; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(fresh(code).stdout.split())
+    assert "eagerjit" in loaded
+    assert not loaded & {"triton", "torch", "jax", "numba", "scipy", "sklearn", "matplotlib", "tqdm", "hypothesis"}
+
+
+def test_import_compiles_nothing() -> None:
+    # With llvmlite out of reach every attempt to compile would raise; importing must not make one.
+    code = "import sys; sys.modules['llvmlite.binding'] = None; import eagerjit; print(eagerjit.__name__)"
+    assert fresh(code).stdout.strip() == "eagerjit"
+
+
+def test_import_says_nothing() -> None:
+    result = fresh("import eagerjit", "-W", "error")
+    assert result.stdout == result.stderr == ""
