@@ -17,6 +17,7 @@ class Binding:
 
     tensor_types: tuple[type, ...] = ()
     node_type: type | None = None
+    node_slots: tuple[str, ...] = ()
     storage_type: type | None = None
     empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty
     generation: int = 0
@@ -32,8 +33,15 @@ def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) ->
     """
     bound.tensor_types = tuple(tensor_types)
     bound.node_type = node_type
+    bound.node_slots = slot_names(node_type)
     bound.storage_type = storage_type
     bound.generation += 1
+
+
+def slot_names(owner: type) -> tuple[str, ...]:
+    """All names in the `__slots__` of a class and its bases that hold an object."""
+    names = (name for base in owner.__mro__ for name in getattr(base, "__slots__", ()))
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
 
 
 def new_tensor(array: np.ndarray) -> Any:

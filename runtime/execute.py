@@ -64,6 +64,7 @@ class PythonExecutable:
         self.objects = list(objects)
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = program.n_arguments
+        self.n_outputs = program.n_outputs
         self._steps = [(_HANDLERS[Op(code)], tuple(operands)) for code, *operands in program.instructions]
 
     def run(self, leaves: Sequence[Any]) -> Any:
