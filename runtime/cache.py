@@ -1,0 +1,210 @@
+"""The disk cache: bytes by kind and content hash, in one directory, shared by concurrent processes.
+
+`EAGERJIT_CACHE_DIR` names the directory (default: eagerjit in $XDG_CACHE_HOME or ~/.cache), `EAGERJIT_CACHE=0`
+turns the cache off, `EAGERJIT_CACHE_SIZE` limits its bytes (default 512 MiB; the least recently used go first).
+
+An entry is a file `kind/ab/abcdef...`: a mark, a SHA-256 over kind, key and content, the content. Writers fill a
+temporary file and rename it, so readers see a whole entry or none; whatever fails the checksum is dropped and logged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from eagerjit.runtime import cpu, log
+
+MARK = b"EJCACHE1"
+HEADER_BYTES = len(MARK) + 32
+DEFAULT_LIMIT = 512 << 20
+_ABANDONED_SECONDS = 3600.0  # a temporary file this old belongs to a process that died
+
+_counts = {"hits": 0, "misses": 0, "writes": 0, "dropped": 0}
+_warned: set[Path] = set()
+
+
+def enabled() -> bool:
+    """Whether EAGERJIT_CACHE leaves the cache on."""
+    return os.environ.get("EAGERJIT_CACHE", "1") != "0"
+
+
+def directory() -> Path:
+    """Where entries lie; it need not exist."""
+    chosen = os.environ.get("EAGERJIT_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "eagerjit"
+
+
+def size_limit() -> int:
+    """Bytes the entries may take together."""
+    text = os.environ.get("EAGERJIT_CACHE_SIZE", "")
+    return int(text) if text.isdigit() else DEFAULT_LIMIT
+
+
+def content_key(*parts: str | bytes) -> str:
+    """A hexadecimal SHA-256 of the parts, each with its length, so that no two lists of parts share a key."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def get(kind: str, key: str) -> bytes | None:
+    """The content stored under (kind, key), or None."""
+    if not enabled():
+        return None
+    path = _path(kind, key)
+    try:
+        with open(path, "rb") as file:
+            stored = file.read()
+        os.utime(path)
+    except FileNotFoundError:
+        return _missed(kind, key)
+    except OSError as error:
+        if log.CACHE:
+            log.write("cache", f"cannot read {path}: {error}")
+        return _missed(kind, key)
+    content = stored[HEADER_BYTES:]
+    if stored[:HEADER_BYTES] != _header(kind, key, content):
+        _drop(path)
+        return _missed(kind, key)
+    _counts["hits"] += 1
+    if log.CACHE:
+        log.write("cache", f"hit {kind}/{key[:12]} {len(content)} bytes")
+    return content
+
+
+def put(kind: str, key: str, content: bytes) -> None:
+    """Stores content under (kind, key). Where that fails the program goes on, with one warning per directory."""
+    if not enabled():
+        return
+    path = _path(kind, key)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_atomically(path, _header(kind, key, content) + content)
+    except OSError as error:
+        _warn_once(error)
+        return
+    _counts["writes"] += 1
+    if log.CACHE:
+        log.write("cache", f"wrote {kind}/{key[:12]} {len(content)} bytes")
+    if key.startswith("0"):  # one write in 16 looks at the size of the whole
+        prune()
+
+
+def prune(limit: int | None = None) -> int:
+    """Deletes the least recently used entries until all fit the limit; returns the bytes deleted."""
+    limit = size_limit() if limit is None else limit
+    now = time.time()
+    aged: list[tuple[float, int, Path]] = []
+    for path, status in _files():
+        if path.suffix == ".tmp":
+            if now - status.st_mtime > _ABANDONED_SECONDS:
+                path.unlink(missing_ok=True)
+            continue
+        aged.append((status.st_mtime, status.st_size, path))
+    total = sum(size for _, size, _ in aged)
+    if total <= limit:
+        return 0
+    deleted = 0
+    for _, size, path in sorted(aged):
+        if total - deleted <= limit * 3 // 4:  # room for the next writes, so that not each of them prunes
+            break
+        path.unlink(missing_ok=True)
+        deleted += size
+    if log.CACHE:
+        log.write("cache", f"pruned {deleted} of {total} bytes in {directory()}")
+    return deleted
+
+
+def clear() -> int:
+    """Deletes every entry; returns how many there were."""
+    paths = [path for path, _ in _files() if path.suffix != ".tmp"]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return len(paths)
+
+
+def stats() -> dict[str, int | str]:
+    """The directory, its entries and bytes, and this process's hits, misses, writes and dropped entries."""
+    sizes = [status.st_size for path, status in _files() if path.suffix != ".tmp"]
+    return {"directory": str(directory()), "entries": len(sizes), "bytes": sum(sizes), **_counts}
+
+
+def cached_compile(llvm_text: str, passes: str = "light") -> bytes:
+    """Object code of LLVM text, compiled at most once per target on this machine (see `cpu.compile_text`)."""
+    key = content_key(cpu.target_key(), passes, llvm_text)
+    stored = get("object", key)
+    if stored is not None:
+        return stored
+    started = time.perf_counter()
+    compiled = cpu.compile_text(llvm_text, passes)
+    if log.CACHE:
+        log.write("cache", f"compiled {key[:12]} in {(time.perf_counter() - started) * 1e3:.1f} ms")
+    put("object", key, compiled)
+    return compiled
+
+
+def _path(kind: str, key: str) -> Path:
+    return directory() / kind / key[:2] / key
+
+
+def _header(kind: str, key: str, content: bytes) -> bytes:
+    """The mark and a checksum that also binds an entry to its name."""
+    return MARK + hashlib.sha256(f"{kind}/{key}/".encode() + content).digest()
+
+
+def _missed(kind: str, key: str) -> None:
+    _counts["misses"] += 1
+    if log.CACHE:
+        log.write("cache", f"miss {kind}/{key[:12]}")
+
+
+def _drop(path: Path) -> None:
+    """Removes an entry that failed its checksum."""
+    _counts["dropped"] += 1
+    if log.CACHE:
+        log.write("cache", f"dropped corrupt entry {path}")
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _warn_once(error)
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _warn_once(error: OSError) -> None:
+    where = directory()
+    if where in _warned:
+        return
+    _warned.add(where)
+    warnings.warn(f"the cache directory {where} cannot be written ({error}); going on without", stacklevel=3)
+
+
+def _files() -> Iterator[tuple[Path, os.stat_result]]:
+    """Every file of the cache with its status; files another process deletes meanwhile are left out."""
+    for folder, _, names in os.walk(directory()):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                yield path, path.stat()
+            except FileNotFoundError:
+                continue
