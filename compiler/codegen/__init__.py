@@ -1,0 +1,1 @@
+"""Code generators: kernel IR to the text of a target's language."""

@@ -1,0 +1,317 @@
+"""Instructions of one LLVM function under construction, as text.
+
+A `Builder` writes pure instructions once (equal ones share a register) and outside every loop they don't vary in, so the text
+needs little optimisation afterwards. A `Value` is one result: a scalar (`lanes` 0) or one value per lane; scalars
+are broadcast where they meet lanes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+LLVM_TYPES = {
+    "bool": "i1", "u8": "i8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u16": "i16", "u32": "i32", "u64": "i64",
+    "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "ptr": "ptr",
+}  # fmt: skip
+"""Register types: f16 and bf16 values live as f32 values that their format can represent."""
+
+BITS = {"bool": 1, "u8": 8, "i8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "f32": 32, "f64": 64,
+        "f16": 16, "bf16": 16}  # fmt: skip
+FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
+SIGNED = frozenset(("i8", "i16", "i32", "i64"))
+
+
+class Value:
+    """A register or a constant. `depth` is the number of loops it varies in; operators build instructions."""
+
+    __slots__ = ("builder", "constant", "depth", "dtype", "lanes", "text")
+
+    def __init__(self, builder: Builder, dtype: str, lanes: int, text: str, depth: int, constant: bool = False):
+        self.builder, self.dtype, self.lanes = builder, dtype, lanes
+        self.text, self.depth, self.constant = text, depth, constant
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+    @property
+    def bits(self) -> int:
+        """Width of the dtype."""
+        return BITS[self.dtype]
+
+    def view(self, dtype: str) -> Value:
+        """The same register under another dtype name of the same LLVM type."""
+        return Value(self.builder, dtype, self.lanes, self.text, self.depth, self.constant)
+
+    def bitcast(self, dtype: str) -> Value:
+        """The same bits as another dtype of the same width."""
+        if LLVM_TYPES[dtype] == LLVM_TYPES[self.dtype]:
+            return self.view(dtype)
+        return self.builder.convert("bitcast", self, dtype)
+
+    def __add__(self, other: Operand) -> Value:
+        return self.builder.binary("fadd" if self.is_float else "add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.builder.lift(other, self) + self
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.builder.binary("fsub" if self.is_float else "sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.builder.lift(other, self) - self
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.builder.binary("fmul" if self.is_float else "mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.builder.lift(other, self) * self
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.builder.binary("fdiv", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.builder.lift(other, self) / self
+
+    def __neg__(self) -> Value:
+        return self.builder.negate(self) if self.is_float else self.builder.lift(0, self) - self
+
+    def __and__(self, other: Operand) -> Value:
+        return self.builder.binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.builder.binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.builder.binary("xor", self, other)
+
+    def __invert__(self) -> Value:
+        return self ^ (True if self.dtype == "bool" else -1)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.builder.binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self.builder.binary("ashr" if self.dtype in SIGNED else "lshr", self, other)
+
+    def eq(self, other: Operand) -> Value:
+        return self.builder.compare("eq", self, other)
+
+    def ne(self, other: Operand) -> Value:
+        return self.builder.compare("ne", self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.builder.compare("lt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.builder.compare("le", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.builder.compare("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.builder.compare("ge", self, other)
+
+    def is_nan(self) -> Value:
+        return self.builder.compare("uno", self, self)
+
+
+Operand = Value | int | float | bool
+
+
+class _Frame:
+    """One open loop: code that runs before it, and the registers known inside it."""
+
+    __slots__ = ("known", "preheader", "start")
+
+    def __init__(self, start: int):
+        self.start = start
+        self.preheader: list[str] = []
+        self.known: dict[tuple[str, str], Value] = {}
+
+
+class Builder:
+    """The body of one function: lines of text, open loops, allocas and the current block's label."""
+
+    def __init__(self, width_bits: int) -> None:
+        self.width_bits = width_bits
+        self.lines: list[str] = []
+        self.allocas: list[str] = []
+        self.block = "entry"
+        self.frames = [_Frame(0)]
+        self._number = 0
+
+    # -- text -----------------------------------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """Number of open loops."""
+        return len(self.frames) - 1
+
+    def name(self, prefix: str) -> str:
+        """A new register or label name."""
+        self._number += 1
+        return f"{prefix}{self._number}"
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def label(self, label: str) -> None:
+        """Starts a block."""
+        self.lines.append(label + ":")
+        self.block = label
+
+    def open_loop(self) -> None:
+        """Opens a loop whose preheader ends here."""
+        self.frames.append(_Frame(len(self.lines)))
+
+    def close_loop(self) -> None:
+        """Closes the innermost loop; what doesn't vary in it moves before it."""
+        frame = self.frames.pop()
+        self.lines[frame.start : frame.start] = frame.preheader
+
+    def alloca(self, type_text: str) -> str:
+        """A function-wide stack slot."""
+        slot = self.name("%s")
+        self.allocas.append(f"  {slot} = alloca {type_text}")
+        return slot
+
+    def pure(self, dtype: str, lanes: int, text: str, depth: int) -> Value:
+        """The register holding instruction `text`, whose operands vary in `depth` loops."""
+        key = (dtype, text)
+        for frame in self.frames:
+            if found := frame.known.get(key):
+                return found
+        result = Value(self, dtype, lanes, self.name("%v"), depth)
+        line = f"  {result.text} = {text}"
+        if depth < self.depth:
+            frame = self.frames[depth + 1]
+            frame.preheader.append(line)
+        else:
+            frame = self.frames[-1]
+            self.lines.append(line)
+        frame.known[key] = result
+        return result
+
+    # -- values ---------------------------------------------------------------------------------------------------
+
+    def constant(self, dtype: str, value: int | float | bool) -> Value:
+        """A literal of a register dtype (f16 and bf16 literals are rounded by the caller)."""
+        if dtype in FLOATS:
+            number = float(value)
+            if dtype != "f64":
+                number = round_to_single(number)
+            text = "0x" + struct.pack(">d", number).hex().upper()
+        elif dtype == "bool":
+            text = "true" if value else "false"
+        else:
+            bits = BITS[dtype]
+            number = int(value) & ((1 << bits) - 1)
+            text = str(number - (1 << bits) if dtype in SIGNED and number >> (bits - 1) else number)
+        return Value(self, dtype, 0, text, 0, True)
+
+    def lift(self, operand: Operand, like: Value) -> Value:
+        """`operand` itself, or the literal it is, in the dtype of `like`."""
+        return operand if isinstance(operand, Value) else self.constant(like.dtype, operand)
+
+    def type(self, dtype: str, lanes: int) -> str:
+        scalar = LLVM_TYPES[dtype]
+        return f"<{lanes} x {scalar}>" if lanes else scalar
+
+    def broadcast(self, value: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+        if value.lanes == lanes:
+            return value
+        scalar, vector = LLVM_TYPES[value.dtype], self.type(value.dtype, lanes)
+        if value.constant:
+            return Value(self, value.dtype, lanes, f"splat ({scalar} {value.text})", 0, True)
+        first = self.pure(value.dtype, lanes, f"insertelement {vector} poison, {scalar} {value.text}, i64 0", value.depth)
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self.pure(value.dtype, lanes, f"shufflevector {vector} {first.text}, {vector} poison, {zeros}", value.depth)
+
+    def align(self, *values: Value) -> tuple[Value, ...]:
+        """Operands with equal lanes."""
+        lanes = max(v.lanes for v in values)
+        return tuple(self.broadcast(v, lanes) for v in values)
+
+    def binary(self, opcode: str, a: Value, b: Operand) -> Value:
+        a, b = self.align(a, self.lift(b, a))
+        text = f"{opcode} {self.type(a.dtype, a.lanes)} {a.text}, {b.text}"
+        return self.pure(a.dtype, a.lanes, text, max(a.depth, b.depth))
+
+    def negate(self, a: Value) -> Value:
+        return self.pure(a.dtype, a.lanes, f"fneg {self.type(a.dtype, a.lanes)} {a.text}", a.depth)
+
+    def compare(self, predicate: str, a: Value, b: Operand) -> Value:
+        """Ordered float comparisons, except `ne`; `uno` is true where either is NaN."""
+        a, b = self.align(a, self.lift(b, a))
+        if a.is_float:
+            predicate = {"eq": "oeq", "ne": "une", "uno": "uno"}.get(predicate, "o" + predicate)
+        elif predicate not in ("eq", "ne"):
+            predicate = ("s" if a.dtype in SIGNED else "u") + predicate
+        opcode = "fcmp" if a.is_float else "icmp"
+        text = f"{opcode} {predicate} {self.type(a.dtype, a.lanes)} {a.text}, {b.text}"
+        return self.pure("bool", a.lanes, text, max(a.depth, b.depth))
+
+    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+        """Lane-wise choice; `a` or `b` is a Value."""
+        like = a if isinstance(a, Value) else b
+        assert isinstance(like, Value)
+        condition, a, b = self.align(condition, self.lift(a, like), self.lift(b, like))
+        kind = self.type(a.dtype, a.lanes)
+        text = f"select {self.type('bool', a.lanes)} {condition.text}, {kind} {a.text}, {kind} {b.text}"
+        return self.pure(a.dtype, a.lanes, text, max(condition.depth, a.depth, b.depth))
+
+    def convert(self, opcode: str, a: Value, dtype: str) -> Value:
+        text = f"{opcode} {self.type(a.dtype, a.lanes)} {a.text} to {self.type(dtype, a.lanes)}"
+        return self.pure(dtype, a.lanes, text, a.depth)
+
+    def intrinsic(self, function: str, *operands: Operand, suffix: str = "") -> Value:
+        """llvm.`function` of operands of one dtype."""
+        like = next(v for v in operands if isinstance(v, Value))
+        values = self.align(*(self.lift(v, like) for v in operands))
+        dtype, lanes = like.dtype, values[0].lanes
+        kind = self.type(dtype, lanes)
+        arguments = ", ".join(f"{kind} {v.text}" for v in values) + suffix
+        text = f"call {kind} @llvm.{function}.{self.mangle(dtype, lanes)}({arguments})"
+        return self.pure(dtype, lanes, text, max(v.depth for v in values))
+
+    def mangle(self, dtype: str, lanes: int) -> str:
+        """The type's name in an intrinsic's name."""
+        scalar = {"float": "f32", "double": "f64"}.get(LLVM_TYPES[dtype], LLVM_TYPES[dtype])
+        return f"v{lanes}{scalar}" if lanes else scalar
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a * b + c, rounded once."""
+        return self.intrinsic("fma", a, b, c)
+
+    def iota(self, dtype: str, lanes: int) -> Value:
+        """The lane numbers 0, 1, 2, ..."""
+        scalar = LLVM_TYPES[dtype]
+        elements = ", ".join(f"{scalar} {i}" for i in range(lanes))
+        return Value(self, dtype, lanes, f"<{elements}>", 0, True)
+
+    def any_lane(self, condition: Value) -> Value:
+        """Whether a lane holds true, as a scalar."""
+        if not condition.lanes:
+            return condition
+        text = f"call i1 @llvm.vector.reduce.or.v{condition.lanes}i1(<{condition.lanes} x i1> {condition.text})"
+        return self.pure("bool", 0, text, condition.depth)
+
+    def phi(self, dtype: str, lanes: int, incoming: Sequence[tuple[str, str]], depth: int) -> Value:
+        """The value that came with the block control came from: pairs of operand text and label."""
+        result = Value(self, dtype, lanes, self.name("%v"), depth)
+        pairs = ", ".join(f"[ {text}, %{label} ]" for text, label in incoming)
+        self.emit(f"{result.text} = phi {self.type(dtype, lanes)} {pairs}")
+        return result
+
+
+def round_to_single(number: float) -> float:
+    """The nearest f32, infinite beyond its range."""
+    if number != number or number in (float("inf"), float("-inf")):
+        return number
+    try:
+        return struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")

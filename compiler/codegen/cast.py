@@ -1,0 +1,147 @@
+"""Conversions between dtypes, and the 16-bit float formats, which live in registers as rounded f32.
+
+Out-of-range and NaN floats become what x86 gives PyTorch: the smallest i32 or i64, cut to the low bits for narrower integers.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from eagerjit.compiler.codegen.builder import BITS, FLOATS, SIGNED, Builder, Value, round_to_single
+
+HALF_FORMATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+def literal(b: Builder, dtype: str, number: int | float | bool) -> Value:
+    """A constant of any dtype, rounded to its format."""
+    if dtype in HALF_FORMATS:
+        single = np.float32(round_to_single(float(number)))
+        with np.errstate(over="ignore"):
+            number = float(single.astype(HALF_FORMATS[dtype]))
+    return b.constant(dtype, number)
+
+
+def round_to(value: Value, dtype: str) -> Value:
+    """An f32 value rounded to f16 or bf16, still in f32 registers; other dtypes pass through."""
+    if dtype == "bf16":
+        return (_bf16_bits(value.view("f32")) << 16).bitcast("f32").view("bf16")
+    if dtype == "f16":
+        return from_f16_bits(to_f16_bits(value.view("f32")))
+    return value
+
+
+def to_memory(value: Value) -> Value:
+    """The form in which a value is stored: bool as u8, 16-bit floats as u16 bits."""
+    b = value.builder
+    if value.dtype == "bool":
+        return b.convert("zext", value, "u8")
+    if value.dtype == "bf16":
+        return b.convert("trunc", value.bitcast("u32") >> 16, "u16")
+    if value.dtype == "f16":
+        return to_f16_bits(value.view("f32"))
+    return value
+
+
+def from_memory(value: Value, dtype: str) -> Value:
+    """The register form of what was loaded."""
+    b = value.builder
+    if dtype == "bool":
+        return value.ne(0)
+    if dtype == "bf16":
+        return (b.convert("zext", value, "u32") << 16).bitcast("f32").view("bf16")
+    if dtype == "f16":
+        return from_f16_bits(value)
+    return value.view(dtype)
+
+
+def memory_dtype(dtype: str) -> str:
+    """The dtype of a value in memory."""
+    return {"bool": "u8", "f16": "u16", "bf16": "u16"}.get(dtype, dtype)
+
+
+def _bf16_bits(value: Value) -> Value:
+    """The upper half of an f32, rounded to nearest even, as u32; NaN stays NaN."""
+    bits = value.bitcast("u32")
+    rounded = (bits + (((bits >> 16) & 1) + 0x7FFF)) >> 16
+    return value.builder.select(value.is_nan(), (bits >> 16) | 0x40, rounded)
+
+
+def to_f16_bits(value: Value) -> Value:
+    """f32 -> f16 bits as u16. CPUs with 256-bit vectors have the instruction; others use integers."""
+    b = value.builder
+    if b.width_bits >= 256:
+        kind = b.type("u16", value.lanes)
+        half = b.type("u16", value.lanes).replace("i16", "half")
+        text = f"fptrunc {b.type('f32', value.lanes)} {value.text} to {half}"
+        rounded = b.pure("u16", value.lanes, text, value.depth)
+        return b.pure("u16", value.lanes, f"bitcast {half} {rounded.text} to {kind}", value.depth)
+    bits = value.bitcast("u32")
+    magnitude = bits & 0x7FFFFFFF
+    # Adding 0.5 leaves a subnormal f16, rounded to nearest even by the FPU, in the low bits of the sum.
+    small = (magnitude.bitcast("f32") + 0.5).bitcast("u32") - 0x3F000000
+    normal = (magnitude - ((127 - 15) << 23) + (((bits >> 13) & 1) + 0xFFF)) >> 13
+    large = b.select(magnitude > 0x7F800000, 0x7E00 | (bits >> 13) & 0x3FF, b.constant("u32", 0x7C00))
+    result = b.select(magnitude < 0x38800000, small, b.select(magnitude >= 0x47800000, large, normal))
+    return b.convert("trunc", result | ((bits >> 16) & 0x8000), "u16")
+
+
+def from_f16_bits(value: Value) -> Value:
+    """f16 bits -> f32 registers."""
+    b = value.builder
+    if b.width_bits >= 256:
+        kind = b.type("u16", value.lanes)
+        half = kind.replace("i16", "half")
+        cast = b.pure("u16", value.lanes, f"bitcast {kind} {value.text} to {half}", value.depth)
+        return b.pure("f16", value.lanes, f"fpext {half} {cast.text} to {b.type('f32', value.lanes)}", value.depth)
+    bits = b.convert("zext", value, "u32")
+    magnitude = bits & 0x7FFF
+    # Scaling by 2^112 rebiases the exponent, subnormals included; the exponent of inf and NaN needs the rest of the way.
+    scaled = (magnitude << 13).bitcast("f32") * 2.0**112
+    special = (magnitude << 13) | 0x7F800000
+    quiet = b.select(magnitude > 0x7C00, special | 0x400000, special)
+    result = b.select(magnitude >= 0x7C00, quiet, scaled.bitcast("u32"))
+    return (result | ((bits & 0x8000) << 16)).bitcast("f32").view("f16")
+
+
+def cast(value: Value, dtype: str) -> Value:
+    """`value` converted as Tensor.to does."""
+    if value.dtype == dtype:
+        return value
+    b = value.builder
+    if dtype == "bool":
+        return value.ne(0)
+    if value.is_float:
+        return _float_to_float(value, dtype) if dtype in FLOATS else _float_to_int(value, dtype)
+    if dtype in FLOATS:
+        target = "f64" if dtype == "f64" else "f32"
+        opcode = "sitofp" if value.dtype in SIGNED else "uitofp"
+        return round_to(b.convert(opcode, value, target), dtype)
+    return resize(value, dtype)
+
+
+def resize(value: Value, dtype: str) -> Value:
+    """An integer or bool as another integer: cut, or extended by its own sign."""
+    difference = BITS[dtype] - value.bits
+    if not difference:
+        return value.view(dtype)
+    opcode = "trunc" if difference < 0 else "sext" if value.dtype in SIGNED else "zext"
+    return value.builder.convert(opcode, value, dtype)
+
+
+def _float_to_float(value: Value, dtype: str) -> Value:
+    b = value.builder
+    if dtype == "f64":
+        return b.convert("fpext", value, "f64")
+    if value.dtype == "f64":
+        value = b.convert("fptrunc", value, "f32")
+    return value.view("f32") if dtype == "f32" else round_to(value, dtype)
+
+
+def _float_to_int(value: Value, dtype: str) -> Value:
+    b = value.builder
+    value = value if value.dtype == "f64" else value.view("f32")
+    wide = dtype if dtype in ("i32", "i64") else "i64" if BITS[dtype] >= 32 else "i32"
+    limit = 2.0 ** (BITS[wide] - 1)
+    inside = b.intrinsic("fabs", value) < limit
+    return resize(b.convert("fptosi", b.select(inside, value, -limit), wide), dtype)

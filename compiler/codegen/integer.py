@@ -1,0 +1,114 @@
+"""Integer arithmetic: it wraps, and no operand makes it trap."""
+
+from __future__ import annotations
+
+from eagerjit.compiler.codegen.builder import BITS, SIGNED, Value
+from eagerjit.compiler.codegen.cast import resize
+
+
+def divide(a: Value, c: Value) -> Value:
+    """a / c toward zero; a zero divisor counts as one, and the smallest integer / -1 wraps."""
+    b = a.builder
+    zero = c.eq(0)
+    if a.bits <= 32:
+        return _divide_by_floats(a, b.select(zero, 1, c))
+    if a.dtype not in SIGNED:
+        return b.binary("udiv", a, b.select(zero, 1, c))
+    minus = c.eq(-1)
+    return b.select(minus, -a, b.binary("sdiv", a, b.select(zero | minus, 1, c)))
+
+
+def _divide_by_floats(a: Value, c: Value) -> Value:
+    """No vector unit divides integers; a float with enough digits gives the exact quotient once cut."""
+    b = a.builder
+    single = a.bits <= 16
+    opcode, real = ("sitofp" if a.dtype in SIGNED else "uitofp"), ("f32" if single else "f64")
+    quotient = b.convert(opcode, a, real) / b.convert(opcode, c, real)
+    return resize(b.convert("fptosi", quotient, "i32" if single else "i64"), a.dtype)
+
+
+def floor_divide(a: Value, c: Value) -> Value:
+    """a // c, rounded down."""
+    quotient = divide(a, c)
+    if a.dtype not in SIGNED:
+        return quotient
+    remainder = a - quotient * c
+    below = remainder.ne(0) & ((remainder ^ c) < 0) & c.ne(0)
+    return a.builder.select(below, quotient - 1, quotient)
+
+
+def remainder(a: Value, c: Value) -> Value:
+    """a % c with the sign of c."""
+    rest = a - divide(a, c) * c
+    if a.dtype not in SIGNED:
+        return rest
+    return a.builder.select(rest.ne(0) & ((rest ^ c) < 0), rest + c, rest)
+
+
+def remainder_truncated(a: Value, c: Value) -> Value:
+    """The remainder with the sign of a, as C's %."""
+    return a - divide(a, c) * c
+
+
+def multiply_high(a: Value, c: Value) -> Value:
+    """The upper half of the product of two integers of up to 32 bits."""
+    b = a.builder
+    wide = "i64" if a.dtype in SIGNED else "u64"
+    product = resize(a, wide) * resize(c, wide)
+    return resize(product >> BITS[a.dtype], a.dtype)
+
+
+def shift_left(a: Value, count: Value) -> Value:
+    """a << count; counts beyond the width give 0."""
+    inside = count.view(_unsigned(count.dtype)) < a.bits
+    return a.builder.select(inside, a << a.builder.select(inside, count, 0), 0)
+
+
+def shift_right(a: Value, count: Value) -> Value:
+    """a >> count, copying the sign; counts beyond the width shift every bit out."""
+    b = a.builder
+    inside = count.view(_unsigned(count.dtype)) < a.bits
+    if a.dtype in SIGNED:
+        return a >> b.select(inside, count, a.bits - 1)
+    return b.select(inside, a >> b.select(inside, count, 0), 0)
+
+
+def _unsigned(dtype: str) -> str:
+    return dtype.replace("i", "u")
+
+
+def power(base: Value, exponent: Value) -> Value:
+    """base ** exponent by repeated squaring, wrapping; a negative exponent gives 1 / base cut toward zero."""
+    b = base.builder
+    base, exponent = b.align(base, exponent)
+    negative = exponent < 0 if base.dtype in SIGNED else b.constant("bool", False)
+    odd = (exponent & 1).ne(0)
+    inverse = b.select(base.eq(1), b.constant(base.dtype, 1), 0)
+    if base.dtype in SIGNED:
+        inverse = b.select(base.eq(-1), b.select(odd, b.constant(base.dtype, -1), 1), inverse)
+    return b.select(negative, inverse, _power_loop(base, b.select(negative, 0, exponent)))
+
+
+def _power_loop(base: Value, exponent: Value) -> Value:
+    """Squares and multiplies until every lane's exponent is used up."""
+    b = base.builder
+    before, head, done = b.block, b.name("power"), b.name("power_done")
+    kind, dtype, lanes = b.type(base.dtype, base.lanes), base.dtype, base.lanes
+    b.emit(f"br label %{head}")
+    b.label(head)
+    one = b.broadcast(b.constant(dtype, 1), lanes) if lanes else b.constant(dtype, 1)
+    after = [b.name("%p") for _ in range(3)]
+    square, rest, result = (
+        b.phi(dtype, lanes, [(first.text, before), (text, head)], b.depth)
+        for first, text in zip((base, exponent, one), after, strict=True)
+    )
+    odd = (rest & 1).ne(0)
+    product = b.select(odd, result * square, result)
+    halved = rest.view(_unsigned(dtype)) >> 1
+    squared = square * square
+    for name, value in zip(after, (squared, halved, product), strict=True):
+        b.emit(f"{name} = bitcast {kind} {value.text} to {kind}")
+    more = b.any_lane(halved.ne(0))
+    b.emit(f"br i1 {more.text}, label %{head}, label %{done}")
+    b.label(done)
+    return product

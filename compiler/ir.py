@@ -1,0 +1,98 @@
+"""Graph IR: typed, single assignment, in execution order.
+
+A Node is one operation and, at the same time, its single result. A Graph lists its inputs, its nodes in the order in which
+they were recorded, and its outputs. Nodes are never changed; passes build new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.compiler import sizes
+from eagerjit.runtime.dtypes import DType
+
+if TYPE_CHECKING:
+    from eagerjit.compiler.ops.declare import Primitive
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type and shape; each dimension is an int or a symbolic Size."""
+
+    dtype: DType
+    shape: tuple[sizes.Expr, ...]
+
+    @property
+    def numel(self) -> sizes.Expr:
+        return sizes.product(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.short}[{', '.join(map(str, self.shape))}]"
+
+
+class Node:
+    """An operation and its result."""
+
+    __slots__ = ("attributes", "inputs", "op", "source", "type")
+
+    def __init__(
+        self,
+        op: "Primitive",
+        inputs: tuple["Node", ...],
+        attributes: Mapping[str, Any],
+        type: TensorType,
+        source: str = "",
+    ):
+        self.op, self.inputs, self.attributes, self.type, self.source = op, inputs, attributes, type, source
+
+    @property
+    def shape(self) -> tuple[sizes.Expr, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name}: {self.type}>"
+
+
+@dataclass(slots=True)
+class Graph:
+    """A recorded function. `writes` pairs an input with the node whose value it holds afterwards."""
+
+    name: str
+    inputs: list[Node]
+    nodes: list[Node]
+    outputs: list[Node]
+    writes: list[tuple[Node, Node]] = field(default_factory=list)
+
+    def results(self) -> list[Node]:
+        """Everything that must be computed."""
+        return self.outputs + [value for _, value in self.writes]
+
+    def users(self) -> dict[Node, list[Node]]:
+        """For every node the nodes that read it, in order."""
+        users: dict[Node, list[Node]] = {n: [] for n in (*self.inputs, *self.nodes)}
+        for node in self.nodes:
+            for value in dict.fromkeys(node.inputs):
+                users[value].append(node)
+        return users
+
+    def __str__(self) -> str:
+        from eagerjit.compiler.text import print_graph
+
+        return print_graph(self)
+
+
+def rebuild(graph: Graph, nodes: Iterable[Node], replaced: Mapping[Node, Node]) -> Graph:
+    """The graph with these nodes, its outputs and writes mapped through `replaced`."""
+    return Graph(
+        graph.name,
+        graph.inputs,
+        list(nodes),
+        [replaced.get(n, n) for n in graph.outputs],
+        [(target, replaced.get(value, value)) for target, value in graph.writes],
+    )

@@ -1,0 +1,6 @@
+"""The op table: importing this package declares every primitive."""
+
+from eagerjit.compiler.ops import elementwise, indexing, linear, reductions, views
+from eagerjit.compiler.ops.declare import TABLE, Primitive
+
+__all__ = ["TABLE", "Primitive", "elementwise", "indexing", "linear", "reductions", "views"]

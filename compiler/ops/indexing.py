@@ -1,0 +1,202 @@
+"""Reads and writes at computed positions, and concatenation. Indices are i64 and non-negative after the public op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import TensorType
+from eagerjit.compiler.ops.declare import Primitive, declare, same_dtype
+from eagerjit.runtime import dtypes
+
+
+def _index_dtype(name: str, index: TensorType) -> None:
+    if index.dtype not in (dtypes.int64, dtypes.int32):
+        raise ValueError(f"{name}: the index must be int64 or int32, not {index.dtype.name}")
+
+
+def _take_type(x: TensorType, index: TensorType) -> TensorType:
+    _index_dtype("take_rows", index)
+    return TensorType(x.dtype, (*index.shape, *x.shape[1:]))
+
+
+take_rows = declare(
+    Primitive(
+        "take_rows",
+        "index",
+        _take_type,
+        lambda x, index: x[index],
+        "x[index] along the first dimension; an index out of range is an IndexError.",
+        derivative=(
+            lambda g, out, x, index: x.detach().new_zeros(x.shape).add_rows(index, g),
+            None,
+        ),
+        cost=2,
+        traits=frozenset({"checks_index"}),
+    )
+)
+
+
+def _add_rows_type(base: TensorType, index: TensorType, value: TensorType) -> TensorType:
+    _index_dtype("add_rows", index)
+    same_dtype("add_rows", (base, value))
+    expected = (*index.shape, *base.shape[1:])
+    if len(value.shape) != len(expected) or not all(map(sizes.equal, value.shape, expected)):
+        raise ValueError(f"add_rows: values of shape {value.shape} for rows of shape {expected}")
+    return base
+
+
+def _add_rows_reference(base: np.ndarray, index: np.ndarray, value: np.ndarray) -> np.ndarray:
+    out = base.copy()
+    np.add.at(out, index, value)
+    return out
+
+
+add_rows = declare(
+    Primitive(
+        "add_rows",
+        "index",
+        _add_rows_type,
+        _add_rows_reference,
+        "base with value[i] added to row index[i], in the order of i.",
+        derivative=(
+            lambda g, out, base, index, value: g,
+            None,
+            lambda g, out, base, index, value: g.take_rows(index),
+        ),
+        traits=frozenset({"checks_index"}),
+    )
+)
+
+
+def _gather_type(x: TensorType, index: TensorType, dim: int) -> TensorType:
+    _index_dtype("gather", index)
+    if len(x.shape) != len(index.shape):
+        raise ValueError("gather: Index tensor must have the same number of dimensions as input tensor")
+    for axis, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
+        if axis != dim and sizes.less(size, wanted):
+            raise ValueError(
+                f"gather: Size does not match at dimension {axis}: expected index {[sizes.hint(d) for d in index.shape]}"
+                f" to be no larger than self {[sizes.hint(d) for d in x.shape]} apart from dimension {dim}"
+            )
+    return TensorType(x.dtype, index.shape)
+
+
+def _gather_reference(x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+    return x[_positions(index, dim)]
+
+
+def _positions(index: np.ndarray, dim: int) -> tuple[np.ndarray, ...]:
+    grid = list(np.indices(index.shape, sparse=True))
+    grid[dim] = index
+    return tuple(grid)
+
+
+gather = declare(
+    Primitive(
+        "gather",
+        "index",
+        _gather_type,
+        _gather_reference,
+        "out[..., i, ...] = x[..., index[..., i, ...], ...] along dim.",
+        derivative=(
+            lambda g, out, x, index, dim: x.detach().new_zeros(x.shape).scatter_add(dim, index, g),
+            None,
+        ),
+        cost=2,
+        traits=frozenset({"checks_index"}),
+    )
+)
+
+
+def _scatter_add_type(base: TensorType, index: TensorType, value: TensorType, dim: int) -> TensorType:
+    same_dtype("scatter_add", (base, value))
+    _gather_type(base, index, dim)
+    if len(value.shape) != len(index.shape) or not all(map(sizes.equal, value.shape, index.shape)):
+        raise ValueError("scatter_add: the values must have the shape of the index")
+    return base
+
+
+def _scatter_add_reference(base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int) -> np.ndarray:
+    out = base.copy()
+    np.add.at(out, _positions(index, dim), value)
+    return out
+
+
+scatter_add = declare(
+    Primitive(
+        "scatter_add",
+        "index",
+        _scatter_add_type,
+        _scatter_add_reference,
+        "base with every value added at its index along dim, in row-major order.",
+        derivative=(
+            lambda g, out, base, index, value, dim: g,
+            None,
+            lambda g, out, base, index, value, dim: g.gather(dim, index),
+        ),
+        traits=frozenset({"checks_index"}),
+    )
+)
+
+
+def _slice_scatter_type(
+    base: TensorType, value: TensorType, dim: int, start: sizes.Expr, stop: sizes.Expr, step: int
+) -> TensorType:
+    same_dtype("slice_scatter", (base, value))
+    return base
+
+
+def _slice_scatter_reference(
+    base: np.ndarray, value: np.ndarray, dim: int, start: int, stop: int, step: int
+) -> np.ndarray:
+    out = base.copy()
+    out[(slice(None),) * dim + (slice(start, stop, step),)] = value
+    return out
+
+
+slice_scatter = declare(
+    Primitive(
+        "slice_scatter",
+        "index",
+        _slice_scatter_type,
+        _slice_scatter_reference,
+        "base with one slice replaced.",
+        derivative=(
+            lambda g, out, base, value, dim, start, stop, step: g.slice_scatter(
+                value.detach().new_zeros(value.shape), dim, start, stop, step
+            ),
+            lambda g, out, base, value, dim, start, stop, step: g.slice(dim, start, stop, step),
+        ),
+    )
+)
+
+
+def _cat_type(*types: TensorType, dim: int) -> TensorType:
+    dtype = same_dtype("cat", types)
+    total: sizes.Expr = 0
+    for t in types:
+        total = sizes.add(total, t.shape[dim])
+        for axis, (a, b) in enumerate(zip(types[0].shape, t.shape, strict=True)):
+            if axis != dim and not sizes.equal(a, b):
+                raise ValueError(
+                    f"cat: Sizes of tensors must match except in dimension {dim}. Expected size {sizes.hint(a)} but got "
+                    f"size {sizes.hint(b)} at dimension {axis}"
+                )
+    shape = list(types[0].shape)
+    shape[dim] = total
+    return TensorType(dtype, tuple(shape))
+
+
+cat = declare(
+    Primitive(
+        "cat",
+        "index",
+        _cat_type,
+        lambda *arrays, dim: np.concatenate(arrays, axis=dim),
+        "Tensors joined along dim.",
+        traits=frozenset({"variadic"}),
+    )
+)

@@ -1,0 +1,369 @@
+"""Sizes: integers known only at run time, as canonical polynomials over symbols.
+
+A size is an `int` or a `Size`. Arithmetic on constants gives ints back, so `isinstance(x, int)` means "known". Equal
+polynomials compare equal and hash alike, which settles most questions a compiler asks about shapes without knowing them.
+What it cannot settle is answered from the sizes of the call being traced, and the answer becomes a guard (`Assumptions`).
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """An opaque term: `a // b`, `a % b`, `min` or `max` that does not simplify."""
+
+    op: str
+    a: "int | Size"
+    b: "int | Size"
+
+    def __str__(self) -> str:
+        if self.op in ("min", "max"):
+            return f"{self.op}({self.a}, {self.b})"
+        return f"({self.a}){self.op}({self.b})"
+
+
+Atom = str | Quotient
+Monomial = tuple[Atom, ...]
+
+
+class Size:
+    """A polynomial with integer coefficients: sorted (monomial, coefficient) pairs."""
+
+    __slots__ = ("_hash", "terms")
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]):
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self._hash == other._hash and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __add__(self, other: "int | Size") -> "int | Size":
+        return add(self, other)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: "int | Size") -> "int | Size":
+        return mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: "int | Size") -> "int | Size":
+        return add(self, mul(other, -1))
+
+    def __rsub__(self, other: "int | Size") -> "int | Size":
+        return add(other, mul(self, -1))
+
+    def __neg__(self) -> "int | Size":
+        return mul(self, -1)
+
+    def __floordiv__(self, other: "int | Size") -> "int | Size":
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: "int | Size") -> "int | Size":
+        return floordiv(other, self)
+
+    def __mod__(self, other: "int | Size") -> "int | Size":
+        return mod(self, other)
+
+    def __rmod__(self, other: "int | Size") -> "int | Size":
+        return mod(other, self)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the size {self} is symbolic: ask sizes.equal or sizes.less")
+
+    def __str__(self) -> str:
+        parts = []
+        for monomial, coefficient in self.terms:
+            factors = [str(a) for a in monomial]
+            if coefficient != 1 or not factors:
+                factors.insert(0, str(coefficient))
+            parts.append("*".join(factors))
+        return " + ".join(parts)
+
+    __repr__ = __str__
+
+
+Expr = int | Size
+
+
+@lru_cache(maxsize=4096)
+def symbol(name: str) -> Size:
+    """The size that is one unknown."""
+    return Size((((name,), 1),))
+
+
+def _atom(op: str, a: Expr, b: Expr) -> Size:
+    return Size((((Quotient(op, a, b),), 1),))
+
+
+def _terms(x: Expr) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(x, Size):
+        return x.terms
+    return (((), x),) if x else ()
+
+
+def _build(terms: dict[Monomial, int]) -> Expr:
+    kept = [(m, c) for m, c in terms.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return Size(tuple(sorted(kept, key=lambda t: [str(a) for a in t[0]])))
+
+
+def add(a: Expr, b: Expr) -> Expr:
+    """a + b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    terms = dict(_terms(a))
+    for monomial, coefficient in _terms(b):
+        terms[monomial] = terms.get(monomial, 0) + coefficient
+    return _build(terms)
+
+
+def mul(a: Expr, b: Expr) -> Expr:
+    """a * b."""
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return a * b
+        if a == 1:
+            return b
+    elif isinstance(b, int) and b == 1:
+        return a
+    terms: dict[Monomial, int] = {}
+    for left, p in _terms(a):
+        for right, q in _terms(b):
+            monomial = tuple(sorted(left + right, key=str))
+            terms[monomial] = terms.get(monomial, 0) + p * q
+    return _build(terms)
+
+
+def exact_quotient(a: Expr, b: Expr) -> Expr | None:
+    """a / b where the polynomials show that it is exact, else None."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b if b and a % b == 0 else None
+    if a == b:
+        return 1
+    divisor = _terms(b)
+    if len(divisor) != 1:
+        return None
+    atoms, coefficient = divisor[0]
+    out: dict[Monomial, int] = {}
+    for monomial, c in _terms(a):
+        rest = list(monomial)
+        for atom in atoms:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if c % coefficient:
+            return None
+        out[tuple(rest)] = c // coefficient
+    return _build(out)
+
+
+def floordiv(a: Expr, b: Expr) -> Expr:
+    """Python's a // b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    exact = exact_quotient(a, b)
+    return _atom("//", a, b) if exact is None else exact
+
+
+def mod(a: Expr, b: Expr) -> Expr:
+    """Python's a % b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    return _atom("%", a, b) if exact_quotient(a, b) is None else 0
+
+
+def minimum(a: Expr, b: Expr) -> Expr:
+    """The smaller one."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return a if a == b else _atom("min", a, b)
+
+
+def maximum(a: Expr, b: Expr) -> Expr:
+    """The larger one."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return a if a == b else _atom("max", a, b)
+
+
+def product(shape: tuple[Expr, ...]) -> Expr:
+    """The number of elements of a shape."""
+    out: Expr = 1
+    for size in shape:
+        out = mul(out, size)
+    return out
+
+
+def evaluate(x: Expr, values: Mapping[str, int]) -> int:
+    """The number that x stands for, given every symbol's value."""
+    if isinstance(x, int):
+        return x
+    total = 0
+    for monomial, coefficient in x.terms:
+        for atom in monomial:
+            coefficient *= values[atom] if isinstance(atom, str) else _evaluate_atom(atom, values)
+        total += coefficient
+    return total
+
+
+def _evaluate_atom(atom: Quotient, values: Mapping[str, int]) -> int:
+    a, b = evaluate(atom.a, values), evaluate(atom.b, values)
+    if atom.op == "//":
+        return a // b
+    if atom.op == "%":
+        return a % b
+    return min(a, b) if atom.op == "min" else max(a, b)
+
+
+def symbols(x: Expr) -> set[str]:
+    """The names of the symbols in x."""
+    if isinstance(x, int):
+        return set()
+    found: set[str] = set()
+    for monomial, _ in x.terms:
+        for atom in monomial:
+            found |= {atom} if isinstance(atom, str) else symbols(atom.a) | symbols(atom.b)
+    return found
+
+
+def substitute(x: Expr, values: Mapping[str, Expr]) -> Expr:
+    """x with symbols replaced by sizes."""
+    if isinstance(x, int):
+        return x
+    total: Expr = 0
+    for monomial, coefficient in x.terms:
+        term: Expr = coefficient
+        for atom in monomial:
+            if isinstance(atom, str):
+                term = mul(term, values.get(atom, symbol(atom)))
+            else:
+                a, b = substitute(atom.a, values), substitute(atom.b, values)
+                term = mul(term, _OPERATIONS[atom.op](a, b))
+        total = add(total, term)
+    return total
+
+
+_OPERATIONS = {"//": floordiv, "%": mod, "min": minimum, "max": maximum}
+
+
+def dominates(a: Expr, b: Expr) -> bool:
+    """Whether a >= b for all non-negative values of the symbols, as far as the coefficients show it."""
+    difference = add(a, mul(b, -1))
+    if isinstance(difference, int):
+        return difference >= 0
+    return all(c >= 0 for _, c in difference.terms)
+
+
+def parse(text: str) -> Expr:
+    """The inverse of str."""
+    return _from_ast(ast.parse(text, mode="eval").body)
+
+
+def _from_ast(node: ast.expr) -> Expr:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.Name(id=name):
+            return symbol(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return mul(_from_ast(operand), -1)
+        case ast.BinOp(left=left, op=op, right=right):
+            a, b = _from_ast(left), _from_ast(right)
+            match op:
+                case ast.Add():
+                    return add(a, b)
+                case ast.Sub():
+                    return add(a, mul(b, -1))
+                case ast.Mult():
+                    return mul(a, b)
+                case ast.FloorDiv():
+                    return floordiv(a, b)
+                case ast.Mod():
+                    return mod(a, b)
+        case ast.Call(func=ast.Name(id="min" | "max" as name), args=[a, b]):
+            return _OPERATIONS[name](_from_ast(a), _from_ast(b))
+    raise ValueError(f"not a size: {ast.unparse(node)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A fact about sizes that a trace relied on: `a == b` or `a < b` came out as `holds`, at the user's `source` line."""
+
+    relation: str
+    a: Expr
+    b: Expr
+    holds: bool
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"{'' if self.holds else 'not '}{self.a} {self.relation} {self.b}"
+
+
+@dataclass
+class Assumptions:
+    """The sizes of the call being traced, and what the trace took from them."""
+
+    hints: dict[str, int] = field(default_factory=dict)
+    guards: dict[Guard, None] = field(default_factory=dict)
+    where: object = None
+
+    def decide(self, relation: str, a: Expr, b: Expr) -> bool:
+        """Answer from this call's sizes, and remember that the answer was used."""
+        left, right = evaluate(a, self.hints), evaluate(b, self.hints)
+        holds = left == right if relation == "==" else left < right
+        source = self.where() if callable(self.where) else ""
+        self.guards[Guard(relation, a, b, holds, source)] = None
+        return holds
+
+
+class _Active(threading.local):
+    assumptions: Assumptions | None = None
+
+
+active = _Active()
+
+
+def equal(a: Expr, b: Expr) -> bool:
+    """a == b: by algebra, else by this call's sizes with a guard, else False."""
+    if a is b or a == b:
+        return True
+    if isinstance(a, int) and isinstance(b, int):
+        return False
+    difference = add(a, mul(b, -1))
+    if isinstance(difference, int):
+        return difference == 0
+    return active.assumptions.decide("==", a, b) if active.assumptions else False
+
+
+def less(a: Expr, b: Expr) -> bool:
+    """a < b, in the same way."""
+    difference = add(a, mul(b, -1))
+    if isinstance(difference, int):
+        return difference < 0
+    if dominates(a, b):
+        return False
+    if active.assumptions is None:
+        raise ValueError(f"{a} < {b} is not known")
+    return active.assumptions.decide("<", a, b)
+
+
+def hint(x: Expr) -> int:
+    """The value of x in the call being traced, without a guard: for heuristics only."""
+    if isinstance(x, int):
+        return x
+    known = active.assumptions.hints if active.assumptions else {}
+    return evaluate(x, {name: known.get(name, 64) for name in symbols(x)})
