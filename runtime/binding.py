@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-TENSOR_SLOTS = ("_data", "_node", "_index", "_requires_grad", "_grad", "_storage", "_hooks")
+TENSOR_SLOTS = ("_data", "_node", "_index", "_requires_grad", "_grad", "_storage", "_hooks", "_view")
 
 
 @dataclass(slots=True)
@@ -54,6 +54,7 @@ def new_tensor(array: np.ndarray) -> Any:
     tensor._grad = None
     tensor._storage = None
     tensor._hooks = None
+    tensor._view = None
     return tensor
 
 
