@@ -20,7 +20,7 @@ PASSES: dict[str, tuple[str, ...]] = {
     "light": ("sroa", "instruction_combine", "simplify_cfg"),
 }
 """Optimisations before instruction selection. Explicitly vectorised text needs few: "light" adds 0.3 ms to a small
-kernel, LLVM's own O2 (named "full") 2 ms, with the same machine code. "full" is for scalar code made of many functions."""
+kernel, O2 (named "full") 2 ms, with the same machine code. "full" is for scalar code made of many functions."""
 
 _lock = threading.RLock()
 _names = itertools.count()
@@ -96,9 +96,7 @@ def _optimized(llvm_text: str, passes: str) -> Any:
     module = binding.parse_assembly(llvm_text, context=binding.create_context())
     module.triple = binding.get_default_triple()
     module.data_layout = _data_layout()
-    builder = binding.create_pass_builder(
-        _target_machine(), binding.create_pipeline_tuning_options(speed_level=2)
-    )
+    builder = binding.create_pass_builder(_target_machine(), binding.create_pipeline_tuning_options(speed_level=2))
     if passes == "full":
         builder.getModulePassManager().run(module, builder)
         return module

@@ -1,0 +1,124 @@
+"""The subset of Python that native code is written in, and the names it may use.
+
+A native module is an ordinary Python module that imports these names; `translate` turns every function defined in it
+into machine code. Its functions are never run by Python, but linters, type checkers and editors see valid code.
+
+Types      i64 (the default), f64, f32, ptr, and i8 u8 i16 u16 i32 u32 in signatures. Integers compute in 64 bits and
+           wrap; narrower parameters are extended on entry and arguments cut on the way out. `bool` means 0 or 1 as i64.
+           i64 and ptr convert into each other freely; between integers and floats write f64(x), f32(x), i64(x).
+           i32(x) cuts to 32 bits: as an argument of call_* it passes a C int.
+Locals     take the type of their annotation, or of the first value assigned; they start as zero.
+Statements =  +=  if/elif/else  while  for i in range(...)  break  continue  return  pass  match (on integer constants)
+Expressions  + - * // % & | ^ << >> on integers: // and % truncate as C does (same as Python where both are >= 0), >>
+           keeps the sign. + - * / on floats. ptr + int moves by bytes, ptr - ptr counts bytes. Comparisons (chains
+           too), and/or/not (short circuit, give 0 or 1), `a if c else b`.
+Names      Module-level ints and floats are folded in (also `Op.ADD` of an IntEnum). Functions of any native module are
+           called by name; those whose name starts with an underscore are private to their module and need not be
+           unique. Module-level `global_bytes(n)`: zeroed memory. `external("i32 puts(ptr)")`: a C function, result
+           and parameter types as above or void, `...` for variable arguments. `external_data("PyExc_TypeError")`: the
+           address of a C variable.
+Memory     load_i8 load_u8 load_i16 load_u16 load_i32 load_u32 load_i64 load_f32 load_f64 load_ptr load_f16 load_bf16
+           (address, offset=0), the last two give f32; store_i8 store_i16 store_i32 store_i64 store_f32 store_f64
+           store_ptr store_f16 store_bf16 (address, offset, value): any alignment, offset in bytes.
+           buffer(n): n bytes of the stack, 64-byte aligned, for the whole call. copy_bytes(to, from, n) and
+           fill_bytes(to, byte, n). c_string("text"): a constant, zero-terminated. address_of(function).
+Atomics    atomic_load(address, offset) (acquire), atomic_store(address, offset, value) (release),
+           atomic_add(address, offset, value) and atomic_exchange(address, offset, value) (give the old value),
+           atomic_compare_exchange(address, offset, expected, new) (1 where it swapped), all also with _i32;
+           fence(); pause() while spinning.
+Calls      call_i64 call_i32 call_f64 call_ptr call_void (function pointer, arguments...).
+Numbers    bits_of_f64(x), f64_of_bits(n), shift_right_unsigned(a, b), less_unsigned(a, b), likely(c), unlikely(c),
+           trailing_zeros(n), leading_zeros(n), multiply_overflows(a, b) (1 where a*b does not fit).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+i64 = i32 = u32 = i16 = u16 = i8 = u8 = ptr = int
+f64 = f32 = float
+
+
+class NativeOnly:
+    """A name that means something to the translator alone."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __call__(self, *_: Any) -> Any:
+        raise TypeError(f"{self.name} can be called in native code only")
+
+
+class Intrinsic(NativeOnly):
+    """An operation the translator emits in place."""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Declared types (as written in annotations) of a function; `result` is "void" where it returns nothing."""
+
+    result: str
+    parameters: tuple[str, ...]
+    variadic: bool = False
+
+
+class External(NativeOnly):
+    """A C function found in this process or defined by `cpu.define_symbol`."""
+
+    def __init__(self, declaration: str):
+        head, _, tail = declaration.partition("(")
+        result, _, name = head.strip().rpartition(" ")
+        types = [part.strip() for part in tail.rstrip(") ").split(",") if part.strip()]
+        variadic = bool(types) and types[-1] == "..."
+        super().__init__(name)
+        self.signature = Signature(result, tuple(types[:-1] if variadic else types), variadic)
+
+
+class Global(int):
+    """A module-level variable; in native code its name is its address."""
+
+    size: int
+    symbol: str
+
+
+def external(declaration: str) -> External:
+    """Declares a C function: `external("i32 posix_memalign(ptr, i64, i64)")`."""
+    return External(declaration)
+
+
+def external_data(symbol: str) -> Global:
+    """Declares a C variable; its name in native code is its address."""
+    variable = Global()
+    variable.size, variable.symbol = 0, symbol
+    return variable
+
+
+def global_bytes(size: int) -> Global:
+    """Reserves zeroed memory, 64-byte aligned, that lives as long as the native library."""
+    variable = Global()
+    variable.size, variable.symbol = size, ""
+    return variable
+
+
+load_i8, load_u8, load_i16, load_u16 = map(Intrinsic, ("load_i8", "load_u8", "load_i16", "load_u16"))
+load_i32, load_u32, load_i64, load_ptr = map(Intrinsic, ("load_i32", "load_u32", "load_i64", "load_ptr"))
+load_f32, load_f64, load_f16, load_bf16 = map(Intrinsic, ("load_f32", "load_f64", "load_f16", "load_bf16"))
+store_i8, store_i16, store_i32, store_i64 = map(Intrinsic, ("store_i8", "store_i16", "store_i32", "store_i64"))
+store_f32, store_f64, store_ptr = map(Intrinsic, ("store_f32", "store_f64", "store_ptr"))
+store_f16, store_bf16 = map(Intrinsic, ("store_f16", "store_bf16"))
+buffer, c_string, address_of = map(Intrinsic, ("buffer", "c_string", "address_of"))
+copy_bytes, fill_bytes = map(Intrinsic, ("copy_bytes", "fill_bytes"))
+atomic_load, atomic_store = map(Intrinsic, ("atomic_load", "atomic_store"))
+atomic_add, atomic_exchange = map(Intrinsic, ("atomic_add", "atomic_exchange"))
+atomic_compare_exchange = Intrinsic("atomic_compare_exchange")
+atomic_load_i32, atomic_store_i32 = map(Intrinsic, ("atomic_load_i32", "atomic_store_i32"))
+atomic_add_i32, atomic_exchange_i32 = map(Intrinsic, ("atomic_add_i32", "atomic_exchange_i32"))
+atomic_compare_exchange_i32 = Intrinsic("atomic_compare_exchange_i32")
+fence, pause = map(Intrinsic, ("fence", "pause"))
+call_i64, call_i32, call_f64 = map(Intrinsic, ("call_i64", "call_i32", "call_f64"))
+call_ptr, call_void = map(Intrinsic, ("call_ptr", "call_void"))
+bits_of_f64, f64_of_bits = map(Intrinsic, ("bits_of_f64", "f64_of_bits"))
+shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "less_unsigned"))
+likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
+trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))

@@ -1,0 +1,70 @@
+"""The native library: all native modules as one object, compiled once per machine and kept in the disk cache."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import threading
+from enum import IntEnum
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from eagerjit.runtime import cache, cpu
+from eagerjit.runtime.native import expressions, intrinsics, language, translate
+
+MODULES: tuple[str, ...] = ()
+"""Native source files; adding one is a line here."""
+
+_lock = threading.Lock()
+
+
+class NativeLibrary:
+    """Loaded native code: addresses of its public functions and globals."""
+
+    def __init__(self, loaded: cpu.LoadedObject):
+        self._loaded = loaded
+
+    def address(self, name: str) -> int:
+        """Address of a public function or global; KeyError if there is none such."""
+        return self._loaded.address(name)
+
+    def function(self, name: str, result: Any, *arguments: Any, keep_gil: bool = False) -> Any:
+        """A public function as a ctypes callable of these types; `keep_gil` for quick ones that rely on the GIL."""
+        kind = ctypes.PYFUNCTYPE if keep_gil else ctypes.CFUNCTYPE
+        return kind(result, *arguments)(self.address(name))
+
+
+@functools.cache
+def _load() -> NativeLibrary:
+    modules = [importlib.import_module(name) for name in MODULES]
+    return NativeLibrary(cpu.load_object(compiled(modules)))
+
+
+def native() -> NativeLibrary:
+    """The native library, loaded on first use."""
+    with _lock:
+        return _load()
+
+
+def compiled(modules: list[ModuleType]) -> bytes:
+    """Object code of native modules, from the cache unless a source, a folded constant or the target changed."""
+    key = cache.content_key(cpu.target_key(), *_fingerprint(modules))
+    stored = cache.get("native", key)
+    if stored is None:
+        stored = cpu.compile_text(translate.translate(modules), passes="full")
+        cache.put("native", key, stored)
+    return stored
+
+
+def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
+    """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
+    parts = [Path(str(m.__file__)).read_bytes() for m in (language, expressions, intrinsics, translate, *modules)]
+    for module in modules:
+        for name, value in vars(module).items():
+            if isinstance(value, (int, float)):
+                parts.append(f"{name}={value!r}".encode())
+            elif isinstance(value, type) and issubclass(value, IntEnum):
+                parts.append(f"{name}={[(member.name, member.value) for member in value]}".encode())
+    return parts
