@@ -171,6 +171,11 @@ class Builder:
         frame = self.frames.pop()
         self.lines[frame.start : frame.start] = frame.preheader
 
+    def forget_body(self) -> None:
+        """Forgets registers that vary in the innermost loop: control leaves the block that computed them."""
+        frame = self.frames[-1]
+        frame.known = {key: value for key, value in frame.known.items() if value.depth < self.depth}
+
     def alloca(self, type_text: str) -> str:
         """A function-wide stack slot."""
         slot = self.name("%s")

@@ -81,7 +81,7 @@ def to_f16_bits(value: Value) -> Value:
     # Adding 0.5 leaves a subnormal f16, rounded to nearest even by the FPU, in the low bits of the sum.
     small = (magnitude.bitcast("f32") + 0.5).bitcast("u32") - 0x3F000000
     normal = (magnitude - ((127 - 15) << 23) + (((bits >> 13) & 1) + 0xFFF)) >> 13
-    large = b.select(magnitude > 0x7F800000, 0x7E00 | (bits >> 13) & 0x3FF, b.constant("u32", 0x7C00))
+    large = b.select(magnitude > 0x7F800000, ((bits >> 13) & 0x3FF) | 0x7E00, b.constant("u32", 0x7C00))
     result = b.select(magnitude < 0x38800000, small, b.select(magnitude >= 0x47800000, large, normal))
     return b.convert("trunc", result | ((bits >> 16) & 0x8000), "u16")
 

@@ -1,0 +1,356 @@
+"""Kernel IR -> LLVM text.
+
+    int64 kernel(int64 *args, int64 begin, int64 end, char *scratch)
+
+`args` holds the parameters in order: pointers, i64 sizes, bits of f64 numbers. The call runs tasks begin..end and returns 0 or
+the status of the first check that failed. No two parameters are promised not to overlap: a kernel that works in
+place stores where it has just loaded.
+
+A vector loop runs whole vectors, then one masked step for the rest; lanes that are off touch no memory. Loads that
+don't vary in a loop move out of it, if their parameter is never stored to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from eagerjit.compiler.codegen import accumulate as acc
+from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
+from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
+from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
+from eagerjit.compiler.loops import (
+    LANES, Accumulate, Check, Finish, Index, Init, Kernel, Let, Load, Loop, Param, Stmt, Store,
+)  # fmt: skip
+
+__all__ = ["SCALAR_OPS", "emit_kernel", "emit_module"]
+
+
+def emit_module(kernels: Sequence[Kernel], width_bits: int) -> str:
+    """One LLVM module with a function per kernel, for vector registers of `width_bits` (128, 256 or 512)."""
+    attributes = f'"prefer-vector-width"="{width_bits}" "min-legal-vector-width"="{width_bits}" "no-trapping-math"="true"'
+    functions = "\n\n".join(emit_kernel(kernel, width_bits) for kernel in kernels)
+    return f"{functions}\n\nattributes #0 = {{ nounwind {attributes} }}\n"
+
+
+def emit_kernel(kernel: Kernel, width_bits: int) -> str:
+    """The LLVM text of one kernel; it refers to the attribute group that `emit_module` appends."""
+    return _Emitter(kernel, width_bits).function()
+
+
+def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from _walk(statement.body)
+
+
+class _Emitter:
+    """Writes one kernel. Inside a vector loop `lanes` is its width and `mask` the lanes that are on (None: all)."""
+
+    def __init__(self, kernel: Kernel, width_bits: int):
+        self.kernel = kernel
+        self.b = Builder(width_bits)
+        self.params: dict[str, Param] = {p.name: p for p in kernel.params}
+        self.values: dict[str, Value] = {}
+        self.accumulators: dict[str, acc.Accumulator] = {}
+        self.stored = {s.param for s in _walk(kernel.body) if isinstance(s, Store)}
+        self.folding = self._folding_accumulators()
+        self.variables: list[str] = []
+        self.lanes = 0
+        self.mask: Value | None = None
+        self.vector_variable = ""
+        self.checked = False
+
+    def _folding_accumulators(self) -> set[str]:
+        """Accumulators that a vector loop adds to and that start outside it."""
+        names: set[str] = set()
+        for loop in _walk(self.kernel.body):
+            if isinstance(loop, Loop) and loop.kind == "vector":
+                inner = list(_walk(loop.body))
+                started = {s.name for s in inner if isinstance(s, Init)}
+                names |= {s.name for s in inner if isinstance(s, Accumulate)} - started
+        return names
+
+    def function(self) -> str:
+        """The whole definition."""
+        for position, param in enumerate(self.kernel.params):
+            self._read_argument(position, param)
+        self._body(self.kernel.body)
+        self.b.emit("ret i64 0")
+        head = f'define i64 @"{self.kernel.name}"(ptr %args, i64 %begin, i64 %end, ptr %scratch) #0 {{\nentry:'
+        return "\n".join([head, *self.b.allocas, *self.b.lines, "}"])
+
+    def _read_argument(self, position: int, param: Param) -> None:
+        b = self.b
+        dtype = {"memory": "ptr", "size": "i64", "number": "f64"}[param.kind]
+        place = b.name("%a")
+        b.emit(f"{place} = getelementptr i64, ptr %args, i64 {position}")
+        value = Value(b, dtype, 0, b.name("%v"), 0)
+        b.emit(f"{value.text} = load {LLVM_TYPES[dtype]}, ptr {place}")
+        self.values[param.name] = value
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def _body(self, body: Sequence[Stmt]) -> None:
+        for statement in body:
+            match statement:
+                case Let(name, op, args, dtype, number):
+                    self.values[name] = apply(self.b, op, tuple(map(self._value, args)), dtype, number)
+                case Load(name, param, index, dtype):
+                    self.values[name] = self._load(param, index, dtype)
+                case Store(param, index, value):
+                    self._store(param, index, self._value(value))
+                case Loop("tasks"):
+                    self._serial(statement, *(Value(self.b, "i64", 0, n, 0) for n in ("%begin", "%end")))
+                case Loop("serial"):
+                    self._serial(statement, self._bound(statement.start), self._bound(statement.stop))
+                case Loop():
+                    self._vector(statement)
+                case Init(name, op, dtype):
+                    self._init(name, op, dtype)
+                case Accumulate(name, value):
+                    self._accumulate(name, value)
+                case Finish(name, accumulator, dtype):
+                    self.values[name] = acc.finish(self.b, self.accumulators[accumulator], dtype)
+                case Check(condition, status):
+                    self._check(self._value(condition), status)
+
+    def _value(self, name: str) -> Value:
+        if name == self.vector_variable:
+            return self.values[name] + self.b.iota("i64", self.lanes)
+        return self.values[name]
+
+    def _bound(self, bound: int | str) -> Value:
+        return self._value(bound) if isinstance(bound, str) else self.b.constant("i64", bound)
+
+    def _init(self, name: str, op: str, dtype: str) -> None:
+        if name not in self.accumulators:
+            folds = name in self.folding
+            lanes = LANES if folds else self.lanes
+            self.accumulators[name] = acc.open_accumulator(self.b, op, dtype, lanes, folds)
+        acc.initialize(self.b, self.accumulators[name])
+
+    def _accumulate(self, name: str, value: str) -> None:
+        accumulator = self.accumulators[name]
+        index = self._value(self.variables[-1]) if self.variables else None
+        acc.accumulate(self.b, accumulator, self._value(value), index, self.mask if accumulator.folds else None)
+
+    def _check(self, condition: Value, status: int) -> None:
+        b = self.b
+        failed = ~condition
+        if self.mask:
+            failed = failed & self.mask
+        fail, passed = b.name("fail"), b.name("passed")
+        b.emit(f"br i1 {b.any_lane(failed).text}, label %{fail}, label %{passed}")
+        b.label(fail)
+        b.emit(f"ret i64 {status}")
+        b.label(passed)
+        self.checked = True
+
+    # -- loops ----------------------------------------------------------------------------------------------------
+
+    def _serial(self, loop: Loop, start: Value, stop: Value) -> None:
+        b = self.b
+        before, head, done = b.name("before"), b.name("loop"), b.name("done")
+        b.emit(f"br i1 {(start < stop).text}, label %{before}, label %{done}")
+        b.label(before)
+        b.open_loop()
+        self.variables.append(loop.var)
+        self._counted(loop, head, start, b.constant("i64", 1), stop, done)
+        self.variables.pop()
+        b.close_loop()
+        b.label(done)
+
+    def _counted(self, loop: Loop, head: str, start: Value, step: Value, stop: Value, done: str) -> Value:
+        """A loop entered at least once, from the open block, that ends by going to `done`; the variable's next value."""
+        b = self.b
+        before = b.block
+        b.emit(f"br label %{head}")
+        b.label(head)
+        variable = Value(b, "i64", 0, b.name("%v"), b.depth)
+        place = len(b.lines)
+        b.lines.append("")
+        self.values[loop.var] = variable
+        self._body(loop.body)
+        following = Value(b, "i64", 0, b.name("%v"), b.depth)
+        b.emit(f"{following.text} = add i64 {variable.text}, {step.text}")
+        b.lines[place] = (
+            f"  {variable.text} = phi i64 [ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
+        )
+        b.emit(f"br i1 {(following < stop).text}, label %{head}, label %{done}")
+        return following
+
+    def _vector(self, loop: Loop) -> None:
+        b = self.b
+        start, stop = self._bound(loop.start), self._bound(loop.stop)
+        self.lanes = LANES if self._folds(loop) else loop.lanes
+        self.variables.append(loop.var)
+        self.vector_variable = loop.var
+        constant = isinstance(loop.start, int) and isinstance(loop.stop, int)
+        extent = loop.stop - loop.start if constant else None
+        enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
+        last = stop - (self.lanes - 1)
+        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
+        b.label(enter)
+        b.open_loop()
+        incoming = []
+        if extent is None or extent >= self.lanes:
+            before = b.name("before")
+            b.emit(f"br i1 {(start < last).text}, label %{before}, label %{middle}")
+            incoming.append((start.text, b.block))
+            b.label(before)
+            following = self._counted(loop, main, start, b.constant("i64", self.lanes), last, middle)
+            incoming.append((following.text, b.block))
+        else:
+            incoming.append((start.text, b.block))
+            b.emit(f"br label %{middle}")
+        b.forget_body()
+        b.label(middle)
+        rest = b.phi("i64", 0, incoming, b.depth)
+        if extent is None or extent % self.lanes:
+            b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
+            b.label(tail)
+            self._masked_step(loop, rest, stop)
+        b.emit(f"br label %{done}")
+        b.close_loop()
+        self.variables.pop()
+        self.vector_variable, self.lanes, self.mask = "", 0, None
+        b.label(done)
+
+    def _masked_step(self, loop: Loop, first: Value, stop: Value) -> None:
+        """The body once, with only the lanes before `stop` on."""
+        b = self.b
+        left = b.convert("trunc", stop - first, "u32")
+        self.mask = b.iota("u32", self.lanes) < left
+        self.values[loop.var] = first
+        self._body(loop.body)
+
+    def _folds(self, loop: Loop) -> bool:
+        return any(isinstance(s, Accumulate) and s.name in self.folding for s in _walk(loop.body))
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def _address(self, param: str, index: Index) -> tuple[Value, int | None, Value | None]:
+        """A pointer for lane 0, and the distance between lanes (None: not constant, then offsets per lane)."""
+        b = self.b
+        scalar_terms: list[Value] = []
+        lane_terms: list[Value] = []
+        step: int | None = 0
+        for name, stride in index:
+            factor = b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
+            value = self.values[name]
+            term = value if stride == 1 else value * factor
+            (lane_terms if value.lanes else scalar_terms).append(term)
+            if name != self.vector_variable:
+                continue
+            step = step + stride if isinstance(stride, int) and step is not None else None
+            lane_terms.append(b.iota("i64", self.lanes) * factor)
+        pointer = self.values[param]
+        kind = LLVM_TYPES[memory_dtype(self.params[param].dtype)]
+        for term in sorted(scalar_terms, key=lambda t: t.depth):
+            text = f"getelementptr {kind}, ptr {pointer.text}, i64 {term.text}"
+            pointer = b.pure("ptr", 0, text, max(pointer.depth, term.depth))
+        if step is not None and not any(self.values[name].lanes for name, _ in index):
+            return pointer, step, None
+        return pointer, None, sum(lane_terms[1:], lane_terms[0])
+
+    def _load(self, param: str, index: Index, dtype: str) -> Value:
+        b = self.b
+        if self.params[param].dtype != dtype:
+            raise TypeError(f"{param} holds {self.params[param].dtype}, loaded as {dtype}")
+        pointer, step, offsets = self._address(param, index)
+        memory = memory_dtype(dtype)
+        if step == 0:
+            depth = pointer.depth if self._may_move(param, index) else b.depth
+            text = f"load {LLVM_TYPES[memory]}, ptr {pointer.text}, align {self._align(memory)}"
+            if depth < b.depth or param not in self.stored:
+                return from_memory(b.pure(memory, 0, text, depth), dtype)
+            return from_memory(self._effect(memory, 0, text), dtype)
+        if step in (1, -1):
+            return from_memory(self._load_adjacent(memory, pointer, step), dtype)
+        return from_memory(self._gather(memory, pointer, step, offsets), dtype)
+
+    def _may_move(self, param: str, index: Index) -> bool:
+        """Whether a load may run earlier: nothing writes its memory, and no check stands for its index."""
+        if param in self.stored:
+            return False
+        return not self.checked or all(name in self.variables or name in self.params for name, _ in index)
+
+    def _store(self, param: str, index: Index, value: Value) -> None:
+        b = self.b
+        if self.params[param].dtype != value.dtype:
+            raise TypeError(f"{param} holds {self.params[param].dtype}, stored {value.dtype}")
+        pointer, step, offsets = self._address(param, index)
+        value = to_memory(value)
+        memory = value.dtype
+        align = self._align(memory)
+        if step == 0:
+            if value.lanes:
+                raise TypeError(f"lanes stored to one element of {param}")
+            b.emit(f"store {LLVM_TYPES[memory]} {value.text}, ptr {pointer.text}, align {align}")
+            return
+        value = b.broadcast(value, self.lanes)
+        kind, suffix = b.type(memory, self.lanes), b.mangle(memory, self.lanes)
+        if step == 1:
+            if self.mask is None:
+                b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
+                return
+            call = f"@llvm.masked.store.{suffix}.p0({kind} {value.text}, ptr {pointer.text}"
+            b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
+            return
+        pointers = self._pointers(memory, pointer, step, offsets)
+        call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, <{self.lanes} x ptr> {pointers.text}"
+        b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
+
+    def _load_adjacent(self, memory: str, pointer: Value, step: int) -> Value:
+        """Lanes in adjacent elements, in either direction."""
+        b = self.b
+        kind, align = b.type(memory, self.lanes), self._align(memory)
+        mask = self.mask
+        if step < 0:
+            text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {1 - self.lanes}"
+            pointer = b.pure("ptr", 0, text, pointer.depth)
+            mask = self._reverse(mask) if mask else None
+        if mask is None:
+            loaded = self._effect(memory, self.lanes, f"load {kind}, ptr {pointer.text}, align {align}")
+        else:
+            call = f"@llvm.masked.load.{b.mangle(memory, self.lanes)}.p0(ptr {pointer.text}, i32 {align}"
+            text = f"call {kind} {call}, <{self.lanes} x i1> {mask.text}, {kind} zeroinitializer)"
+            loaded = self._effect(memory, self.lanes, text)
+        return self._reverse(loaded) if step < 0 else loaded
+
+    def _gather(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
+        b = self.b
+        kind, align = b.type(memory, self.lanes), self._align(memory)
+        pointers = self._pointers(memory, pointer, step, offsets)
+        call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0(<{self.lanes} x ptr> {pointers.text}"
+        text = f"call {kind} {call}, i32 {align}, {self._mask_text()}, {kind} zeroinitializer)"
+        return self._effect(memory, self.lanes, text)
+
+    def _pointers(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
+        b = self.b
+        if step is not None:
+            offsets = b.iota("i64", self.lanes) * step
+        assert offsets is not None
+        offsets = b.broadcast(offsets, self.lanes)
+        text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, <{self.lanes} x i64> {offsets.text}"
+        return b.pure("ptr", self.lanes, text, max(pointer.depth, offsets.depth))
+
+    def _reverse(self, value: Value) -> Value:
+        b = self.b
+        kind = b.type(value.dtype, value.lanes)
+        order = ", ".join(f"i32 {i}" for i in reversed(range(value.lanes)))
+        text = f"shufflevector {kind} {value.text}, {kind} poison, <{value.lanes} x i32> <{order}>"
+        return b.pure(value.dtype, value.lanes, text, value.depth)
+
+    def _mask_text(self) -> str:
+        return f"<{self.lanes} x i1> " + (self.mask.text if self.mask else "splat (i1 true)")
+
+    def _effect(self, dtype: str, lanes: int, text: str) -> Value:
+        """An instruction that stays where it is."""
+        result = Value(self.b, dtype, lanes, self.b.name("%v"), self.b.depth)
+        self.b.emit(f"{result.text} = {text}")
+        return result
+
+    def _align(self, memory: str) -> int:
+        return {"i8": 1, "i16": 2, "i32": 4, "float": 4}.get(LLVM_TYPES[memory], 8)
