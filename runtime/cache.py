@@ -62,24 +62,30 @@ def get(kind: str, key: str) -> bytes | None:
     """The content stored under (kind, key), or None."""
     if not enabled():
         return None
+    content = _read(kind, key)
+    _counts["misses" if content is None else "hits"] += 1
+    if log.CACHE:
+        log.write("cache", f"{'miss' if content is None else 'hit'} {kind}/{key[:12]}")
+    return content
+
+
+def _read(kind: str, key: str) -> bytes | None:
+    """The content of an entry that exists and is whole."""
     path = _path(kind, key)
     try:
         with open(path, "rb") as file:
             stored = file.read()
         os.utime(path)
     except FileNotFoundError:
-        return _missed(kind, key)
+        return None
     except OSError as error:
         if log.CACHE:
             log.write("cache", f"cannot read {path}: {error}")
-        return _missed(kind, key)
+        return None
     content = stored[HEADER_BYTES:]
     if stored[:HEADER_BYTES] != _header(kind, key, content):
         _drop(path)
-        return _missed(kind, key)
-    _counts["hits"] += 1
-    if log.CACHE:
-        log.write("cache", f"hit {kind}/{key[:12]} {len(content)} bytes")
+        return None
     return content
 
 
@@ -161,12 +167,6 @@ def _path(kind: str, key: str) -> Path:
 def _header(kind: str, key: str, content: bytes) -> bytes:
     """The mark and a checksum that also binds an entry to its name."""
     return MARK + hashlib.sha256(f"{kind}/{key}/".encode() + content).digest()
-
-
-def _missed(kind: str, key: str) -> None:
-    _counts["misses"] += 1
-    if log.CACHE:
-        log.write("cache", f"miss {kind}/{key[:12]}")
 
 
 def _drop(path: Path) -> None:

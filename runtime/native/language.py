@@ -36,8 +36,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-i64 = i32 = u32 = i16 = u16 = i8 = u8 = ptr = int
-f64 = f32 = float
+i64 = int
+i32 = int
+i16 = int
+i8 = int
+u32 = int
+u16 = int
+u8 = int
+ptr = int
+f64 = float
+f32 = float
 
 
 class NativeOnly:

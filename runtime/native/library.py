@@ -14,7 +14,7 @@ from typing import Any
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.native import expressions, intrinsics, language, translate
 
-MODULES: tuple[str, ...] = ()
+MODULES: tuple[str, ...] = ("eagerjit.runtime.native.memory",)
 """Native source files; adding one is a line here."""
 
 _lock = threading.Lock()

@@ -1,0 +1,121 @@
+"""CPU memory for results: the native caching allocator, its counters, and ndarrays that live in it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime.native import memory as layout
+from eagerjit.runtime.native.library import native
+
+_SET_HANDLER = 304  # index of PyDataMem_SetHandler in NumPy's C API table
+_HANDLER_NAME_BYTES = 127
+_CAPSULE_NAME = ctypes.create_string_buffer(b"mem_handler")  # the name NumPy asks capsules for; never freed
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler (numpy/ndarraytypes.h)."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * _HANDLER_NAME_BYTES),
+        ("version", ctypes.c_uint8),
+        ("context", ctypes.c_void_p),
+        ("malloc", ctypes.c_void_p),
+        ("calloc", ctypes.c_void_p),
+        ("realloc", ctypes.c_void_p),
+        ("free", ctypes.c_void_p),
+    )
+
+
+@functools.cache
+def handler_capsule() -> Any:
+    """A capsule over our PyDataMem_Handler: an ndarray that owns a block of ours refers to it (`mem_handler`)."""
+    library = native()
+    addresses = [library.address(f"handler_{name}") for name in ("malloc", "calloc", "realloc", "free")]
+    handler = _Handler(b"eagerjit", 1, None, *addresses)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype = ctypes.py_object
+    new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    capsule = new_capsule(ctypes.addressof(handler), ctypes.addressof(_CAPSULE_NAME), None)
+    # Arrays alive at interpreter exit still use both: they are never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(capsule))
+    return capsule
+
+
+@functools.cache
+def _set_handler() -> Any:
+    """NumPy's PyDataMem_SetHandler, which returns the handler it replaces."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype = ctypes.c_void_p
+    get_pointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
+    table = get_pointer(np._core.multiarray._ARRAY_API, None)  # type: ignore[attr-defined]
+    address = (ctypes.c_void_p * (_SET_HANDLER + 1)).from_address(table)[_SET_HANDLER]
+    assert address
+    return ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(address)
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An uninitialised C-contiguous ndarray over a block of the caching allocator; MemoryError where there is none."""
+    previous = _set_handler()(handler_capsule())
+    try:
+        return np.empty(shape, dtype)
+    finally:
+        _set_handler()(previous)
+
+
+def is_cached(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the array itself owns a block of the caching allocator."""
+    return bool(np._core.multiarray.get_handler_name(array) == "eagerjit")  # type: ignore[attr-defined]
+
+
+def _counter(offset: int) -> ctypes.c_int64:
+    return ctypes.c_int64.from_address(native().address("memory_counters") + offset)
+
+
+def memory_stats() -> dict[str, int]:
+    """Bytes in use, most in use at once, cached bytes and their limit; blocks taken fresh and taken from the cache."""
+    names = {
+        "allocated_bytes": layout.ALLOCATED,
+        "peak_bytes": layout.PEAK,
+        "cached_bytes": layout.CACHED,
+        "fresh_blocks": layout.FRESH,
+        "reused_blocks": layout.REUSED,
+    }
+    return {name: _counter(offset).value for name, offset in names.items()} | {"limit_bytes": cache_limit()}
+
+
+def reset_peak() -> None:
+    """Counts the peak from the bytes in use now."""
+    _counter(layout.PEAK).value = _counter(layout.ALLOCATED).value
+
+
+def empty_cache() -> int:
+    """Gives cached blocks back to the C library; returns their bytes."""
+    return int(_empty_cache()())
+
+
+@functools.cache
+def _empty_cache() -> Any:
+    return native().function("empty_cache", ctypes.c_int64, keep_gil=True)
+
+
+def cache_limit() -> int:
+    """Most bytes kept for reuse: a quarter of the machine's memory unless set (or EAGERJIT_CACHED_MEMORY says)."""
+    value = _counter(layout.LIMIT).value
+    if value == 0:
+        value = _counter(layout.LIMIT).value = native().function("default_limit", ctypes.c_int64)()
+    return max(value, 0)
+
+
+def set_cache_limit(limit: int) -> None:
+    """Keeps at most `limit` bytes for reuse from now on; 0 keeps none."""
+    if limit < 0:
+        raise ValueError(f"the limit must not be negative, got {limit}")
+    _counter(layout.LIMIT).value = limit or -1
+    if _counter(layout.CACHED).value > limit:
+        empty_cache()

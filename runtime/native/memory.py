@@ -1,0 +1,190 @@
+"""The caching allocator: blocks of a few sizes, handed out again last in, first out. All calls hold the GIL.
+
+Fresh memory is slow (the kernel zeroes each page on first touch), so released blocks are kept on one list per size
+class: 64 bytes times powers of two in four steps, at most 25 % above what was asked. A free block's first word links
+to the next. Cached bytes stay under a limit; beyond it blocks go back to the C library.
+
+`malloc` and its kin, named after the fields of NumPy's PyDataMem_Handler, let an ndarray own such a block.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from eagerjit.runtime.native.language import (
+    buffer,
+    c_string,
+    copy_bytes,
+    external,
+    fill_bytes,
+    global_bytes,
+    i32,
+    i64,
+    leading_zeros,
+    load_i64,
+    load_ptr,
+    multiply_overflows,
+    ptr,
+    store_i64,
+    store_ptr,
+    unlikely,
+)
+
+posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
+free = external("void free(ptr)")
+madvise = external("i32 madvise(ptr, i64, i32)")
+usable_size = external(f"i64 {'malloc_size' if sys.platform == 'darwin' else 'malloc_usable_size'}(ptr)")
+sysconf = external("i64 sysconf(i32)")
+getenv = external("ptr getenv(ptr)")
+strtoll = external("i64 strtoll(ptr, ptr, i32)")
+
+ALIGNMENT = 64
+HUGE_PAGE = 2 << 20
+MADV_HUGEPAGE = 14
+LINUX = int(sys.platform == "linux")
+SC_PAGE_SIZE = os.sysconf_names["SC_PAGE_SIZE"]
+SC_PHYSICAL_PAGES = os.sysconf_names["SC_PHYS_PAGES"]
+MAXIMUM = 1 << 46
+N_CLASSES = 4 * 42
+
+# Offsets in `memory_counters`.
+ALLOCATED = 0  # bytes in use now
+PEAK = 8  # most bytes in use at once
+CACHED = 16  # bytes on the free lists
+LIMIT = 24  # most bytes the free lists may hold; 0 before the first block, -1: they hold nothing
+FRESH = 32  # blocks taken from the C library
+REUSED = 40  # blocks taken from the free lists
+
+memory_counters = global_bytes(48)
+_free_lists = global_bytes(8 * N_CLASSES)
+
+
+def _size_class(size: i64) -> i64:
+    """Class number of a request of `size` bytes, 0 < size <= MAXIMUM."""
+    rounded = (size + ALIGNMENT - 1) & -ALIGNMENT
+    step_bits = 61 - leading_zeros(rounded)
+    rounded = (rounded + (1 << step_bits) - 1) & -(1 << step_bits)
+    exponent = 63 - leading_zeros(rounded)
+    return (exponent - 6) * 4 + ((rounded >> (exponent - 2)) & 3)
+
+
+def _class_bytes(number: i64) -> i64:
+    return (4 + (number & 3)) << ((number >> 2) + 4)
+
+
+def allocate(size: i64) -> ptr:
+    """A 64-byte aligned block of at least `size` bytes, or 0 where there is no memory."""
+    if unlikely(size <= 0):
+        size = 1
+    if unlikely(size > MAXIMUM):
+        return 0
+    number = _size_class(size)
+    block_bytes = _class_bytes(number)
+    block: ptr = load_ptr(_free_lists, number * 8)
+    if unlikely(block == 0):
+        block = _fresh(block_bytes)
+        if block == 0:
+            return 0
+    else:
+        store_ptr(_free_lists, number * 8, load_ptr(block))
+        store_i64(memory_counters, CACHED, load_i64(memory_counters, CACHED) - block_bytes)
+        store_i64(memory_counters, REUSED, load_i64(memory_counters, REUSED) + 1)
+    allocated = load_i64(memory_counters, ALLOCATED) + block_bytes
+    store_i64(memory_counters, ALLOCATED, allocated)
+    if allocated > load_i64(memory_counters, PEAK):
+        store_i64(memory_counters, PEAK, allocated)
+    return block
+
+
+def _fresh(block_bytes: i64) -> ptr:
+    """A block from the C library, after giving back the cached ones if that is what it takes."""
+    result: ptr = buffer(8)
+    huge = block_bytes >= HUGE_PAGE
+    alignment = HUGE_PAGE if huge else ALIGNMENT
+    if posix_memalign(result, alignment, block_bytes) != 0:
+        empty_cache()
+        if posix_memalign(result, alignment, block_bytes) != 0:
+            return 0
+    if load_i64(memory_counters, LIMIT) == 0:
+        store_i64(memory_counters, LIMIT, default_limit())
+    if huge and LINUX:
+        madvise(load_ptr(result), block_bytes, i32(MADV_HUGEPAGE))
+    store_i64(memory_counters, FRESH, load_i64(memory_counters, FRESH) + 1)
+    return load_ptr(result)
+
+
+def default_limit() -> i64:
+    """EAGERJIT_CACHED_MEMORY in bytes, otherwise a quarter of the machine's memory."""
+    text: ptr = getenv(c_string("EAGERJIT_CACHED_MEMORY"))
+    if text != 0:
+        wanted = strtoll(text, 0, 10)
+        return wanted if wanted > 0 else -1
+    return sysconf(SC_PHYSICAL_PAGES) * sysconf(SC_PAGE_SIZE) // 4
+
+
+def release(block: ptr, size: i64) -> None:
+    """Takes back a block of `allocate(size)`, or of any size of the same class."""
+    if unlikely(block == 0):
+        return
+    if unlikely(size <= 0):
+        size = 1
+    number = _size_class(size)
+    block_bytes = _class_bytes(number)
+    store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - block_bytes)
+    cached = load_i64(memory_counters, CACHED) + block_bytes
+    if unlikely(cached > load_i64(memory_counters, LIMIT)):
+        free(block)
+        return
+    store_ptr(block, 0, load_ptr(_free_lists, number * 8))
+    store_ptr(_free_lists, number * 8, block)
+    store_i64(memory_counters, CACHED, cached)
+
+
+def empty_cache() -> i64:
+    """Gives all cached blocks back to the C library; returns their bytes."""
+    for number in range(N_CLASSES):
+        block: ptr = load_ptr(_free_lists, number * 8)
+        store_ptr(_free_lists, number * 8, 0)
+        while block != 0:
+            following = load_ptr(block)
+            free(block)
+            block = following
+    given_back = load_i64(memory_counters, CACHED)
+    store_i64(memory_counters, CACHED, 0)
+    return given_back
+
+
+# -- NumPy's PyDataMem_Handler ----------------------------------------------------------------------------------------
+def handler_malloc(context: ptr, size: i64) -> ptr:
+    return allocate(size)
+
+
+def handler_calloc(context: ptr, count: i64, size: i64) -> ptr:
+    if multiply_overflows(count, size):
+        return 0
+    block = allocate(count * size)
+    if block != 0:
+        fill_bytes(block, 0, count * size)
+    return block
+
+
+def handler_realloc(context: ptr, block: ptr, size: i64) -> ptr:
+    """Moves a block whose size NumPy does not tell: the C library knows it, up to less than a class."""
+    if block == 0:
+        return allocate(size)
+    moved = allocate(size)
+    if moved == 0:
+        return 0
+    old_size = usable_size(block)
+    copy_bytes(moved, block, size if size < old_size else old_size)
+    old_class = _size_class(old_size)
+    while _class_bytes(old_class) > old_size:
+        old_class -= 1
+    store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - _class_bytes(old_class))
+    free(block)
+    return moved
+
+
+def handler_free(context: ptr, block: ptr, size: i64) -> None:
+    release(block, size)
