@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import os
 import threading
 from enum import IntEnum
 from pathlib import Path
@@ -14,7 +15,10 @@ from typing import Any
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.native import expressions, intrinsics, language, translate
 
-MODULES: tuple[str, ...] = ("eagerjit.runtime.native.memory",)
+MODULES: tuple[str, ...] = (
+    "eagerjit.runtime.native.memory",
+    "eagerjit.runtime.native.threads",
+)
 """Native source files; adding one is a line here."""
 
 _lock = threading.Lock()
@@ -39,7 +43,9 @@ class NativeLibrary:
 @functools.cache
 def _load() -> NativeLibrary:
     modules = [importlib.import_module(name) for name in MODULES]
-    return NativeLibrary(cpu.load_object(compiled(modules)))
+    library = NativeLibrary(cpu.load_object(compiled(modules)))
+    os.register_at_fork(after_in_child=library.function("forget_threads", None))
+    return library
 
 
 def native() -> NativeLibrary:

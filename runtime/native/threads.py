@@ -1,0 +1,291 @@
+"""The thread pool: `parallel_for` splits a kernel's tasks over threads that wait in native code.
+
+Workers are plain POSIX threads that never touch Python; the first large enough job starts them. Between jobs they spin
+for some microseconds, then sleep on a futex. A job is published in one word, its gate: an open bit and the number of
+workers inside. Workers enter only while it is open; the caller works too, closes the gate when no task is left, and
+waits for those inside, so that workers slow to wake up delay nobody. One job runs at a time: a second caller, on
+another thread or inside a kernel, does its tasks itself.
+
+Elsewhere than on Linux everything runs on the calling thread.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+
+from eagerjit.runtime.native.language import (
+    address_of,
+    atomic_add,
+    atomic_add_i32,
+    atomic_compare_exchange,
+    atomic_exchange,
+    atomic_load,
+    atomic_load_i32,
+    atomic_store,
+    buffer,
+    c_string,
+    call_i64,
+    external,
+    global_bytes,
+    i64,
+    load_i64,
+    load_ptr,
+    load_u8,
+    pause,
+    ptr,
+    store_i64,
+    store_ptr,
+    unlikely,
+)
+
+pthread_create = external("i32 pthread_create(ptr, ptr, ptr, ptr)")
+pthread_detach = external("i32 pthread_detach(ptr)")
+pthread_sigmask = external("i32 pthread_sigmask(i32, ptr, ptr)")
+sigfillset = external("i32 sigfillset(ptr)")
+sched_getaffinity = external("i32 sched_getaffinity(i32, i64, ptr)")
+syscall = external("i64 syscall(i64, ...)")
+clock_gettime = external("i32 clock_gettime(i32, ptr)")
+posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
+free = external("void free(ptr)")
+getenv = external("ptr getenv(ptr)")
+strtoll = external("i64 strtoll(ptr, ptr, i32)")
+
+SYS_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0)
+HAS_FUTEX = int(sys.platform == "linux" and SYS_FUTEX != 0)
+FUTEX_WAIT_PRIVATE = 128
+FUTEX_WAKE_PRIVATE = 129
+CLOCK_MONOTONIC = 1
+SIG_SETMASK = 2
+
+MAX_THREADS = 256
+RANGES_PER_THREAD = 4
+STACK_SCRATCH = 16384
+OUT_OF_MEMORY = -1  # a status of ours: scratch memory could not be had
+
+# Offsets in `thread_pool`; what different threads write lies on cache lines of its own.
+THREADS = 0  # threads to use, the caller included; 0 before they are counted
+STARTED = 8  # workers there are
+SPIN_NANOSECONDS = 16  # how long waiting threads spin before they sleep; 0 before it is set
+BUSY = 64  # 1 while a job runs
+GENERATION = 128  # counts jobs; workers sleep on its lower half
+SLEEPERS = 192
+GATE = 256  # OPEN while workers may enter, plus the number inside
+CALLER_SLEEPS = 320
+NEXT = 384  # first task not yet taken
+FAILURE = 448  # first task of the first failed range * FAILURE_STEP + status; NO_FAILURE
+KERNEL = 512
+ARGUMENTS = 520
+TASKS = 528
+RANGE = 536
+SCRATCH_BYTES = 544
+
+OPEN = 1 << 20
+INSIDE = OPEN - 1
+FAILURE_STEP = 1 << 16
+NO_FAILURE = (1 << 63) - 1
+
+thread_pool = global_bytes(576)
+_scratch = global_bytes(16 * MAX_THREADS)  # per thread: address, bytes; entry 0 is the caller's that holds BUSY
+
+
+def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
+    """Runs kernel(arguments, begin, end, scratch) over [0, tasks) on all threads; the first failed range's status."""
+    if not HAS_FUTEX:
+        return serial_for(kernel, arguments, tasks, scratch_bytes)
+    threads = load_i64(thread_pool, THREADS)
+    if unlikely(threads == 0):
+        threads = default_threads()
+    if threads == 1 or tasks <= 1 or atomic_exchange(thread_pool, BUSY, 1) != 0:
+        return serial_for(kernel, arguments, tasks, scratch_bytes)
+    if unlikely(load_i64(thread_pool, STARTED) < threads - 1):
+        threads = _start_workers(threads)
+    store_ptr(thread_pool, KERNEL, kernel)
+    store_ptr(thread_pool, ARGUMENTS, arguments)
+    store_i64(thread_pool, TASKS, tasks)
+    step = tasks // (threads * RANGES_PER_THREAD)
+    store_i64(thread_pool, RANGE, step if step > 0 else 1)
+    store_i64(thread_pool, SCRATCH_BYTES, scratch_bytes)
+    store_i64(thread_pool, FAILURE, NO_FAILURE)
+    atomic_store(thread_pool, NEXT, 0)
+    atomic_add(thread_pool, GATE, OPEN)
+    atomic_add_i32(thread_pool, GENERATION, 1)
+    if atomic_add(thread_pool, SLEEPERS, 0) > 0:
+        syscall(SYS_FUTEX, thread_pool + GENERATION, FUTEX_WAKE_PRIVATE, threads - 1)
+    _take_ranges(0)
+    atomic_add(thread_pool, GATE, -OPEN)
+    _wait_until_empty()
+    failure = load_i64(thread_pool, FAILURE)
+    atomic_store(thread_pool, BUSY, 0)
+    if failure == NO_FAILURE:
+        return 0
+    return (failure & (FAILURE_STEP - 1)) - 1
+
+
+def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
+    """Runs all tasks on the calling thread."""
+    if scratch_bytes <= STACK_SCRATCH:
+        return call_i64(kernel, arguments, 0, tasks, buffer(STACK_SCRATCH))
+    memory: ptr = buffer(8)
+    if posix_memalign(memory, 64, scratch_bytes) != 0:
+        return OUT_OF_MEMORY
+    status = call_i64(kernel, arguments, 0, tasks, load_ptr(memory))
+    free(load_ptr(memory))
+    return status
+
+
+def _take_ranges(index: i64) -> None:
+    """Takes and runs ranges of tasks until none is left."""
+    tasks = load_i64(thread_pool, TASKS)
+    step = load_i64(thread_pool, RANGE)
+    scratch_bytes = load_i64(thread_pool, SCRATCH_BYTES)
+    while True:
+        begin = atomic_add(thread_pool, NEXT, step)
+        if begin >= tasks:
+            return
+        end = begin + step if begin + step < tasks else tasks
+        status = OUT_OF_MEMORY
+        if load_i64(_scratch, index * 16 + 8) >= scratch_bytes or _grow_scratch(index, scratch_bytes):
+            scratch: ptr = load_ptr(_scratch, index * 16)
+            status = call_i64(load_ptr(thread_pool, KERNEL), load_ptr(thread_pool, ARGUMENTS), begin, end, scratch)
+        if unlikely(status != 0):
+            _fail(begin * FAILURE_STEP + status + 1)
+            atomic_store(thread_pool, NEXT, tasks)  # earlier ranges are taken already; later ones no longer matter
+
+
+def _fail(failure: i64) -> None:
+    """Keeps the failure of the earliest range, whoever reports first."""
+    known = atomic_load(thread_pool, FAILURE)
+    while failure < known and not atomic_compare_exchange(thread_pool, FAILURE, known, failure):
+        known = atomic_load(thread_pool, FAILURE)
+
+
+def _grow_scratch(index: i64, size: i64) -> i64:
+    """Makes a thread's scratch memory at least `size` bytes; 0 where there is no memory."""
+    free(load_ptr(_scratch, index * 16))
+    store_i64(_scratch, index * 16 + 8, 0)
+    store_ptr(_scratch, index * 16, 0)
+    if posix_memalign(_scratch + index * 16, 64, size) != 0:
+        store_ptr(_scratch, index * 16, 0)
+        return 0
+    store_i64(_scratch, index * 16 + 8, size)
+    return 1
+
+
+# -- waiting ----------------------------------------------------------------------------------------------------------
+def _nanoseconds() -> i64:
+    time: ptr = buffer(16)
+    clock_gettime(CLOCK_MONOTONIC, time)
+    return load_i64(time) * 1000000000 + load_i64(time, 8)
+
+
+def _wait_until_empty() -> None:
+    """The caller waits for the workers inside the gate: it spins, then sleeps."""
+    deadline = 0
+    while atomic_load(thread_pool, GATE) != 0:
+        for _ in range(16):
+            pause()
+        now = _nanoseconds()
+        if deadline == 0:
+            deadline = now + load_i64(thread_pool, SPIN_NANOSECONDS)
+        if now > deadline:
+            atomic_exchange(thread_pool, CALLER_SLEEPS, 1)
+            inside = atomic_load_i32(thread_pool, GATE)
+            if inside != 0:
+                syscall(SYS_FUTEX, thread_pool + GATE, FUTEX_WAIT_PRIVATE, inside, 0)
+            atomic_exchange(thread_pool, CALLER_SLEEPS, 0)
+
+
+def _wait_for_job(seen: i64) -> None:
+    """A worker waits until the generation differs from `seen`: it spins, then sleeps."""
+    deadline = _nanoseconds() + load_i64(thread_pool, SPIN_NANOSECONDS)
+    while atomic_load_i32(thread_pool, GENERATION) == seen:
+        for _ in range(16):
+            pause()
+        if _nanoseconds() > deadline:
+            atomic_add(thread_pool, SLEEPERS, 1)
+            syscall(SYS_FUTEX, thread_pool + GENERATION, FUTEX_WAIT_PRIVATE, seen, 0)
+            atomic_add(thread_pool, SLEEPERS, -1)
+
+
+def _enter() -> i64:
+    """Passes the gate if it is open and fewer threads are inside than are wanted now."""
+    while True:
+        gate = atomic_load(thread_pool, GATE)
+        if gate < OPEN or (gate & INSIDE) >= load_i64(thread_pool, THREADS) - 1:
+            return 0
+        if atomic_compare_exchange(thread_pool, GATE, gate, gate + 1):
+            return 1
+
+
+def _worker(index: ptr) -> ptr:
+    """The life of one worker: it never returns."""
+    seen = 0
+    while True:
+        _wait_for_job(seen)
+        seen = atomic_load_i32(thread_pool, GENERATION)
+        if _enter():
+            _take_ranges(index)
+            atomic_add(thread_pool, GATE, -1)
+            if atomic_add(thread_pool, CALLER_SLEEPS, 0) != 0:  # a read that stays behind the one before
+                syscall(SYS_FUTEX, thread_pool + GATE, FUTEX_WAKE_PRIVATE, 1)
+
+
+# -- starting ---------------------------------------------------------------------------------------------------------
+def _start_workers(threads: i64) -> i64:
+    """Starts the missing workers, with all signals blocked; returns the threads there are, the caller included."""
+    every_signal: ptr = buffer(128)
+    old_signals: ptr = buffer(128)
+    handle: ptr = buffer(8)
+    sigfillset(every_signal)
+    pthread_sigmask(SIG_SETMASK, every_signal, old_signals)
+    started = load_i64(thread_pool, STARTED)
+    while started < threads - 1:
+        if pthread_create(handle, 0, address_of(_worker), started + 1) != 0:
+            store_i64(thread_pool, THREADS, started + 1)
+            threads = started + 1
+            break
+        pthread_detach(load_ptr(handle))
+        started += 1
+    store_i64(thread_pool, STARTED, started)
+    pthread_sigmask(SIG_SETMASK, old_signals, 0)
+    return threads
+
+
+def default_threads() -> i64:
+    """Settles the number of threads: EAGERJIT_NUM_THREADS, otherwise the processors this process may run on."""
+    if load_i64(thread_pool, SPIN_NANOSECONDS) == 0:
+        store_i64(thread_pool, SPIN_NANOSECONDS, _environment_number(c_string("EAGERJIT_SPIN_MICROSECONDS"), 50) * 1000)
+    threads = _environment_number(c_string("EAGERJIT_NUM_THREADS"), 0)
+    if threads == 0 and HAS_FUTEX:
+        mask: ptr = buffer(128)
+        for bit in range(1024 if sched_getaffinity(0, 128, mask) == 0 else 0):
+            threads += (load_u8(mask, bit >> 3) >> (bit & 7)) & 1
+    if threads < 1 or not HAS_FUTEX:
+        threads = 1
+    threads = threads if threads < MAX_THREADS else MAX_THREADS
+    store_i64(thread_pool, THREADS, threads)
+    return threads
+
+
+def _environment_number(name: ptr, default: i64) -> i64:
+    text: ptr = getenv(name)
+    if text == 0:
+        return default
+    value = strtoll(text, 0, 10)
+    return value if value > 0 else default
+
+
+def forget_threads() -> None:
+    """In the child of a fork, which has none of the workers: the next job starts new ones."""
+    store_i64(thread_pool, STARTED, 0)
+    store_i64(thread_pool, GENERATION, 0)
+    store_i64(thread_pool, SLEEPERS, 0)
+    store_i64(thread_pool, GATE, 0)
+    store_i64(thread_pool, CALLER_SLEEPS, 0)
+    atomic_store(thread_pool, BUSY, 0)
+
+
+def noop_kernel(arguments: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """A kernel without work, for measuring what dispatch costs."""
+    return 0
