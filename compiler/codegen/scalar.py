@@ -11,6 +11,8 @@ from eagerjit.compiler.codegen.cast import (
     HALF_FORMATS, cast, from_memory, literal, memory_dtype, round_to, to_memory,
 )  # fmt: skip
 
+from eagerjit.compiler.codegen.math import FUNCTIONS
+
 BOOL, INT, FLOAT = "bool", "int", "float"
 ANY = frozenset((BOOL, INT, FLOAT))
 
@@ -190,3 +192,8 @@ _define("isnan", 1, ANY, _is_nan, "bool")
 _define("isinf", 1, ANY, _is_inf, "bool")
 _define("isfinite", 1, ANY, _is_finite, "bool")
 _define("where", 3, ANY, lambda condition, a, c: condition.builder.select(condition, a, c), exact=True)
+
+# -- elementary functions ---------------------------------------------------------------------------------------------
+
+for _name, _function in FUNCTIONS.items():
+    _define(_name, 1, frozenset((FLOAT,)), _function)

@@ -30,7 +30,7 @@ take_rows = declare(
         lambda x, index: x[index],
         "x[index] along the first dimension; an index out of range is an IndexError.",
         derivative=(
-            lambda g, out, x, index: x.detach().new_zeros(x.shape).add_rows(index, g),
+            lambda g, out, x, index: g.new_zeros(x.shape).add_rows(index, g),
             None,
         ),
         cost=2,
@@ -102,7 +102,7 @@ gather = declare(
         _gather_reference,
         "out[..., i, ...] = x[..., index[..., i, ...], ...] along dim.",
         derivative=(
-            lambda g, out, x, index, dim: x.detach().new_zeros(x.shape).scatter_add(dim, index, g),
+            lambda g, out, x, index, dim: g.new_zeros(x.shape).scatter_add(dim, index, g),
             None,
         ),
         cost=2,
@@ -166,7 +166,7 @@ slice_scatter = declare(
         "base with one slice replaced.",
         derivative=(
             lambda g, out, base, value, dim, start, stop, step: g.slice_scatter(
-                value.detach().new_zeros(value.shape), dim, start, stop, step
+                g.new_zeros(value.shape), dim, start, stop, step
             ),
             lambda g, out, base, value, dim, start, stop, step: g.slice(dim, start, stop, step),
         ),
@@ -198,5 +198,29 @@ cat = declare(
         lambda *arrays, dim: np.concatenate(arrays, axis=dim),
         "Tensors joined along dim.",
         traits=frozenset({"variadic"}),
+    )
+)
+
+
+def _put_rows_reference(base: np.ndarray, index: np.ndarray, value: np.ndarray) -> np.ndarray:
+    out = base.copy()
+    for position, row in zip(index.reshape(-1), value.reshape(-1, *base.shape[1:]), strict=True):
+        out[position] = row
+    return out
+
+
+put_rows = declare(
+    Primitive(
+        "put_rows",
+        "index",
+        _add_rows_type,
+        _put_rows_reference,
+        "base with row index[i] replaced by value[i], in the order of i.",
+        derivative=(
+            lambda g, out, base, index, value: g.put_rows(index, g.new_zeros(value.shape)),
+            None,
+            lambda g, out, base, index, value: g.take_rows(index),
+        ),
+        traits=frozenset({"checks_index"}),
     )
 )

@@ -52,7 +52,7 @@ def _flat_argument(function: Callable[..., Any]) -> Callable[..., Any]:
     return compute
 
 
-def _restore(g: Any, x: Any, axes: Axes) -> Any:
+def _restore(g: Any, axes: Axes) -> Any:
     """A reduced tensor viewed with its axes back, of size 1."""
     for axis in axes:
         g = g.unsqueeze(axis)
@@ -61,9 +61,9 @@ def _restore(g: Any, x: Any, axes: Axes) -> Any:
 
 def _extreme_rule(g: Any, out: Any, x: Any, axes: Axes) -> Any:
     """Gradient shared equally among the elements that attain the extreme, as PyTorch's amax does."""
-    hit = x == _restore(out, x, axes)
+    hit = x == _restore(out, axes)
     count = hit.to(g.dtype).sum(axes, keepdim=True)
-    return (_restore(g, x, axes) / count).where(hit, 0.0)
+    return (_restore(g, axes) / count).where(hit, 0.0)
 
 
 def _product_rule(g: Any, out: Any, x: Any, axes: Axes) -> Any:
@@ -75,14 +75,14 @@ def _product_rule(g: Any, out: Any, x: Any, axes: Axes) -> Any:
     for axis in reversed(axes):
         rest = rest.prod(axis, keepdim=True)
     factor = (rest / others).where((zeros == 0.0).logical_or((zeros == 1.0).logical_and(zero)), 0.0)
-    return _restore(g, x, axes) * factor
+    return _restore(g, axes) * factor
 
 
 sum_ = _reduction(
     "sum",
     "add",
     lambda x, axes: x.sum(axis=axes, dtype=np.float64 if x.dtype.kind in "fV" else None),
-    lambda g, out, x, axes: _restore(g, x, axes).expand(x.shape),
+    lambda g, out, x, axes: _restore(g, axes).expand(x.shape),
     "Sum over adjacent axes.",
 )
 prod = _reduction("prod", "mul", lambda x, axes: x.prod(axis=axes), _product_rule, "Product over adjacent axes.")

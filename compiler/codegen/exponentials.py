@@ -1,0 +1,148 @@
+"""exp and its relatives.
+
+exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid divide once and then correct
+the quotient by its remainder, which keeps them within one unit in the last place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eagerjit.compiler.codegen.builder import Value
+from eagerjit.compiler.codegen.numeric import (
+    at_least, at_most, clamp, magnitude, nearest, polynomial, scale, two_sum, with_sign,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """ln(2) as a sum of two; (exp(r)-1-r)/r^2 for relative error in exp and in exp-1; range of exp."""
+
+    ln2_high: float
+    ln2_low: float
+    exp: tuple[float, ...]
+    expm1: tuple[float, ...]
+    lowest: float
+    highest: float
+    tanh_limit: float
+
+
+LOG2_E = 1.4426950408889634
+FORMATS = {
+    "f32": _Format(
+        0.6931471824645996, -1.904654290582768e-09,
+        (0.4999999403953552, 0.1666651964187622, 0.041668400168418884, 0.008368851616978645, 0.0013814320554956794),
+        (0.5, 0.1666666716337204, 0.04166635125875473, 0.00833327230066061, 0.0013941206270828843, 0.00019914444419555366),
+        -104.0, 89.0, 9.1,
+    ),
+    "f64": _Format(
+        0.6931471805599453, 2.3190468138462996e-17,
+        (0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
+         2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09),
+        (0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
+         2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09),
+        -746.0, 710.0, 19.1,
+    ),
+}  # fmt: skip
+
+
+def _reduce(x: Value) -> tuple[Value, Value, Value]:
+    """k and r as an unevaluated sum of two, with x = k ln(2) + r."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k = nearest(x * LOG2_E)
+    high = b.fma(k, -f.ln2_high, x)
+    r = b.fma(k, -f.ln2_low, high)
+    return k, r, b.fma(k, -f.ln2_low, high - r)
+
+
+def exp(x: Value) -> Value:
+    """e^x."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k, r, _ = _reduce(clamp(x, f.lowest, f.highest))
+    return scale(1.0 + b.fma(r * r, polynomial(r, f.exp), r), k)
+
+
+def exp2(x: Value) -> Value:
+    """2^x."""
+    b, f = x.builder, FORMATS[x.dtype]
+    x = clamp(x, f.lowest * LOG2_E - 1.0, f.highest * LOG2_E)
+    k = nearest(x)
+    fraction = x - k
+    r = fraction * f.ln2_high
+    low = b.fma(fraction, f.ln2_low, b.fma(fraction, f.ln2_high, -r))
+    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), low) + r), k)
+
+
+def expm1(x: Value) -> Value:
+    """e^x - 1, relatively exact near 0."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k, r, low = _reduce(clamp(x, -40.0, f.highest))
+    t = b.fma(r * r, polynomial(r, f.expm1), low)
+    # 2^k (exp(r) - 1) + (2^k - 1), halved so that 2^k doesn't overflow.
+    half = scale(b.constant(x.dtype, 0.5), k)
+    high, rest = two_sum(half - 0.5, half * r)
+    large = (high + (rest + half * t)) * 2.0
+    result = b.select(k.eq(0.0), r + t, large)
+    return with_sign(result, x)
+
+
+def sigmoid(x: Value) -> Value:
+    """1 / (1 + e^-x)."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k, r, low = _reduce(at_least(-magnitude(x), f.lowest))
+    t = b.fma(r * r, polynomial(r, f.exp), low) + r
+    p, p_low = two_sum(b.constant(x.dtype, 1.0), t)
+    z, z_low = scale(p, k), scale(p_low, k)
+    d, d_low = two_sum(b.constant(x.dtype, 1.0), z)
+    numerator = b.select(x < 0.0, z, 1.0)
+    numerator_low = b.select(x < 0.0, z_low, 0.0)
+    return quotient(numerator, numerator_low, d, d_low + z_low)
+
+
+def quotient(n: Value, n_low: Value, d: Value, d_low: Value) -> Value:
+    """(n + n_low) / (d + d_low), almost correctly rounded."""
+    b = n.builder
+    inverse = 1.0 / d
+    q = n * inverse
+    rest = b.fma(-q, d_low, b.fma(-q, d, n) + n_low)
+    return b.fma(rest, inverse, q)
+
+
+def tanh(x: Value) -> Value:
+    """(e^2x - 1) / (e^2x + 1), numerator and denominator scaled by 2^-k / 2."""
+    b, f = x.builder, FORMATS[x.dtype]
+    a = at_most(magnitude(x), f.tanh_limit)
+    minus_k = nearest(a * (-2.0 * LOG2_E))
+    y = b.fma(minus_k, f.ln2_low / 2, b.fma(minus_k, f.ln2_high / 2, a))
+    # expm1(2y) / 2 = y + t
+    t = y * y * polynomial(y, [c * 2.0 ** (i + 1) for i, c in enumerate(f.expm1)])
+    s = scale(b.constant(x.dtype, 0.5), minus_k)
+    h, h_low = two_sum(b.constant(x.dtype, 0.5), y)
+    t = t + h_low
+    n, n_low = two_sum(h, -s)
+    d, d_low = two_sum(h, s)
+    n, n_low = two_sum(n, n_low + t)
+    d, d_low = two_sum(d, d_low + t)
+    return with_sign(quotient(n, n_low, d, d_low), x)
+
+
+def sinh(x: Value) -> Value:
+    """(e^x - e^-x) / 2, from t = e^|x| - 1: (t + t/(t + 1)) / 2."""
+    b = x.builder
+    a = magnitude(x)
+    t = expm1(a)
+    small = (t + t / (t + 1.0)) * 0.5
+    return with_sign(b.select(a > 20.0, _half_exp(a), small), x)
+
+
+def cosh(x: Value) -> Value:
+    """(e^x + e^-x) / 2."""
+    half = _half_exp(magnitude(x))
+    return half + 0.25 / half
+
+
+def _half_exp(x: Value) -> Value:
+    """e^x / 2 without early overflow."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k, r, low = _reduce(at_most(x, f.highest + 1.0))
+    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), low) + r), k - 1.0)

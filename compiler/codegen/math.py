@@ -1,0 +1,15 @@
+"""Elementary functions: our own polynomials and range reductions, inlined as straight vector code."""
+
+from __future__ import annotations
+
+from eagerjit.compiler.codegen import exponentials
+
+FUNCTIONS = {
+    "exp": exponentials.exp,
+    "exp2": exponentials.exp2,
+    "expm1": exponentials.expm1,
+    "sigmoid": exponentials.sigmoid,
+    "tanh": exponentials.tanh,
+    "sinh": exponentials.sinh,
+    "cosh": exponentials.cosh,
+}

@@ -1,0 +1,38 @@
+"""Where a node's elements lie: the memory they are in, and the strides they have there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops.views import contiguous_strides
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Elements of `root`'s memory: strides per dimension and an offset, both in elements."""
+
+    root: Node
+    strides: tuple[sizes.Expr, ...]
+    offset: sizes.Expr
+
+
+def layout(node: Node) -> Layout:
+    """The layout of a node: a view lies in the memory of what it views, everything else is contiguous in its own."""
+    if node.op.family != "view":
+        strides = node.attributes.get("strides") if node.op.family == "argument" else None
+        return Layout(node, contiguous_strides(node.type.shape) if strides is None else strides, 0)
+    base = layout(node.inputs[0])
+    found = node.op.layout(node.inputs[0].type.shape, base.strides, base.offset, **node.attributes)
+    if found is None:
+        return Layout(node, contiguous_strides(node.type.shape), 0)
+    strides, offset = found
+    return Layout(base.root, strides, offset)
+
+
+def is_contiguous(node: Node) -> bool:
+    """Whether a node's elements lie in row-major order without gaps; dimensions of size 1 have any stride."""
+    expected = contiguous_strides(node.type.shape)
+    actual = layout(node).strides
+    return all(d == 1 or a == e for d, a, e in zip(node.type.shape, actual, expected, strict=True))

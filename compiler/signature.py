@@ -1,0 +1,99 @@
+"""What a trace says about its surroundings: where each leaf comes from, what it must be, and what the outputs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph, Node
+from eagerjit.runtime.program import Op
+
+
+@dataclass(slots=True)
+class TensorLeaf:
+    """A leaf that is a Tensor. `strides` is None for C-contiguous memory; `grad` is 0 (no), 1 (yes) or 2 (either)."""
+
+    leaf: int
+    node: Node
+    strides: tuple[sizes.Expr, ...] | None
+    grad: int = 2
+
+
+@dataclass(slots=True)
+class FloatLeaf:
+    """A Python float that is an input of the graph."""
+
+    leaf: int
+    node: Node
+
+
+@dataclass(slots=True)
+class IntLeaf:
+    """A Python int that is a symbolic size."""
+
+    leaf: int
+    symbol: str
+
+
+@dataclass(slots=True)
+class ObjectGuard:
+    """A test of a leaf against a constant; `op` is IS, EQUAL or TYPE_IS."""
+
+    leaf: int
+    op: Op
+    object: int
+
+
+@dataclass(slots=True)
+class Load:
+    """How a leaf beyond the arguments is found: an instruction and its operands after the leaf."""
+
+    leaf: int
+    op: Op
+    operands: tuple[int, ...]
+
+
+Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | Load
+
+
+@dataclass(slots=True)
+class Fresh:
+    """An output computed into new memory, or a view of memory that is computed or passed in."""
+
+    node: Node
+
+
+@dataclass(slots=True)
+class Same:
+    """An output that is a leaf itself."""
+
+    leaf: int
+
+
+@dataclass(slots=True)
+class Object:
+    """An output that is a constant object."""
+
+    object: int
+
+
+Output = Fresh | Same | Object
+
+
+@dataclass(slots=True)
+class Trace:
+    """A recorded function with everything needed to call it again."""
+
+    graph: Graph
+    n_arguments: int
+    n_leaves: int
+    bindings: list[Binding]
+    outputs: list[Output]
+    guards: list[sizes.Guard]
+    hints: dict[str, int]
+    grad_mode: bool | None = None
+    epoch: bool = False
+    writes: list[tuple[int, Node]] = field(default_factory=list)
+    """(leaf, value): the Tensor holds this value afterwards."""
+    gradients: list[tuple[int, int]] = field(default_factory=list)
+    """(leaf, output or -1): the Tensor's grad becomes this output, or None."""

@@ -1,0 +1,154 @@
+"""GradNode: one public operation on the tape."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.runtime import mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+
+if TYPE_CHECKING:
+    from eagerjit.dispatch import Op
+
+_SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
+
+
+class GradNode:
+    """A recorded operation: what it was called with and what it returned.
+
+    inputs      the call's arguments, tensors among them
+    output      data of the result (a tuple for several results): not the Tensor, which would make a cycle
+    sequence    position in execution order; the engine goes through nodes backwards in this order
+    versions    per input how often its memory had been written, None where never
+    replaced    for an in-place operation the tensor as it was before
+    overwritten where the result was overwritten in place later
+    """
+
+    __slots__ = (
+        "hooks",
+        "inputs",
+        "op",
+        "output",
+        "overwritten",
+        "replaced",
+        "sequence",
+        "source",
+        "versions",
+    )
+
+    op: Op
+    inputs: tuple[Any, ...] | None
+    output: Any
+    sequence: int
+    versions: tuple[int, ...] | None
+    source: str | None
+    hooks: dict[int, dict[int, Callable[..., Any]]] | None
+    replaced: Tensor | None
+    overwritten: str | None
+
+    @property
+    def name(self) -> str:
+        """The operation's name."""
+        return self.op.name
+
+    def __repr__(self) -> str:
+        return f"<{self.op.name.capitalize()}Backward>"
+
+    def outputs(self) -> tuple[Tensor, ...]:
+        """The results, connected to this node."""
+        datas = self.output if type(self.output) is tuple else (self.output,)
+        tensors = []
+        for index, data in enumerate(datas):
+            tensor = new_tensor(data)
+            tensor._node, tensor._index, tensor._requires_grad = self, index, True
+            tensors.append(tensor)
+        return tuple(tensors)
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of results."""
+        return len(self.output) if type(self.output) is tuple else 1
+
+    @property
+    def next_functions(self) -> tuple[tuple[GradNode | None, int], ...]:
+        """The nodes that the gradients go to, with the index of their result."""
+        from eagerjit.autograd.engine import edge
+
+        out = []
+        for x in self.inputs or ():
+            if isinstance(x, Tensor):
+                found = edge(x, self)
+                if found is not None:
+                    out.append((found._node, found._index))
+        return tuple(out)
+
+
+def record(op: Op, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
+    """Put a call on the tape if an argument needs a gradient and a result can have one."""
+    if not any_requires_grad(arguments):
+        return
+    results = result if type(result) is tuple else (result,)
+    if not any(isinstance(r, Tensor) and r.dtype.is_floating_point for r in results):
+        return
+    node = object.__new__(GradNode)
+    node.op, node.inputs = op, arguments
+    node.output = tuple(r._data for r in results) if type(result) is tuple else result._data
+    node.sequence = mode.next_sequence()
+    node.versions = _versions(arguments)
+    node.source = _source()
+    node.hooks = node.overwritten = None
+    node.replaced = replaced
+    for index, r in enumerate(results):
+        if r.dtype.is_floating_point:
+            r._node, r._index, r._requires_grad = node, index, True
+
+
+def any_requires_grad(arguments: Any) -> bool:
+    """Whether a tensor among the arguments, or in a list among them, needs a gradient."""
+    for a in arguments:
+        if isinstance(a, Tensor):
+            if a._requires_grad:
+                return True
+        elif type(a) in (tuple, list) and any_requires_grad(a):
+            return True
+    return False
+
+
+def _versions(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
+    if all(not isinstance(a, Tensor) or a._storage is None for a in arguments):
+        return None
+    return tuple(a._storage.version if isinstance(a, Tensor) and a._storage is not None else 0 for a in arguments)
+
+
+def _source() -> str:
+    from eagerjit.trace import user_line
+
+    if state.tracer is not None and state.tracer.source is not None:
+        return state.tracer.source
+    return user_line()
+
+
+@lru_cache(maxsize=4096)
+def positions_read(rule: Callable[..., Any]) -> frozenset[int]:
+    """The positions of the parameters whose values a gradient rule reads, apart from their shapes and dtypes."""
+    code = rule.__code__
+    names = set(code.co_cellvars)
+    previous: list[str] = []
+    for instruction in dis.get_instructions(rule):
+        if instruction.opname.startswith("LOAD_ATTR") and instruction.argval in _SHAPE_ATTRIBUTES:
+            previous = previous[:-1]
+        names.update(previous)
+        previous = []
+        if instruction.opname.startswith("LOAD_FAST"):
+            value = instruction.argval
+            previous = list(value) if isinstance(value, tuple) else [value]
+    names.update(previous)
+    positions = {i for i, name in enumerate(code.co_varnames[: code.co_argcount]) if name in names}
+    if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount + code.co_kwonlyargcount] in names:
+        positions.update(range(code.co_argcount, 64))
+    return frozenset(positions)

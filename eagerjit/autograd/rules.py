@@ -1,0 +1,81 @@
+"""Gradients of ops as functions over ops: from declared rules, or derived by differentiating the op's body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+
+if TYPE_CHECKING:
+    from eagerjit.dispatch import Op
+
+Body = Callable[..., tuple[Any, ...]]
+
+
+def ruled_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
+    """The gradient from the op's declared rules, fitted to each argument's shape and dtype."""
+    rules = op.rules
+    assert rules is not None
+
+    def gradient(*values: Any) -> tuple[Any, ...]:
+        grads, outputs = values[:n_outputs], values[n_outputs : 2 * n_outputs]
+        arguments = values[2 * n_outputs :]
+        g, out = (grads[0], outputs[0]) if n_outputs == 1 else (grads, outputs)
+        results: list[Any] = []
+        for rule, needed, argument in zip(rules, needs, arguments, strict=True):
+            if rule is None or not needed:
+                results.append(None)
+            else:
+                results.append(fit(rule(g, out, *arguments), argument))
+        return tuple(results)
+
+    return gradient
+
+
+def fit(grad: Any, argument: Any) -> Any:
+    """A gradient summed over the dimensions that were broadcast, in the argument's dtype."""
+    if not isinstance(argument, Tensor) or grad is None:
+        return grad
+    if grad.dtype is not argument.dtype:
+        grad = grad.to(argument.dtype)
+    shape = argument.shape
+    return grad if grad.shape == shape else grad.sum_to_size(shape)
+
+
+def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
+    """The gradient by running the op's body on aliases of the arguments and walking back through it."""
+
+    def gradient(*values: Any) -> tuple[Any, ...]:
+        from eagerjit.autograd import engine
+
+        grads, arguments = values[:n_outputs], values[2 * n_outputs :]
+        create_graph = mode.grad_mode()
+        aliases = [_alias(a) if needed else a for a, needed in zip(arguments, needs, strict=True)]
+        before = mode.set_grad_mode(True)
+        try:
+            result = op.body(*aliases)
+        finally:
+            mode.set_grad_mode(before)
+        results = list(result) if isinstance(result, tuple) else [result]
+        connected = [(r, g) for r, g in zip(results, grads, strict=True) if r._requires_grad]
+        targets = [a for a, needed in zip(aliases, needs, strict=True) if needed and isinstance(a, Tensor)]
+        found = iter(
+            engine.run([r for r, _ in connected], [g for _, g in connected], targets, create_graph, create_graph)
+        )
+        return tuple(
+            next(found) if needed and isinstance(a, Tensor) else None
+            for a, needed in zip(aliases, needs, strict=True)
+        )
+
+    return gradient
+
+
+def _alias(argument: Any) -> Any:
+    """The argument as a starting point of its own, still connected to its history where that is recorded."""
+    if not isinstance(argument, Tensor):
+        return argument
+    if mode.grad_mode() and argument._requires_grad:
+        return argument.view_as(argument)
+    return argument.detach().requires_grad_()

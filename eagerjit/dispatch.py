@@ -1,0 +1,299 @@
+"""Ops: the public operations, each one Python function over primitives.
+
+A call while tracing runs the function's body, which records primitives. An eager call looks up the Program compiled for
+arguments of these types, or traces the body and compiles it, so an operation written as ten primitives runs as one fused
+kernel. Either way the autograd graph gets one node per public operation: eager and traced code share one tape.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.node import GradNode, record
+from eagerjit.compile import compile_trace
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.runtime import mode
+from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.execute import MISS
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.trace import Tracer
+
+_ALIASES = {
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "input",
+    "self": "input",
+    "x1": "input",
+    "x2": "other",
+    "size": "shape",
+    "a": "input",
+}
+
+OPS: dict[str, Op] = {}
+"""Every public op by name."""
+
+
+def emit(primitive: Primitive, *inputs: Tensor, **attributes: Any) -> Tensor:
+    """Record one primitive in the trace that is running an op's body."""
+    tracer = state.tracer
+    assert tracer is not None
+    return tracer.wrap(tracer.record(primitive, tuple(map(tracer.value, inputs)), **attributes))
+
+
+class Op:
+    """A public operation.
+
+    body            (*arguments) -> Tensor or tuple of Tensors, over primitives and other ops
+    rules           per parameter a gradient rule (g, out, *arguments) -> Tensor, or None for no gradient; without rules the
+                    gradient is derived by differentiating the body
+    numbers         parameters whose Python numbers are run-time inputs rather than constants
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: Callable[..., Any],
+        rules: tuple[Callable[..., Any] | None, ...] | None = None,
+        numbers: Sequence[str] = (),
+        differentiable: bool = True,
+        fused_rules: bool = True,
+    ):
+        self.name, self.body, self.rules, self.differentiable = name, body, rules, differentiable
+        self.fused_rules = fused_rules
+        signature = inspect.signature(body)
+        self.parameters = tuple(signature.parameters)
+        self.defaults = tuple(p.default for p in signature.parameters.values())
+        self.required = sum(d is inspect.Parameter.empty for d in self.defaults)
+        self.numbers = frozenset(self.parameters.index(n) for n in numbers)
+        self.programs: dict[Any, list[Any]] = {}
+        self.gradients: dict[Any, Op] = {}
+        self.call = OpCall(name, self.slow, self, record=differentiable)
+        self.call.__doc__ = body.__doc__
+        OPS[name] = self
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments in order. Raises TypeError as Python does for a call that does not fit."""
+        count = len(self.parameters)
+        if not kwargs and len(args) == count:
+            return args
+        if len(args) > count:
+            raise TypeError(f"{self.name}() takes {count} positional arguments but {len(args)} were given")
+        bound = list(args) + list(self.defaults[len(args) :])
+        for key, value in kwargs.items():
+            index = self._index(key)
+            if index is None:
+                raise TypeError(f"{self.name}() got an unexpected keyword argument '{key}'")
+            if index < len(args):
+                raise TypeError(f"{self.name}() got multiple values for argument '{key}'")
+            bound[index] = value
+        for name, value in zip(self.parameters, bound, strict=True):
+            if value is inspect.Parameter.empty:
+                raise TypeError(f"{self.name}() missing required argument '{name}'")
+        return tuple(bound)
+
+    def _index(self, key: str) -> int | None:
+        if key in self.parameters:
+            return self.parameters.index(key)
+        alias = _ALIASES.get(key)
+        return self.parameters.index(alias) if alias in self.parameters else None
+
+    def slow(self, *args: Any, **kwargs: Any) -> Any:
+        """The call that no native table served."""
+        out = kwargs.pop("out", None)
+        result = self.run(self.bind(args, kwargs))
+        if out is None:
+            return result
+        out.resize_as_(result) if tuple(out.shape) != tuple(result.shape) else None
+        return out.copy_(result)
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Compute or record, then note the call on the tape."""
+        tracer = state.tracer
+        if tracer is None:
+            result = self.eager(arguments)
+        else:
+            before = mode.set_grad_mode(False)
+            try:
+                result = self.body(*arguments)
+            finally:
+                mode.set_grad_mode(before)
+        if self.differentiable and mode.grad_mode():
+            record(self, arguments, result)
+        return result
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the Program for arguments of these types, compiling it at the first such call."""
+        key, leaves = self.signature(arguments)
+        programs = self.programs.setdefault(key, [])
+        for executable in programs:
+            result = executable.run(leaves)
+            if result is not MISS:
+                return result
+        executable = self.compile(arguments)
+        programs.append(executable)
+        if all(type(a) is Tensor or isinstance(a, Tensor) or i in self.numbers for i, a in enumerate(arguments)):
+            self.call.insert(arguments, executable)
+        result = executable.run(leaves)
+        if result is MISS:
+            raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
+        return result
+
+    def signature(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """(what the Program depends on, the leaves it is run with)."""
+        key: list[Any] = []
+        leaves: list[Any] = []
+        for index, argument in enumerate(arguments):
+            kind = type(argument)
+            if isinstance(argument, Tensor):
+                key.append(_class_of(argument))
+                leaves.append(argument)
+            elif (kind is float or kind is int) and index in self.numbers:
+                key.append(kind)
+                leaves.append(argument)
+            elif kind in (tuple, list):
+                key.append(self._sequence(argument, leaves))
+            else:
+                key.append((kind, argument))
+        return tuple(key), tuple(leaves)
+
+    def _sequence(self, argument: Any, leaves: list[Any]) -> Any:
+        if not any(isinstance(x, (Tensor, list, tuple)) for x in argument):
+            return tuple(argument)
+        parts = []
+        for x in argument:
+            if isinstance(x, Tensor):
+                parts.append(_class_of(x))
+                leaves.append(x)
+            elif isinstance(x, (list, tuple)):
+                parts.append(self._sequence(x, leaves))
+            else:
+                parts.append(x)
+        return tuple(parts)
+
+    def compile(self, arguments: tuple[Any, ...]) -> Any:
+        """Trace the body on arguments of these types and compile it."""
+        tracer = Tracer(self.name)
+        with tracer:
+            before = mode.set_grad_mode(False)
+            try:
+                inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
+                arguments_ = tracer.n_leaves
+                result = self.body(*inputs)
+                return compile_trace(tracer, arguments_, flatten_result(result), aliases=())
+            finally:
+                mode.set_grad_mode(before)
+
+    def _placeholder(self, tracer: Tracer, index: int, argument: Any) -> Any:
+        """A stand-in with its own identity, so that passing one tensor twice compiles nothing special."""
+        if isinstance(argument, Tensor):
+            stand_in = new_tensor(argument._data)
+            tracer.tensor_leaf(stand_in, tracer.new_leaf(), symbolic=True)
+            return stand_in
+        if type(argument) is float and index in self.numbers:
+            return tracer.float_leaf(argument, tracer.new_leaf())
+        if type(argument) is int and index in self.numbers:
+            return tracer.int_leaf(argument, tracer.new_leaf())
+        if type(argument) in (tuple, list):
+            return type(argument)(self._placeholder(tracer, -1, a) for a in argument)
+        return argument
+
+    # -- gradients ----------------------------------------------------------------------------------------------------
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients for the node's inputs (None where not needed), from those of its outputs."""
+        outputs = node.outputs()
+        if create_graph or not self.fused_rules:
+            return self.gradient_body(needs, len(grads))(*grads, *outputs, *node.inputs)
+        op = self.gradients.get((needs, len(grads)))
+        if op is None:
+            op = self.gradients[needs, len(grads)] = GradientOp(self, needs, len(grads))
+        if state.tracer is not None:
+            return op.body(*grads, *outputs, *node.inputs)
+        return op.eager_flat((*grads, *outputs, *node.inputs))
+
+    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
+        """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
+        from eagerjit.autograd.rules import derived_gradient, ruled_gradient
+
+        make = derived_gradient if self.rules is None else ruled_gradient
+        return make(self, needs, n_outputs)
+
+
+class GradientOp(Op):
+    """The gradient of an op as an op of its own, so that eager mode runs it as one fused Program."""
+
+    def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
+        self.name = f"{op.name}_backward"
+        self.body = op.gradient_body(needs, n_outputs)
+        first = n_outputs * 2
+        self.numbers = frozenset(i + first for i in op.numbers)
+        self.programs = {}
+        self.call = _NoCall()
+
+    def eager_flat(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Run it; the gradients in order, None where there is none."""
+        key, leaves = self.signature(arguments)
+        entry = self.programs.get(key)
+        if entry is None:
+            entry = self.programs[key] = []
+        for executable, pattern in entry:
+            result = executable.run(leaves)
+            if result is not MISS:
+                return _spread(result, pattern)
+        executable, pattern = self.compile_pattern(arguments)
+        entry.append((executable, pattern))
+        result = executable.run(leaves)
+        if result is MISS:
+            raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
+        return _spread(result, pattern)
+
+    def compile_pattern(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[bool, ...]]:
+        """The executable and which gradients it returns."""
+        tracer = Tracer(self.name)
+        with tracer:
+            before = mode.set_grad_mode(False)
+            try:
+                inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
+                n_arguments = tracer.n_leaves
+                result = self.body(*inputs)
+                outputs = [r for r in result if r is not None]
+                executable = compile_trace(tracer, n_arguments, outputs, aliases=())
+            finally:
+                mode.set_grad_mode(before)
+        return executable, tuple(r is not None for r in result)
+
+
+class _NoCall:
+    """Gradients have no native entry: the engine calls them."""
+
+    def insert(self, arguments: Sequence[object], executable: Any) -> None:
+        """Nothing to insert into."""
+
+
+def _spread(result: Any, pattern: tuple[bool, ...]) -> tuple[Any, ...]:
+    if sum(pattern) == 1:
+        return tuple(result if present else None for present in pattern)
+    values = iter(result)
+    return tuple(next(values) if present else None for present in pattern)
+
+
+def flatten_result(result: Any) -> list[Tensor]:
+    """An op's results as a list."""
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def _class_of(tensor: Tensor) -> Any:
+    array = tensor._data
+    if type(array) is not np.ndarray:
+        kind = "a traced" if type(array) is Node else "an invalid"
+        raise RuntimeError(f"{kind} tensor was used outside its trace")
+    return array.dtype.num, tuple([d if d < 2 else 2 for d in array.shape]), array.flags.c_contiguous

@@ -1,0 +1,254 @@
+"""Python numbers of a call being traced: inputs of the compiled function, not constants.
+
+They act as int and float do. Where Python code needs the number itself (a truth value, an index, a C function), it gets
+the number of this call, and the trace notes that it holds for this value only.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.compiler import sizes
+from eagerjit.state import state
+
+if TYPE_CHECKING:
+    from eagerjit.compiler.ir import Node
+
+
+def expression(value: Any) -> sizes.Expr:
+    """The size that an int or a SymbolicInt stands for."""
+    if isinstance(value, SymbolicInt):
+        return value.expression
+    return operator.index(value)
+
+
+def wrap(size: sizes.Expr) -> Any:
+    """What user code sees of a size: an int where it is known."""
+    return size if isinstance(size, int) else SymbolicInt(size)
+
+
+class SymbolicInt:
+    """An int whose value is known only when the compiled function is called."""
+
+    __slots__ = ("expression",)
+
+    def __init__(self, size: sizes.Size):
+        self.expression = size
+
+    def _value(self) -> int:
+        """This call's number; the trace holds for it alone."""
+        assumptions = sizes.active.assumptions
+        if assumptions is None:
+            raise RuntimeError(f"the symbolic size {self.expression} left the function that was traced")
+        value = sizes.evaluate(self.expression, assumptions.hints)
+        assumptions.decide("==", self.expression, value)
+        return value
+
+    __index__ = _value
+    __int__ = _value
+
+    def __float__(self) -> float:
+        return float(self._value())
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __bool__(self) -> bool:
+        return not sizes.equal(self.expression, 0)
+
+    def __repr__(self) -> str:
+        return str(self._value())
+
+    def __eq__(self, other: object) -> bool:
+        return sizes.equal(self.expression, expression(other)) if _is_int(other) else self._value() == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return sizes.less(self.expression, expression(other)) if _is_int(other) else self._value() < other
+
+    def __gt__(self, other: Any) -> bool:
+        return sizes.less(expression(other), self.expression) if _is_int(other) else self._value() > other
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    def __neg__(self) -> Any:
+        return wrap(sizes.mul(self.expression, -1))
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __truediv__(self, other: Any) -> Any:
+        return to_float(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / to_float(self)
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and other >= 0:
+            out: sizes.Expr = 1
+            for _ in range(other):
+                out = sizes.mul(out, self.expression)
+            return wrap(out)
+        return to_float(self) ** other if isinstance(other, (float, TracedFloat)) else self._value() ** other
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, SymbolicInt)) and not isinstance(value, bool)
+
+
+def _integer_operator(function: Callable[..., Any], other_function: Callable[..., Any]) -> tuple[Any, Any]:
+    def forward(self: SymbolicInt, other: Any) -> Any:
+        if _is_int(other):
+            return wrap(function(self.expression, expression(other)))
+        if isinstance(other, (float, TracedFloat)):
+            return other_function(to_float(self), other)
+        return NotImplemented
+
+    def reflected(self: SymbolicInt, other: Any) -> Any:
+        if _is_int(other):
+            return wrap(function(expression(other), self.expression))
+        if isinstance(other, (float, TracedFloat)):
+            return other_function(other, to_float(self))
+        return NotImplemented
+
+    return forward, reflected
+
+
+def _subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+    return sizes.add(a, sizes.mul(b, -1))
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Division that raises Python's error for a zero divisor and assumes otherwise from then on."""
+
+    def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+        if sizes.equal(b, 0):
+            raise ZeroDivisionError("integer division or modulo by zero")
+        return function(a, b)
+
+    return divide
+
+
+for _name, _function, _other in (
+    ("add", sizes.add, operator.add),
+    ("sub", _subtract, operator.sub),
+    ("mul", sizes.mul, operator.mul),
+    ("floordiv", _checked(sizes.floordiv), operator.floordiv),
+    ("mod", _checked(sizes.mod), operator.mod),
+):
+    _forward, _reflected = _integer_operator(_function, _other)
+    setattr(SymbolicInt, f"__{_name}__", _forward)
+    setattr(SymbolicInt, f"__r{_name}__", _reflected)
+
+
+class TracedFloat:
+    """A float whose value is known only when the compiled function is called."""
+
+    __slots__ = ("node", "value")
+
+    def __init__(self, node: Node, value: float):
+        self.node = node
+        self.value = value
+
+    def _value(self) -> float:
+        if state.tracer is None:
+            raise RuntimeError("a number of a traced function left it")
+        state.tracer.specialize(self.node)
+        return self.value
+
+    __float__ = _value
+
+    def __int__(self) -> int:
+        return int(self._value())
+
+    def __bool__(self) -> bool:
+        return bool(self._value())
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __repr__(self) -> str:
+        return repr(self._value())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._value(), digits)
+
+    def is_integer(self) -> bool:
+        """float.is_integer."""
+        return self._value().is_integer()
+
+
+def to_float(value: Any) -> Any:
+    """An int of the trace as a float of the trace."""
+    if isinstance(value, SymbolicInt) and state.tracer is not None:
+        return state.tracer.float_of(value)
+    return float(value)
+
+
+def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
+    def forward(self: TracedFloat, other: Any) -> Any:
+        return _calculate(name, function, self, other)
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        return _calculate(name, function, other, self)
+
+    return forward, reflected
+
+
+def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
+    """Record a float operation whose machine result is the same in Python and in compiled code."""
+    if not all(isinstance(x, (bool, int, float, SymbolicInt, TracedFloat)) for x in (a, b)):
+        return NotImplemented
+    tracer = state.tracer
+    if tracer is None:
+        raise RuntimeError("a number of a traced function left it")
+    a, b = (x if isinstance(x, (float, TracedFloat)) else to_float(x) for x in (a, b))
+    value = function(*(x.value if isinstance(x, TracedFloat) else x for x in (a, b)))
+    return TracedFloat(tracer.calculate(name, a, b), value)
+
+
+for _name, _operation, _method in (
+    ("add", operator.add, "add"),
+    ("sub", operator.sub, "sub"),
+    ("mul", operator.mul, "mul"),
+):
+    _forward, _reflected = _float_operator(_name, _operation)
+    setattr(TracedFloat, f"__{_method}__", _forward)
+    setattr(TracedFloat, f"__r{_method}__", _reflected)
+
+
+def _divide(a: TracedFloat, b: Any) -> Any:
+    """a / b: recorded for a divisor that is known, else done in Python, where zero raises."""
+    if isinstance(b, (int, float)) and b:
+        return _calculate("div", operator.truediv, a, b)
+    return a._value() / (float(b) if isinstance(b, (TracedFloat, SymbolicInt)) else b)
+
+
+def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """An operation that only Python does exactly as Python does: on this call's number."""
+
+    def forward(self: TracedFloat, *others: Any) -> Any:
+        return function(self._value(), *(float(o) if isinstance(o, TracedFloat) else o for o in others))
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        return function(other, self._value())
+
+    return forward, reflected
+
+
+for _name in ("truediv", "pow", "floordiv", "mod"):
+    _forward, _reflected = _specialized(getattr(operator, _name))
+    setattr(TracedFloat, f"__{_name}__", _forward)
+    setattr(TracedFloat, f"__r{_name}__", _reflected)
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "abs"):
+    setattr(TracedFloat, f"__{_name}__", _specialized(getattr(operator, _name))[0])
+setattr(TracedFloat, "__truediv__", _divide)
+setattr(TracedFloat, "__neg__", lambda self: self * -1.0)

@@ -1,0 +1,1 @@
+"""The public operations, by family. Importing this package declares them all."""

@@ -1,0 +1,154 @@
+"""Matrix products over the matmul primitive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.compiler.ops import linear
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt
+from eagerjit.tensor import Tensor
+
+
+def _fold(a: Tensor, b: Tensor) -> bool:
+    """Whether batches of a times one matrix b are one product of a taller matrix."""
+    return a.ndim > 2 and b.ndim == 2 and a.is_contiguous()
+
+
+def _matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product with PyTorch's rules for vectors and batches."""
+    for x in (input, other):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"matmul(): argument must be Tensor, not {type(x).__name__}")
+    if input.ndim == 0 or other.ndim == 0:
+        raise RuntimeError(
+            f"both arguments to matmul need to be at least 1D, but they are {input.ndim}D and {other.ndim}D"
+        )
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {input.dtype} != {other.dtype}")
+    a = input.unsqueeze(0) if input.ndim == 1 else input
+    b = other.unsqueeze(1) if other.ndim == 1 else other
+    if _fold(a, b):
+        rows = a.view(-1, a.shape[-1]) if a.shape[-1] != 0 else a.view(_product(a.shape[:-1]), 0)
+        out = emit(linear.matmul, rows, b).view(*a.shape[:-1], b.shape[-1])
+    else:
+        batch = _batch(a.shape[:-2], b.shape[:-2], input, other)
+        out = emit(linear.matmul, a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:]))
+    if input.ndim == 1:
+        out = out.squeeze(-2)
+    if other.ndim == 1:
+        out = out.squeeze(-1)
+    return out
+
+
+def _product(shape: Any) -> Any:
+    total: Any = 1
+    for d in shape:
+        total = total * d
+    return total
+
+
+def _batch(a: Any, b: Any, input: Tensor, other: Tensor) -> list[Any]:
+    """The broadcast batch shape."""
+    rank = max(len(a), len(b))
+    a, b = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
+    out = []
+    for axis, (p, q) in enumerate(zip(a, b, strict=True)):
+        if p != 1 and q != 1 and p != q:
+            raise RuntimeError(
+                f"The size of tensor a ({p}) must match the size of tensor b ({q}) at non-singleton dimension {axis} "
+                f"(matmul of {list(input.shape)} and {list(other.shape)})"
+            )
+        out.append(q if p == 1 else (q if isinstance(p, SymbolicInt) and isinstance(q, int) else p))
+    return out
+
+
+def _left(g: Any, out: Any, input: Any, other: Any) -> Any:
+    if other.ndim == 1:
+        grad = g.unsqueeze(-1).matmul(other.unsqueeze(0))
+        return grad.squeeze(-2) if input.ndim == 1 else grad
+    if input.ndim == 1:
+        return g.unsqueeze(-2).matmul(other.mT).sum_to_size((*other.shape[:-2], 1, input.shape[0])).reshape(
+            *other.shape[:-2], input.shape[0]
+        )
+    return g.matmul(other.mT)
+
+
+def _right(g: Any, out: Any, input: Any, other: Any) -> Any:
+    if input.ndim == 1:
+        row = g.unsqueeze(-2) if other.ndim > 1 else g
+        return input.unsqueeze(-1).matmul(row) if other.ndim > 1 else input * g
+    if other.ndim == 1:
+        return (input.mT.matmul(g.unsqueeze(-1))).squeeze(-1)
+    if input.ndim > 2 and other.ndim == 2:
+        rows = _product(input.shape[:-1])
+        return input.reshape(rows, input.shape[-1]).mT.matmul(g.reshape(rows, g.shape[-1]))
+    return input.mT.matmul(g)
+
+
+matmul = Op("matmul", _matmul, (_left, _right))
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Product of two matrices."""
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"mm: self must be a matrix, got {input.ndim}D and {mat2.ndim}D")
+    return matmul.call(input, mat2)
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Products of two batches of matrices."""
+    if input.ndim != 3 or mat2.ndim != 3:
+        raise RuntimeError(f"batch1 must be a 3D tensor, got {input.ndim}D and {mat2.ndim}D")
+    if input.shape[0] != mat2.shape[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] but got: "
+            f"[{mat2.shape[0]}, {mat2.shape[1]}]."
+        )
+    return matmul.call(input, mat2)
+
+
+def dot(input: Tensor, other: Tensor) -> Tensor:
+    """Inner product of two vectors."""
+    if input.ndim != 1 or other.ndim != 1:
+        raise RuntimeError(f"1D tensors expected, but got {input.ndim}D and {other.ndim}D tensors")
+    return matmul.call(input, other)
+
+
+def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * mat1 @ mat2."""
+    product = mat1.matmul(mat2)
+    product = product if alpha == 1 else product * alpha
+    return product + (input if beta == 1 else input * beta)
+
+
+addmm = Op("addmm", _addmm)
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight.T + bias."""
+    if input.ndim and weight.ndim == 2 and input.shape[-1] != weight.shape[1]:
+        raise RuntimeError(
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({_product(input.shape[:-1])}x{input.shape[-1]} and "
+            f"{weight.shape[1]}x{weight.shape[0]})"
+        )
+    out = _matmul(input, weight.t() if weight.ndim == 2 else weight)
+    return out if bias is None else out + bias
+
+
+def _linear_weight(g: Any, out: Any, input: Any, weight: Any, bias: Any) -> Any:
+    if weight.ndim == 1:
+        return _right(g, out, input, weight)
+    rows = _product(input.shape[:-1])
+    return g.reshape(rows, weight.shape[0]).mT.matmul(input.reshape(rows, weight.shape[1]))
+
+
+linear_ = Op(
+    "linear",
+    _linear,
+    (
+        lambda g, out, input, weight, bias: _left(g, out, input, weight.mT) if weight.ndim == 1 else g.matmul(weight),
+        _linear_weight,
+        lambda g, out, input, weight, bias: g,
+    ),
+)

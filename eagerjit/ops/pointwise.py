@@ -1,0 +1,210 @@
+"""Elementwise operations: dtype promotion in front of the elementwise primitives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.compiler.ops import TABLE, elementwise
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.promotion import result_type
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults, state
+from eagerjit.tensor import Tensor
+
+Number = (bool, int, float, SymbolicInt, TracedFloat)
+
+
+def is_operand(x: Any) -> bool:
+    """Whether an arithmetic operation takes x."""
+    return isinstance(x, (Tensor, *Number))
+
+
+def as_dtype(x: Any, dtype: DType) -> Tensor:
+    """A tensor or number converted to a dtype, inside an op's body."""
+    if isinstance(x, Tensor):
+        return x if x.dtype is dtype else emit(elementwise.cast, x, dtype=dtype)
+    tracer = state.tracer
+    assert tracer is not None
+    return tracer.wrap(tracer.constant(x, dtype))
+
+
+def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tensor]:
+    """The operands in the one dtype that the operation computes in."""
+    for x in operands:
+        if not is_operand(x):
+            raise TypeError(f"{name}(): argument must be Tensor or Number, not {type(x).__name__}")
+    if promotion == "logical":
+        return [_truth(x) for x in operands]
+    dtype = result_type(*operands)
+    if promotion == "float" and dtype.kind != "float":
+        dtype = Defaults.dtype
+    if promotion == "bitwise" and dtype.kind == "float":
+        raise RuntimeError(f'"{name}" not implemented for {dtype}')
+    return [as_dtype(x, dtype) for x in operands]
+
+
+def _truth(x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        return as_dtype(bool(x), dtypes.bool_)
+    if x.dtype is dtypes.bool_:
+        return x
+    return emit(elementwise.ne, x, as_dtype(0, x.dtype))
+
+
+def _pointwise(primitive: Primitive, name: str) -> Op:
+    """The public op of a unary or binary primitive."""
+    promotion = primitive.promotion
+    bitwise = TABLE.get({"bitwise_not": "logical_not"}.get(primitive.name, primitive.name.replace("bitwise", "logical")))
+
+    def apply(*operands: Any) -> Tensor:
+        values = promoted(name, promotion, operands)
+        if promotion == "bitwise" and values[0].dtype is dtypes.bool_ and bitwise is not None:
+            return emit(bitwise, *values)
+        if values[0].dtype is dtypes.bool_:
+            if primitive is elementwise.sub or primitive is elementwise.neg:
+                raise RuntimeError(f"{name}: subtraction and negation of bool tensors are not supported, use ~ or ^")
+            if promotion == "arithmetic" and primitive in _BOOLEAN:
+                return emit(_BOOLEAN[primitive], *values)
+        elif values[0].dtype.kind != "float" and primitive in _INTEGER_IDENTITY:
+            return emit(elementwise.cast, values[0], dtype=values[0].dtype)
+        return emit(primitive, *values)
+
+    if len(primitive.derivative) == 1:
+
+        def body(input: Any) -> Tensor:
+            return apply(input)
+    else:
+
+        def body(input: Any, other: Any) -> Tensor:
+            return apply(input, other)
+
+    body.__doc__ = primitive.doc
+    differentiable = any(primitive.derivative)
+    numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
+    return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+
+
+_BOOLEAN = {
+    elementwise.add: elementwise.logical_or,
+    elementwise.mul: elementwise.logical_and,
+    elementwise.maximum: elementwise.logical_or,
+    elementwise.minimum: elementwise.logical_and,
+}
+_INTEGER_IDENTITY = (elementwise.floor, elementwise.ceil, elementwise.trunc, elementwise.round_)
+
+POINTWISE: dict[str, Op] = {}
+"""Public op by primitive name."""
+
+for _primitive in list(TABLE.values()):
+    if _primitive.promotion:
+        POINTWISE[_primitive.name] = _pointwise(_primitive, _primitive.name)
+
+
+def _where(condition: Any, input: Any, other: Any) -> Tensor:
+    """input where the condition holds, else other; operands broadcast."""
+    if not isinstance(condition, Tensor):
+        raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
+    if condition.dtype is not dtypes.bool_:
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+    dtype = result_type(input, other)
+    return emit(elementwise.where, condition, as_dtype(input, dtype), as_dtype(other, dtype))
+
+
+where = Op("where", _where, elementwise.where.derivative, ("input", "other"))
+
+
+def _cast(input: Tensor, dtype: DType) -> Tensor:
+    """input in another dtype, always in new memory."""
+    return emit(elementwise.cast, input, dtype=dtype)
+
+
+cast = Op("cast", _cast, elementwise.cast.derivative + (None,))
+
+
+def _power(input: Any, exponent: Any) -> Tensor:
+    """input ** exponent. The exponents 0.5, 1, 2, 3, -1, -0.5 and -2 are computed without a power function."""
+    if isinstance(exponent, (SymbolicInt, TracedFloat)):
+        exponent = exponent._value()
+    if type(exponent) in (int, float) and isinstance(input, Tensor):
+        value = float(exponent)
+        dtype = result_type(input, exponent)
+        if dtype.kind != "float" and value < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        x = as_dtype(input, dtype)
+        if value == 1.0:
+            return emit(elementwise.cast, x, dtype=dtype)
+        if value == 2.0:
+            return x * x
+        if value == 3.0:
+            return x * x * x
+        if dtype.kind == "float":
+            if value == 0.5:
+                return emit(elementwise.sqrt, x)
+            if value == -0.5:
+                return emit(elementwise.rsqrt, x)
+            if value == -1.0:
+                return emit(elementwise.reciprocal, x)
+            if value == -2.0:
+                return emit(elementwise.reciprocal, x * x)
+    return emit(elementwise.pow_, *promoted("pow", "arithmetic", (input, exponent)))
+
+
+def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
+    if not isinstance(exponent, Tensor):
+        return g * (exponent * input ** (exponent - 1)) if exponent != 0 else g * 0.0
+    return (g * (exponent * input ** (exponent - 1.0))).where(exponent != 0.0, 0.0)
+
+
+def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
+    base = input if isinstance(input, Tensor) else exponent.new_full((), input)
+    zero = (base == 0.0).logical_and(exponent >= 0.0)
+    return g * (out * base.log()).where(zero.logical_not(), 0.0)
+
+
+power = Op("pow", _power, (_power_input, _power_exponent))
+
+
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input + alpha * other."""
+    result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * alpha)
+    return result if out is None else out.copy_(result)
+
+
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input - alpha * other."""
+    result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * alpha)
+    return result if out is None else out.copy_(result)
+
+
+def _is_one(value: Any) -> bool:
+    return type(value) is int and value == 1
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """input / other; with rounding_mode "floor" or "trunc" the quotient rounded."""
+    name = {None: "div", "floor": "floordiv", "trunc": "div_trunc"}.get(rounding_mode)
+    if name is None:
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
+    result = POINTWISE[name].call(input, other)
+    return result if out is None else out.copy_(result)
+
+
+def _div_trunc(input: Any, other: Any) -> Tensor:
+    """The quotient rounded towards zero."""
+    x, y = promoted("div", "arithmetic", (input, other))
+    quotient = emit(elementwise.div, x, y)
+    return emit(elementwise.trunc, quotient) if quotient.dtype.kind == "float" else quotient
+
+
+POINTWISE["div_trunc"] = Op(
+    "div_trunc",
+    _div_trunc,
+    (lambda g, out, input, other: g * 0.0, lambda g, out, input, other: g * 0.0),
+    ("input", "other"),
+)
+POINTWISE["where"], POINTWISE["cast"], POINTWISE["pow"] = where, cast, power

@@ -1,0 +1,286 @@
+"""Reductions and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from eagerjit.compiler.ops import elementwise, reductions
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.views import dimension
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Tensor
+
+
+def axes_of(dim: Any, rank: int) -> tuple[int, ...]:
+    """Sorted, non-negative dimensions; None and () mean all."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(rank))
+    axes = [dimension(d, rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    if len(set(axes)) != len(axes):
+        raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
+    return tuple(sorted(axes)) if rank else ()
+
+
+def reduce(primitive: Primitive, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """Apply a reduction over any set of dimensions: runs of adjacent ones, innermost first."""
+    axes = axes_of(dim, x.ndim)
+    runs: list[list[int]] = []
+    for axis in axes:
+        if runs and axis == runs[-1][-1] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    out = x
+    for run in reversed(runs):
+        out = emit(primitive, out, axes=tuple(run))
+    if not axes:
+        return emit(elementwise.cast, x, dtype=x.dtype)
+    if keepdim:
+        out = out.view(tuple(1 if i in axes else d for i, d in enumerate(x.shape)))
+    return out
+
+
+def _kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+    """A reduced tensor with its dimensions back, of size 1."""
+    if keepdim:
+        return g
+    axes = axes_of(dim, input.ndim)
+    return g.view(tuple(1 if i in axes else d for i, d in enumerate(input.shape)))
+
+
+def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+    """Sum of elements over dimensions; integers are summed as int64."""
+    target = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.int64)
+    wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
+    return as_dtype(reduce(reductions.sum_, as_dtype(input, wide), dim, keepdim), target)
+
+
+sum_ = Op(
+    "sum",
+    _sum,
+    (lambda g, out, input, dim, keepdim, dtype: _kept(g, input, dim, keepdim).expand(input.shape),) + (None,) * 3,
+    fused_rules=False,
+)
+
+
+def _mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+    """Arithmetic mean over dimensions. Raises RuntimeError for integers without a floating dtype."""
+    target = dtype or input.dtype
+    if not target.is_floating_point:
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
+            f"{input.dtype}"
+        )
+    wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
+    total = reduce(reductions.sum_, as_dtype(input, wide), dim, keepdim)
+    return as_dtype(total / extent(input, dim), target)
+
+
+def extent(input: Tensor, dim: Any) -> Any:
+    """How many elements a reduction over `dim` combines."""
+    count: Any = 1
+    shape = input.shape
+    for axis in axes_of(dim, input.ndim):
+        count = count * shape[axis]
+    return count
+
+
+mean = Op(
+    "mean",
+    _mean,
+    (
+        lambda g, out, input, dim, keepdim, dtype: (_kept(g, input, dim, keepdim) / extent(input, dim)).expand(
+            input.shape
+        ),
+    )
+    + (None,) * 3,
+)
+
+
+def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
+    """Product of elements over one dimension or all."""
+    target = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.int64)
+    return reduce(reductions.prod, as_dtype(input, target), dim, keepdim)
+
+
+def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The product of all others: with no zero out / x, with one zero the product of the rest at that place."""
+    zero = input == 0.0
+    zeros = zero.to(g.dtype).sum(dim, keepdim=True)
+    rest = (input * 1.0).where(zero.logical_not(), 1.0)
+    others = rest.prod(dim, keepdim=True) / rest if dim is not None else rest.prod() / rest
+    factor = others.where((zeros == 0.0).logical_or((zeros == 1.0).logical_and(zero)), 0.0)
+    return _kept(g, input, dim, keepdim) * factor
+
+
+prod = Op("prod", _prod, (_prod_rule, None, None, None))
+
+
+def _extreme(name: str, primitive: Primitive) -> Op:
+    def body(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+        if input.numel() == 0 and any(input.shape[a] == 0 for a in axes_of(dim, input.ndim)):
+            raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
+        if input.dtype is dtypes.bool_:
+            return reduce(reductions.any_ if primitive is reductions.amax else reductions.all_, input, dim, keepdim)
+        return reduce(primitive, input, dim, keepdim)
+
+    def rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool) -> Any:
+        hit = input == _kept(out, input, dim, keepdim)
+        count = hit.to(g.dtype).sum(dim, keepdim=True)
+        return (_kept(g, input, dim, keepdim) / count).where(hit, 0.0)
+
+    body.__doc__ = f"{primitive.doc} Equal extremes share the gradient."
+    return Op(name, body, (rule, None, None))
+
+
+amax = _extreme("amax", reductions.amax)
+amin = _extreme("amin", reductions.amin)
+
+
+def _truth(name: str, primitive: Primitive, doc: str) -> Op:
+    def body(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+        x = input if input.dtype is dtypes.bool_ else emit(elementwise.ne, input, as_dtype(0, input.dtype))
+        return reduce(primitive, x, dim, keepdim)
+
+    body.__doc__ = doc
+    return Op(name, body, None, differentiable=False)
+
+
+all_ = _truth("all", reductions.all_, "Whether all elements are true.")
+any_ = _truth("any", reductions.any_, "Whether any element is true.")
+
+
+def _position(name: str, primitive: Primitive) -> Op:
+    def body(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        if input.numel() == 0 and (dim is None or input.shape[dim] == 0):
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+        if dim is None:
+            flat = emit(primitive, input.reshape(-1), axes=(0,))
+            return flat.view((1,) * input.ndim) if keepdim else flat
+        if input.ndim == 0:
+            return as_dtype(0, dtypes.int64)
+        return reduce(primitive, input, dim, keepdim)
+
+    body.__doc__ = primitive.doc
+    return Op(name, body, None, differentiable=False)
+
+
+argmax = _position("argmax", reductions.argmax)
+argmin = _position("argmin", reductions.argmin)
+
+
+class ValuesIndices(NamedTuple):
+    """The result of a reduction that also says where."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+        from eagerjit.ops.pointwise import POINTWISE
+
+        if isinstance(dim, Tensor):
+            return POINTWISE[elementwise_name].call(input, dim)
+        if dim is None:
+            return extreme.call(input)
+        indices = position.call(input, dim, True)
+        values = input.gather(dim, indices) if input.ndim else input.clone()
+        if not keepdim and input.ndim:
+            values, indices = values.squeeze(dim), indices.squeeze(dim)
+        return ValuesIndices(values, indices)
+
+    function.__doc__ = f"{extreme.body.__doc__} With `dim` also its index; with another tensor the elementwise {elementwise_name}."
+    return function
+
+
+max_ = _with_indices(amax, argmax, "maximum")
+min_ = _with_indices(amin, argmin, "minimum")
+
+
+def _var(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """Variance over dimensions: squared deviations from the mean, summed, divided by count - correction (at least 0)."""
+    if not input.dtype.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
+    x = as_dtype(input, wide)
+    count = extent(x, dim)
+    centered = x - reduce(reductions.sum_, x, dim, True) / count
+    total = reduce(reductions.sum_, centered * centered, dim, keepdim)
+    divisor = count - correction
+    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
+    return as_dtype(total / divisor, input.dtype)
+
+
+variance = Op("var", _var)
+
+
+def _std(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """Square root of the variance."""
+    return _var(input, dim, correction, keepdim).sqrt()
+
+
+deviation = Op("std", _std)
+
+
+def _spread_arguments(dim: Any, unbiased: bool | None, correction: Any) -> tuple[Any, Any]:
+    """PyTorch's two ways to say the correction: var(x, unbiased) and var(x, dim, correction=...)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if correction is None:
+        correction = 1 if unbiased is None or unbiased else 0
+    return dim, correction
+
+
+def var(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
+    """Variance; divided by N - 1 unless `unbiased=False` or another `correction`."""
+    dim, correction = _spread_arguments(dim, unbiased, correction)
+    return variance.call(input, dim, correction, keepdim)
+
+
+def std(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
+) -> Tensor:
+    """Standard deviation; see `var`."""
+    dim, correction = _spread_arguments(dim, unbiased, correction)
+    return deviation.call(input, dim, correction, keepdim)
+
+
+def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(input))) without overflow."""
+    top = reduce(reductions.amax, input, dim, True)
+    top = top.where(top.isfinite(), 0.0)
+    total = reduce(reductions.sum_, (input - top).exp(), dim, True).log() + top
+    return total if keepdim else total.squeeze(axes_of(dim, input.ndim))
+
+
+logsumexp = Op(
+    "logsumexp",
+    _logsumexp,
+    (
+        lambda g, out, input, dim, keepdim: _kept(g, input, dim, keepdim)
+        * (input - _kept(out, input, dim, keepdim)).exp(),
+        None,
+        None,
+    ),
+)
+
+
+def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Vector norm of order p over dimensions."""
+    if p in (2, 2.0, "fro"):
+        return sum_.call(input * input, dim, keepdim).sqrt()
+    if p == 1:
+        return sum_.call(input.abs(), dim, keepdim)
+    if p == math.inf:
+        return amax.call(input.abs(), () if dim is None else dim, keepdim)
+    if p == -math.inf:
+        return amin.call(input.abs(), () if dim is None else dim, keepdim)
+    return sum_.call(input.abs() ** p, dim, keepdim) ** (1.0 / p)

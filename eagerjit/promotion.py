@@ -1,0 +1,71 @@
+"""Dtype promotion, PyTorch's rules: dimensions before 0-d tensors before Python numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults
+from eagerjit.tensor import Tensor
+
+_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+
+
+def promote_types(a: DType, b: DType) -> DType:
+    """The smallest dtype that holds both."""
+    if a is b:
+        return a
+    if a.kind == "float" or b.kind == "float":
+        if a.kind != b.kind:
+            return a if a.kind == "float" else b
+        return dtypes.float32 if a.bits == b.bits else max(a, b, key=lambda d: d.bits)
+    if a.kind == "bool":
+        return b
+    if b.kind == "bool":
+        return a
+    if a.kind == b.kind:
+        return max(a, b, key=lambda d: d.bits)
+    signed = a if a.kind == "int" else b
+    return dtypes.int16 if signed is dtypes.int8 else signed
+
+
+def _combine(higher: DType | None, lower: DType | None) -> DType | None:
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if higher.kind == "float":
+        return higher
+    if higher.kind == "bool" or lower.kind == "float":
+        return promote_types(higher, lower)
+    return higher
+
+
+def number_dtype(value: Any) -> DType:
+    """The dtype that a Python number has where no tensor decides."""
+    if isinstance(value, bool):
+        return dtypes.bool_
+    if isinstance(value, (int, SymbolicInt)):
+        return dtypes.int64
+    if isinstance(value, (float, TracedFloat)):
+        return Defaults.dtype
+    raise TypeError(f"unsupported operand: {type(value).__name__}")
+
+
+def result_type(*operands: Any) -> DType:
+    """The dtype of an arithmetic operation on tensors and numbers."""
+    ranked: list[DType | None] = [None, None, None]
+    for x in operands:
+        rank, dtype = (0 if x.ndim else 1, x.dtype) if isinstance(x, Tensor) else (2, number_dtype(x))
+        known = ranked[rank]
+        ranked[rank] = dtype if known is None else promote_types(known, dtype)
+    out = _combine(ranked[0], _combine(ranked[1], ranked[2]))
+    assert out is not None
+    return out
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """Whether an in-place operation may store `source` values in a `target` tensor."""
+    return _KIND_ORDER[source.kind] <= _KIND_ORDER[target.kind] and not (
+        target.kind == "bool" and source.kind != "bool"
+    )

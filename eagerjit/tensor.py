@@ -1,0 +1,228 @@
+"""Tensor: an ndarray, or a node of the trace being recorded, with its place in the autograd graph.
+
+The class holds state and identity only; operators and methods are attached from the op declarations by `methods.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.runtime import dtypes
+from eagerjit.state import state
+
+if TYPE_CHECKING:
+    from eagerjit.autograd.engine import GradNode
+
+
+class Storage:
+    """What all views of one memory share: how often it was written in place, and where last."""
+
+    __slots__ = ("source", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.source = ""
+
+
+class View:
+    """How a tensor was made from its base: the same view of another value, and the base with the view overwritten."""
+
+    __slots__ = ("arguments", "base", "op")
+
+    def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...]):
+        self.base, self.op, self.arguments = base, op, arguments
+
+    def read(self, tracer: Any, base: Node) -> Node:
+        """The view of another value of the base."""
+        return self.op.record(tracer, base, *self.arguments)
+
+    def write(self, tracer: Any, base: Node, value: Node) -> Node:
+        """The base's value after the view was overwritten."""
+        return self.op.overwrite(tracer, base, value, *self.arguments)
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype, with PyTorch's interface.
+
+    Make one with `tensor`, `zeros`, `randn`, `from_numpy` and so on.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_data",
+        "_grad",
+        "_hooks",
+        "_index",
+        "_node",
+        "_requires_grad",
+        "_storage",
+        "_view",
+    )
+
+    _data: Any
+    _node: GradNode | None
+    _index: int
+    _requires_grad: bool
+    _grad: Tensor | None
+    _storage: Storage | None
+    _hooks: Any
+    _view: Any
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        from eagerjit.creation import legacy_tensor
+
+        return legacy_tensor(cls, *args, **kwargs)
+
+    @property
+    def dtype(self) -> dtypes.DType:
+        """The element type."""
+        data = self._data
+        return data.type.dtype if type(data) is Node else dtypes.BY_NUMPY[data.dtype]
+
+    @property
+    def shape(self) -> Any:
+        """The sizes, a `Size` tuple."""
+        if state.tracer is not None:
+            return state.tracer.shape_of(self)
+        return Shape(self._data.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        data = self._data
+        return len(data.type.shape) if type(data) is Node else data.ndim
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to this tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Sets `requires_grad` of a leaf, in place. Raises RuntimeError for integers and for results of operations."""
+        if self._node is not None:
+            if requires_grad:
+                return self
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+        if requires_grad and not self.dtype.is_floating_point:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad_fn(self) -> Any:
+        """The autograd node that produced this tensor, None for a leaf."""
+        return self._node
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation produced this tensor."""
+        return self._node is None
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The accumulated gradient, None before the first backward."""
+        if state.tracer is not None:
+            return state.tracer.get_grad(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got type {type(value).__name__}")
+            if tuple(value.shape) != tuple(self.shape):
+                raise RuntimeError(
+                    f"assigned grad has data of a different size: {list(value.shape)} for a tensor of {list(self.shape)}"
+                )
+            if value.dtype is not self.dtype:
+                raise RuntimeError(f"assigned grad has dtype {value.dtype}, the tensor has {self.dtype}")
+        if state.tracer is not None:
+            state.tracer.set_grad(self, value)
+        else:
+            self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._storage is None else self._storage.version
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self._view is None else self._view.base
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Parameter(Tensor):
+    """A leaf Tensor that a Module registers when it is assigned as an attribute."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        array = np.empty(0, np.float32) if data is None else data._data
+        parameter = new_tensor(array, cls)
+        parameter._requires_grad = bool(requires_grad)
+        return parameter
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return (_rebuild_parameter, (np.array(self._data), self._requires_grad))
+
+
+def _rebuild_parameter(array: np.ndarray, requires_grad: bool) -> Parameter:
+    return Parameter(new_tensor(array), requires_grad)
+
+
+class Shape(tuple):
+    """A tensor's sizes: a tuple with `numel`."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The product of all sizes."""
+        total = 1
+        for size in self:
+            total = total * size
+        return total
+
+    def __repr__(self) -> str:
+        return f"eagerjit.Size({list(self)})"
+
+
+def new_tensor(data: Any, cls: type = Tensor) -> Any:
+    """A Tensor over an ndarray or a traced node."""
+    tensor = object.__new__(cls)
+    tensor._data = data
+    tensor._node = None
+    tensor._index = 0
+    tensor._requires_grad = False
+    tensor._grad = None
+    tensor._storage = None
+    tensor._hooks = None
+    tensor._view = None
+    return tensor
+
+
+def storage_of(tensor: Tensor) -> Storage:
+    """The storage record of a tensor, made when first needed."""
+    if tensor._storage is None:
+        tensor._storage = Storage()
+    return tensor._storage
+
+
+def share_storage(view: Tensor, base: Tensor) -> None:
+    """Let a view count the same in-place writes as its base."""
+    if base._storage is None:
+        base._storage = Storage()
+    view._storage = base._storage

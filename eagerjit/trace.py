@@ -1,0 +1,306 @@
+"""The tracer: records every operation of a call as a Graph.
+
+Recording works on types alone: a traced tensor holds a Node where others hold an ndarray. Tensors from outside (arguments,
+parameters, whatever else the function reaches) keep their identity and become inputs of the graph when they are first
+read. In-place writes are values of the trace until it ends; the compiled call then performs them.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.program import Op
+from eagerjit.state import set_tracer
+from eagerjit.tensor import Shape, Storage, Tensor, new_tensor, storage_of
+
+_PACKAGE = str(Path(__file__).resolve().parent)
+_ROOTS = (_PACKAGE, str(Path(_PACKAGE).parent / "compiler"), str(Path(_PACKAGE).parent / "runtime"), "<string>")
+_internal: dict[CodeType, bool] = {}
+
+
+class TraceBreak(Exception):
+    """The function did something that a trace cannot represent; the call runs eagerly instead."""
+
+    def __init__(self, reason: str, source: str):
+        super().__init__(f"{source}: {reason}")
+        self.reason, self.source = reason, source
+
+
+def is_internal(code: CodeType) -> bool:
+    """Whether this code belongs to the library rather than to the user."""
+    known = _internal.get(code)
+    if known is None:
+        known = _internal[code] = code.co_filename.startswith(_ROOTS)
+    return known
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the user's code."""
+    frame = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def user_line() -> str:
+    """`file:line` of the user's code that is running."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+class Tracer:
+    """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
+
+    def __init__(self, name: str, needs_grad: bool = False):
+        self.name = name
+        self.needs_grad = needs_grad
+        self.inputs: list[Node] = []
+        self.nodes: list[Node] = []
+        self.bindings: list[Binding] = []
+        self.objects: list[Any] = []
+        self.n_leaves = 0
+        self.assumptions = sizes.Assumptions(where=user_line)
+        self.source: str | None = None
+        self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
+        self.written: dict[int, Tensor] = {}
+        self.leaf_of: dict[int, int] = {}
+        self.created: list[weakref.ref[Tensor]] = []
+        self._values: dict[int, tuple[Tensor, Node, int]] = {}
+        self._floats: dict[Node, tuple[int, float]] = {}
+        self._versions: dict[int, tuple[Storage, int]] = {}
+        self._symbols = 0
+
+    def __enter__(self) -> Tracer:
+        self._before = set_tracer(self), sizes.active.assumptions
+        sizes.active.assumptions = self.assumptions
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        tracer, sizes.active.assumptions = self._before
+        set_tracer(tracer)
+        for storage, version in self._versions.values():
+            storage.version = version
+
+    # -- leaves -------------------------------------------------------------------------------------------------------
+
+    def new_leaf(self) -> int:
+        """The number of one more leaf."""
+        self.n_leaves += 1
+        return self.n_leaves - 1
+
+    def object(self, value: Any) -> int:
+        """The index of a constant object."""
+        for index, known in enumerate(self.objects):
+            if known is value:
+                return index
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    def new_symbol(self, prefix: str, hint: int) -> sizes.Size:
+        """A size known only at run time, with this call's value."""
+        name = f"{prefix}{self._symbols}"
+        self._symbols += 1
+        self.assumptions.hints[name] = hint
+        return sizes.symbol(name)
+
+    def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
+        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting depends on them."""
+        array: np.ndarray = tensor._data
+        shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
+        strides: tuple[sizes.Expr, ...] | None = None
+        if not array.flags.c_contiguous:
+            steps = [s // array.itemsize for s in array.strides]
+            strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
+        type_ = TensorType(dtypes.BY_NUMPY[array.dtype], shape)
+        node = Node(
+            elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line()
+        )
+        self.inputs.append(node)
+        grad = int(tensor._requires_grad) if self.needs_grad else 2
+        self.bindings.append(TensorLeaf(leaf, node, strides, grad))
+        self._values[id(tensor)] = (tensor, node, tensor._version)
+        self.leaf_of[id(tensor)] = leaf
+        return node
+
+    def float_leaf(self, value: float, leaf: int) -> TracedFloat:
+        """Make a Python float an input."""
+        node = Node(elementwise.argument, (), {"leaf": leaf}, TensorType(dtypes.float64, ()))
+        self.inputs.append(node)
+        self.bindings.append(FloatLeaf(leaf, node))
+        self._floats[node] = (leaf, value)
+        return TracedFloat(node, value)
+
+    def int_leaf(self, value: int, leaf: int) -> Any:
+        """Make a Python int an input."""
+        symbol = self.new_symbol("n", value)
+        self.bindings.append(IntLeaf(leaf, str(symbol)))
+        return SymbolicInt(symbol)
+
+    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
+        """Require that a leaf is (or equals, or is an instance of) this object."""
+        self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
+
+    def capture(self, tensor: Tensor) -> Node:
+        """Make a tensor that the function reached without an argument an input: sizes are those it has."""
+        if type(tensor._data) is not np.ndarray:
+            raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
+        leaf = self.new_leaf()
+        self.bindings.append(Load(leaf, Op.LOAD_OBJECT, (self.object(tensor),)))
+        return self.tensor_leaf(tensor, leaf, symbolic=False)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def value(self, tensor: Tensor) -> Node:
+        """The node that holds a tensor's present value."""
+        known = self._values.get(id(tensor))
+        view = tensor._view
+        if known is not None and (view is None or known[2] == tensor._version):
+            return known[1]
+        if known is None and type(tensor._data) is not Node:
+            return self.capture(tensor)
+        if view is None:
+            return tensor._data
+        node = view.read(self, self.value(view.base))
+        self._values[id(tensor)] = (tensor, node, tensor._version)
+        return node
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """A tensor's sizes as user code sees them."""
+        return Shape(map(wrap, self.value(tensor).type.shape))
+
+    def wrap(self, node: Node) -> Tensor:
+        """A tensor of this trace."""
+        tensor = new_tensor(node)
+        self.created.append(weakref.ref(tensor))
+        return tensor
+
+    def view(self, base: Tensor, node: Node) -> Tensor:
+        """A tensor of this trace that shares its memory with another."""
+        tensor = self.wrap(node)
+        self._values[id(tensor)] = (tensor, node, base._version)
+        return tensor
+
+    def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
+        """Append one primitive. A misfit is the RuntimeError that the eager call raises."""
+        try:
+            type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        node = Node(primitive, inputs, attributes, type_, self.source or user_line())
+        self.nodes.append(node)
+        return node
+
+    def write(self, tensor: Tensor, node: Node) -> None:
+        """Make `node` the tensor's value from here on; views and their base follow."""
+        view = tensor._view
+        known = self.value(tensor)
+        if view is not None and (type(tensor._data) is Node or id(view.base) in self._values):
+            self.write(view.base, view.write(self, self.value(view.base), node))
+        else:
+            storage = storage_of(tensor)
+            self._versions.setdefault(id(storage), (storage, storage.version))
+            storage.version += 1
+            if type(tensor._data) is not Node:
+                self.written[id(tensor)] = tensor
+        if type(tensor._data) is Node and known is tensor._data:
+            tensor._data = node
+        self._values[id(tensor)] = (tensor, node, tensor._version)
+
+    # -- gradients ----------------------------------------------------------------------------------------------------
+
+    def get_grad(self, tensor: Tensor) -> Tensor | None:
+        """A tensor's grad; one from before the call becomes an input, its absence a guard."""
+        known = self.gradients.get(id(tensor))
+        if known is not None:
+            return known[1]
+        if type(tensor._data) is Node:
+            return tensor._grad
+        self.value(tensor)
+        leaf = self.new_leaf()
+        self.bindings.append(Load(leaf, Op.LOAD_GRAD, (self.leaf_of[id(tensor)],)))
+        before = tensor._grad
+        if before is None:
+            self.guard_object(leaf, Op.IS, None)
+        else:
+            self.tensor_leaf(before, leaf, symbolic=False)
+        self.gradients[id(tensor)] = (tensor, before)
+        return before
+
+    def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Give a tensor another grad; the compiled call does it when it ends."""
+        if type(tensor._data) is Node:
+            tensor._grad = grad
+            return
+        self.value(tensor)
+        self.gradients[id(tensor)] = (tensor, grad)
+
+    # -- numbers ------------------------------------------------------------------------------------------------------
+
+    def constant(self, value: Any, dtype: dtypes.DType) -> Node:
+        """A number as a 0-d node of a dtype: a literal, or a number of this call converted."""
+        if isinstance(value, TracedFloat):
+            return self._converted(value.node, dtype)
+        if isinstance(value, SymbolicInt):
+            return self._converted(self.record(elementwise.size_value, (), size=value.expression), dtype)
+        return self.record(elementwise.constant, (), value=_plain(value, dtype), dtype=dtype)
+
+    def _converted(self, node: Node, dtype: dtypes.DType) -> Node:
+        return node if node.type.dtype is dtype else self.record(elementwise.cast, (node,), dtype=dtype)
+
+    def calculate(self, name: str, a: Any, b: Any) -> Node:
+        """Record a float operation of Python's."""
+        operands = tuple(self.constant(x, dtypes.float64) for x in (a, b))
+        return self.record(getattr(elementwise, name), operands)
+
+    def float_of(self, value: SymbolicInt) -> TracedFloat:
+        """A size as a float."""
+        hint = sizes.evaluate(value.expression, self.assumptions.hints)
+        return TracedFloat(self.constant(value, dtypes.float64), float(hint))
+
+    def specialize(self, node: Node) -> None:
+        """Tie this trace to the present value of every number that `node` was calculated from."""
+        if node in self._floats:
+            leaf, value = self._floats[node]
+            self.guard_object(leaf, Op.EQUAL, value)
+        for operand in node.inputs:
+            self.specialize(operand)
+        if node.op is elementwise.size_value:
+            size = node.attributes["size"]
+            self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def graph(self, outputs: list[Node]) -> Graph:
+        """The recorded Graph with these outputs."""
+        writes = [(self.inputs_of(t), self.value(t)) for t in self.written.values()]
+        return Graph(self.name, self.inputs, self.nodes, outputs, writes)
+
+    def inputs_of(self, tensor: Tensor) -> Node:
+        """The input node of an outside tensor."""
+        leaf = self.leaf_of[id(tensor)]
+        return next(n for n in self.inputs if n.attributes["leaf"] == leaf)
+
+    def leaked(self) -> list[Tensor]:
+        """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
+        self._values.clear()
+        self.gradients.clear()
+        return [t for t in (r() for r in self.created) if t is not None]
+
+
+def _plain(value: Any, dtype: dtypes.DType) -> int | float | bool:
+    """A literal as it is after conversion, so that equal constants print alike."""
+    number = np.asarray(value).astype(dtype.numpy).item()
+    return float(number) if dtype.is_floating_point else number
