@@ -18,6 +18,13 @@ from eagerjit.runtime.native import expressions, intrinsics, language, translate
 MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.memory",
     "eagerjit.runtime.native.threads",
+    "eagerjit.runtime.native.matmul",
+    "eagerjit.runtime.native.context",
+    "eagerjit.runtime.native.objects",
+    "eagerjit.runtime.native.guards",
+    "eagerjit.runtime.native.execute",
+    "eagerjit.runtime.native.operators",
+    "eagerjit.runtime.native.entry",
 )
 """Native source files; adding one is a line here."""
 
@@ -73,4 +80,6 @@ def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
                 parts.append(f"{name}={value!r}".encode())
             elif isinstance(value, type) and issubclass(value, IntEnum):
                 parts.append(f"{name}={[(member.name, member.value) for member in value]}".encode())
+            elif isinstance(value, ModuleType) and value.__name__.startswith("eagerjit."):
+                parts.append(Path(str(value.__file__)).read_bytes())
     return parts

@@ -1,0 +1,465 @@
+"""Matrix products C = A @ B over batches, on the thread pool, each tile by one single-threaded BLAS call.
+
+A product is cut into tiles of C by its sizes alone, never by the number of threads, so every element is computed the
+same way whatever runs it. An operand BLAS can't read (no unit stride, another element type) is packed tile by tile into
+scratch memory; float16 and bfloat16 are computed in float32, integers in 64 bits by a plain loop. Without BLAS, the
+plain loop does the floats too.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.native.language import (
+    address_of,
+    buffer,
+    call_void,
+    f32,
+    f64,
+    fill_bytes,
+    global_bytes,
+    i64,
+    load_bf16,
+    load_f16,
+    load_f32,
+    load_f64,
+    load_i8,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_ptr,
+    load_u8,
+    ptr,
+    store_bf16,
+    store_f16,
+    store_f32,
+    store_f64,
+    store_i8,
+    store_i16,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.threads import parallel_for, serial_for
+
+TOO_LARGE = -2  # a status of ours: a size or stride beyond what BLAS can count
+
+BOOL = dtypes.bool_.code
+UINT8 = dtypes.uint8.code
+INT8 = dtypes.int8.code
+INT16 = dtypes.int16.code
+INT32 = dtypes.int32.code
+FLOAT16 = dtypes.float16.code
+BFLOAT16 = dtypes.bfloat16.code
+FLOAT32 = dtypes.float32.code
+FLOAT64 = dtypes.float64.code
+
+# Offsets in `blas_functions`: addresses of cblas functions, 0 where there are none.
+SGEMM = 0
+DGEMM = 8
+SGEMV = 16
+DGEMV = 24
+blas_functions = global_bytes(32)
+
+ROW_MAJOR = 101
+NO_TRANSPOSE = 111
+TRANSPOSE = 112
+INT32_MAX = 2**31 - 1
+
+TILE = 512  # rows and columns of a tile of a large product: BLAS runs at full speed from about 256
+ENOUGH_TILES = 8
+LEAST_TILE = 64
+LEAST_TILE_WORK = 2 << 20  # multiplications worth a task of their own: about 15 microseconds
+SERIAL_WORK = 1 << 20  # multiplications of a whole product that one thread had better do alone
+PLAIN_WORK = 2048  # multiplications below which the plain loop beats a BLAS call
+TILE_ALIGNMENT = 16
+
+# Offsets in the job block that tasks read.
+DTYPE = 0
+A = 8
+B = 16
+C = 24
+M = 32
+N = 40
+K = 48
+A_ROW = 56
+A_COLUMN = 64
+B_ROW = 72
+B_COLUMN = 80
+C_ROW = 88
+N_BATCH = 96
+BATCH = 104
+TILE_ROWS = 112
+TILE_COLUMNS = 120
+TILES_DOWN = 128
+TILES_ACROSS = 136
+A_LEADING = 144
+B_LEADING = 152
+A_SCRATCH_BYTES = 160
+B_SCRATCH_BYTES = 168
+JOB_BYTES = 176
+
+
+def matmul(
+    dtype: i64,
+    a: ptr,
+    b: ptr,
+    c: ptr,
+    m: i64,
+    n: i64,
+    k: i64,
+    a_row: i64,
+    a_column: i64,
+    b_row: i64,
+    b_column: i64,
+    c_row: i64,
+    n_batch: i64,
+    batch: ptr,
+) -> i64:
+    """C[..., m, n] = A[..., m, k] @ B[..., k, n]; returns 0 or a negative status.
+
+    Strides count elements; C's columns are adjacent. `batch` holds extent, A's, B's and C's stride per batch dimension.
+    """
+    while n_batch > 0 and load_i64(batch, n_batch * 32 - 16) == 0 and m > 0:
+        # B is the same for all: the innermost batch dimension is more rows, where the layout allows
+        extent = load_i64(batch, n_batch * 32 - 32)
+        if extent != 1 and (
+            load_i64(batch, n_batch * 32 - 24) != m * a_row or load_i64(batch, n_batch * 32 - 8) != m * c_row
+        ):
+            break
+        if m == 1:
+            a_row = load_i64(batch, n_batch * 32 - 24)
+            c_row = load_i64(batch, n_batch * 32 - 8)
+        m *= extent
+        n_batch -= 1
+    batches = 1
+    for d in range(n_batch):
+        batches *= load_i64(batch, d * 32)
+    if m == 0 or n == 0 or batches == 0:
+        return 0
+    if k > INT32_MAX or c_row > INT32_MAX:
+        return TOO_LARGE
+    if m == 1:
+        c_row = n  # never stepped over, but BLAS checks it
+    job: ptr = buffer(JOB_BYTES)
+    store_i64(job, DTYPE, dtype)
+    store_ptr(job, A, a)
+    store_ptr(job, B, b)
+    store_ptr(job, C, c)
+    store_i64(job, M, m)
+    store_i64(job, N, n)
+    store_i64(job, K, k)
+    store_i64(job, A_ROW, a_row)
+    store_i64(job, A_COLUMN, a_column)
+    store_i64(job, B_ROW, b_row)
+    store_i64(job, B_COLUMN, b_column)
+    store_i64(job, C_ROW, c_row)
+    store_i64(job, N_BATCH, n_batch)
+    store_ptr(job, BATCH, batch)
+    tiles = batches * _choose_tiles(job, batches)
+    scratch_bytes = _plan_packing(job)
+    if batches * m * n * k < SERIAL_WORK:
+        return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
+    return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
+
+
+def _choose_tiles(job: ptr, batches: i64) -> i64:
+    """Cuts C into tiles, larger side first, until there are enough or they get too small; returns tiles per batch."""
+    m = load_i64(job, M)
+    n = load_i64(job, N)
+    k = load_i64(job, K)
+    rows = _part(m, (m + TILE - 1) // TILE)
+    columns = _part(n, (n + TILE - 1) // TILE)
+    while True:
+        down = (m + rows - 1) // rows
+        across = (n + columns - 1) // columns
+        if batches * down * across >= ENOUGH_TILES or rows * columns * k < 2 * LEAST_TILE_WORK:
+            break
+        if rows >= columns and rows >= 2 * LEAST_TILE:
+            rows = _part(m, 2 * down)
+        elif columns >= 2 * LEAST_TILE:
+            columns = _part(n, 2 * across)
+        else:
+            break
+    store_i64(job, TILE_ROWS, rows)
+    store_i64(job, TILE_COLUMNS, columns)
+    store_i64(job, TILES_DOWN, down)
+    store_i64(job, TILES_ACROSS, across)
+    return down * across
+
+
+def _part(size: i64, parts: i64) -> i64:
+    """The size of one of `parts` nearly equal parts, a multiple of what BLAS kernels take at a time."""
+    if parts <= 1:
+        return size
+    return ((size + parts - 1) // parts + TILE_ALIGNMENT - 1) & -TILE_ALIGNMENT
+
+
+def _plan_packing(job: ptr) -> i64:
+    """Settles how each operand is read, and the bytes of scratch a tile needs."""
+    dtype = load_i64(job, DTYPE)
+    rows = load_i64(job, TILE_ROWS)
+    columns = load_i64(job, TILE_COLUMNS)
+    k = load_i64(job, K)
+    a_leading = 0
+    b_leading = 0
+    if dtype == FLOAT32 or dtype == FLOAT64:
+        a_leading = _leading(load_i64(job, M), k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
+        b_leading = _leading(k, load_i64(job, N), load_i64(job, B_ROW), load_i64(job, B_COLUMN))
+    size = _work_size(dtype)
+    a_bytes = 0 if a_leading else (rows * k * size + 63) & -64
+    b_bytes = 0 if b_leading else (columns * k * size + 63) & -64
+    c_bytes = 0 if dtype == FLOAT32 or dtype == FLOAT64 else rows * columns * size
+    store_i64(job, A_LEADING, a_leading)
+    store_i64(job, B_LEADING, b_leading)
+    store_i64(job, A_SCRATCH_BYTES, a_bytes)
+    store_i64(job, B_SCRATCH_BYTES, b_bytes)
+    return a_bytes + b_bytes + c_bytes
+
+
+def _leading(rows: i64, columns: i64, row: i64, column: i64) -> i64:
+    """BLAS's leading dimension of a matrix, negative if it lies transposed in memory, 0 if BLAS can't read it."""
+    if column == 1 or columns == 1:
+        leading = row if rows > 1 else columns
+        if columns <= leading <= INT32_MAX and leading > 0:
+            return leading
+    if row == 1 or rows == 1:
+        leading = column if columns > 1 else rows
+        if rows <= leading <= INT32_MAX and leading > 0:
+            return -leading
+    return 0
+
+
+def _item_size(dtype: i64) -> i64:
+    if dtype == BOOL or dtype == UINT8 or dtype == INT8:
+        return 1
+    if dtype == INT16 or dtype == FLOAT16 or dtype == BFLOAT16:
+        return 2
+    return 4 if dtype == INT32 or dtype == FLOAT32 else 8
+
+
+def _work_size(dtype: i64) -> i64:
+    """Bytes of the type a product is computed in: float32 for the short floats, 64-bit integers for all integers."""
+    return 4 if dtype == FLOAT32 or dtype == FLOAT16 or dtype == BFLOAT16 else 8
+
+
+def _tiles_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Computes tiles begin..end, numbered batch by batch, row of tiles by row of tiles."""
+    across = load_i64(job, TILES_ACROSS)
+    per_batch = load_i64(job, TILES_DOWN) * across
+    for tile in range(begin, end):
+        inner = tile % per_batch
+        _tile(job, tile // per_batch, inner // across, inner % across, scratch)
+    return 0
+
+
+def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> None:
+    dtype = load_i64(job, DTYPE)
+    item = _item_size(dtype)
+    k = load_i64(job, K)
+    row = down * load_i64(job, TILE_ROWS)
+    column = across * load_i64(job, TILE_COLUMNS)
+    rows = load_i64(job, M) - row
+    rows = rows if rows < load_i64(job, TILE_ROWS) else load_i64(job, TILE_ROWS)
+    columns = load_i64(job, N) - column
+    columns = columns if columns < load_i64(job, TILE_COLUMNS) else load_i64(job, TILE_COLUMNS)
+    a_offset = row * load_i64(job, A_ROW)
+    b_offset = column * load_i64(job, B_COLUMN)
+    c_row = load_i64(job, C_ROW)
+    c_offset = row * c_row + column
+    table: ptr = load_ptr(job, BATCH)
+    for d in range(load_i64(job, N_BATCH) - 1, -1, -1):
+        extent = load_i64(table, d * 32)
+        position = batch_index % extent
+        batch_index //= extent
+        a_offset += position * load_i64(table, d * 32 + 8)
+        b_offset += position * load_i64(table, d * 32 + 16)
+        c_offset += position * load_i64(table, d * 32 + 24)
+    a: ptr = load_ptr(job, A) + a_offset * item
+    b: ptr = load_ptr(job, B) + b_offset * item
+    c: ptr = load_ptr(job, C) + c_offset * item
+    a_leading = load_i64(job, A_LEADING)
+    b_leading = load_i64(job, B_LEADING)
+    packed: ptr = scratch
+    if a_leading == 0:
+        _pack(dtype, packed, a, rows, k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
+        a = packed
+        packed += load_i64(job, A_SCRATCH_BYTES)
+        a_leading = k if k > 0 else 1
+    if b_leading == 0:
+        _pack(dtype, packed, b, k, columns, load_i64(job, B_ROW), load_i64(job, B_COLUMN))
+        b = packed
+        packed += load_i64(job, B_SCRATCH_BYTES)
+        b_leading = columns
+    if dtype == FLOAT32 or dtype == FLOAT64:
+        _product(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
+    elif dtype == FLOAT16 or dtype == BFLOAT16:
+        _product(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
+        _unpack(dtype, c, c_row, packed, rows, columns)
+    else:
+        _product_i64(a, b, packed, rows, columns, k)
+        _unpack(dtype, c, c_row, packed, rows, columns)
+
+
+# -- one tile ---------------------------------------------------------------------------------------------------------
+def _product(
+    double: i64, a: ptr, a_leading: i64, b: ptr, b_leading: i64, c: ptr, c_row: i64, rows: i64, columns: i64, k: i64
+) -> None:
+    """One tile in float32, or in float64 if `double`. A negative leading dimension means transposed."""
+    gemm: ptr = load_ptr(blas_functions, DGEMM if double else SGEMM)
+    a_row = a_leading if a_leading > 0 else 1
+    a_column = 1 if a_leading > 0 else -a_leading
+    b_row = b_leading if b_leading > 0 else 1
+    b_column = 1 if b_leading > 0 else -b_leading
+    if k == 0 or gemm == 0 or rows * columns * k <= PLAIN_WORK:
+        for i in range(rows):
+            if double:
+                _row_f64(a + i * a_row * 8, a_column, b, b_row, b_column, c + i * c_row * 8, columns, k)
+            else:
+                _row_f32(a + i * a_row * 4, a_column, b, b_row, b_column, c + i * c_row * 4, columns, k)
+        return
+    if columns == 1:
+        _gemv(double, a, a_leading, rows, k, b, b_row, c, c_row if rows > 1 else 1)
+        return
+    if rows == 1:
+        _gemv(double, b, -b_leading, columns, k, a, a_column, c, 1)
+        return
+    a_transposed = NO_TRANSPOSE if a_leading > 0 else TRANSPOSE
+    b_transposed = NO_TRANSPOSE if b_leading > 0 else TRANSPOSE
+    lda = a_leading if a_leading > 0 else -a_leading
+    ldb = b_leading if b_leading > 0 else -b_leading
+    if double:
+        d1: f64 = 1.0
+        d0: f64 = 0.0
+        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, rows, columns, k, d1, a, lda, b, ldb, d0, c, c_row)
+    else:
+        s1: f32 = 1.0
+        s0: f32 = 0.0
+        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, rows, columns, k, s1, a, lda, b, ldb, s0, c, c_row)
+
+
+def _gemv(
+    double: i64, matrix: ptr, leading: i64, rows: i64, columns: i64, x: ptr, x_step: i64, y: ptr, y_step: i64
+) -> None:
+    """y = matrix @ x for a rows x columns matrix, transposed in memory where `leading` is negative."""
+    gemv: ptr = load_ptr(blas_functions, DGEMV if double else SGEMV)
+    item = 8 if double else 4
+    for i in range(rows):  # BLAS scales what is there by zero, which would keep a NaN
+        fill_bytes(y + i * y_step * item, 0, item)
+    transposed = NO_TRANSPOSE
+    if leading < 0:
+        transposed = TRANSPOSE
+        leading = -leading
+        swapped = rows
+        rows = columns
+        columns = swapped
+    if double:
+        d1: f64 = 1.0
+        call_void(gemv, ROW_MAJOR, transposed, rows, columns, d1, matrix, leading, x, x_step, d1, y, y_step)
+    else:
+        s1: f32 = 1.0
+        call_void(gemv, ROW_MAJOR, transposed, rows, columns, s1, matrix, leading, x, x_step, s1, y, y_step)
+
+
+def _row_f32(a: ptr, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, columns: i64, k: i64) -> None:
+    """One row of C by the plain loop: k products added in order."""
+    fill_bytes(c, 0, columns * 4)
+    for inner in range(k):
+        factor = load_f32(a, inner * a_column * 4)
+        line: ptr = b + inner * b_row * 4
+        if b_column == 1:
+            for j in range(columns):
+                store_f32(c, j * 4, load_f32(c, j * 4) + factor * load_f32(line, j * 4))
+        else:
+            for j in range(columns):
+                store_f32(c, j * 4, load_f32(c, j * 4) + factor * load_f32(line, j * b_column * 4))
+
+
+def _row_f64(a: ptr, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, columns: i64, k: i64) -> None:
+    fill_bytes(c, 0, columns * 8)
+    for inner in range(k):
+        factor = load_f64(a, inner * a_column * 8)
+        line: ptr = b + inner * b_row * 8
+        if b_column == 1:
+            for j in range(columns):
+                store_f64(c, j * 8, load_f64(c, j * 8) + factor * load_f64(line, j * 8))
+        else:
+            for j in range(columns):
+                store_f64(c, j * 8, load_f64(c, j * 8) + factor * load_f64(line, j * b_column * 8))
+
+
+def _product_i64(a: ptr, b: ptr, c: ptr, rows: i64, columns: i64, k: i64) -> None:
+    """One tile of packed 64-bit integers, which wrap."""
+    fill_bytes(c, 0, rows * columns * 8)
+    for i in range(rows):
+        for inner in range(k):
+            factor = load_i64(a, (i * k + inner) * 8)
+            for j in range(columns):
+                at = (i * columns + j) * 8
+                store_i64(c, at, load_i64(c, at) + factor * load_i64(b, (inner * columns + j) * 8))
+
+
+# -- packing ----------------------------------------------------------------------------------------------------------
+def _pack(dtype: i64, to: ptr, source: ptr, rows: i64, columns: i64, row: i64, column: i64) -> None:
+    """Copies a strided matrix to adjacent rows of the type the product is computed in."""
+    for i in range(rows):
+        _pack_row(dtype, to + i * columns * _work_size(dtype), source + i * row * _item_size(dtype), columns, column)
+
+
+def _pack_row(dtype: i64, to: ptr, source: ptr, n: i64, stride: i64) -> None:
+    match dtype:
+        case dtypes.float32.code:
+            for j in range(n):
+                store_f32(to, j * 4, load_f32(source, j * stride * 4))
+        case dtypes.float16.code:
+            for j in range(n):
+                store_f32(to, j * 4, load_f16(source, j * stride * 2))
+        case dtypes.bfloat16.code:
+            for j in range(n):
+                store_f32(to, j * 4, load_bf16(source, j * stride * 2))
+        case dtypes.int32.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_i32(source, j * stride * 4))
+        case dtypes.int16.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_i16(source, j * stride * 2))
+        case dtypes.int8.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_i8(source, j * stride))
+        case dtypes.uint8.code | dtypes.bool_.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_u8(source, j * stride))
+        case _:  # float64, int64
+            for j in range(n):
+                store_i64(to, j * 8, load_i64(source, j * stride * 8))
+
+
+def _unpack(dtype: i64, to: ptr, to_row: i64, source: ptr, rows: i64, columns: i64) -> None:
+    """Stores a computed tile in its own element type."""
+    for i in range(rows):
+        start = i * columns
+        _unpack_row(dtype, to + i * to_row * _item_size(dtype), source + start * _work_size(dtype), columns)
+
+
+def _unpack_row(dtype: i64, to: ptr, source: ptr, n: i64) -> None:
+    match dtype:
+        case dtypes.float16.code:
+            for j in range(n):
+                store_f16(to, j * 2, load_f32(source, j * 4))
+        case dtypes.bfloat16.code:
+            for j in range(n):
+                store_bf16(to, j * 2, load_f32(source, j * 4))
+        case dtypes.int32.code:
+            for j in range(n):
+                store_i32(to, j * 4, load_i64(source, j * 8))
+        case dtypes.int16.code:
+            for j in range(n):
+                store_i16(to, j * 2, load_i64(source, j * 8))
+        case dtypes.int8.code | dtypes.uint8.code:
+            for j in range(n):
+                store_i8(to, j, load_i64(source, j * 8))
+        case dtypes.bool_.code:
+            for j in range(n):
+                store_i8(to, j, load_i64(source, j * 8) != 0)
+        case _:  # int64
+            for j in range(n):
+                store_i64(to, j * 8, load_i64(source, j * 8))
