@@ -1,4 +1,4 @@
-"""The rules of the layers, read off the sources: who imports whom, where LLVM and Triton appear, how large files get."""
+"""The rules of the layers, read off the sources: who imports whom, where LLVM and Triton appear, how long files get."""
 
 from __future__ import annotations
 

@@ -1,0 +1,198 @@
+"""Running one library's share of a benchmark in a process of its own, and timing a call inside it.
+
+A benchmark is a module with
+
+- `TITLE`: one line; `UNIT`: "s" or "B", what its numbers are;
+- `PEERS`: names of libraries, `eagerjit` first; `ROUNDS`: how often the whole is repeated;
+- `PHASES`: processes run one after the other on the same cache folder, empty at first;
+- `measure(peer, phase)`: rows of numbers, and under `check` values that every library must agree on;
+- `footer(medians)`, where there is more to say: lines for below the table.
+
+This file imports no library, for its own import must not be counted as anyone's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import timeit
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CORES = len(os.sched_getaffinity(0))
+MARK = "RESULT "
+LIMIT = 900  # seconds; a library that takes longer is reported as failed
+
+# What has to be importable for a peer to run; other peers are called as their module is.
+MODULE = {"eagerjit eager": "eagerjit", "torch.compile": "torch", "numba parallel": "numba"}
+
+
+@dataclass
+class Rows:
+    """What a process measured: numbers by row, and the values by which its results are checked."""
+
+    numbers: dict[str, float] = field(default_factory=dict)
+    check: dict[str, list[float]] = field(default_factory=dict)
+
+
+def load(name: str) -> ModuleType:
+    return importlib.import_module(f"benchmarks.{name}")
+
+
+def is_installed(peer: str) -> bool:
+    return importlib.util.find_spec(MODULE.get(peer, peer)) is not None
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """Return a process environment with every core for every library and all caches inside one folder."""
+    threads = ("OMP", "MKL", "OPENBLAS", "NUMBA", "EAGERJIT")
+    return {
+        **os.environ,
+        **{f"{library}_NUM_THREADS": str(CORES) for library in threads},
+        "HOME": str(cache),
+        "XDG_CACHE_HOME": str(cache / "xdg"),
+        "EAGERJIT_CACHE_DIR": str(cache / "eagerjit"),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "JAX_PLATFORMS": "cpu",
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def run_process(name: str, peer: str, phase: str, cache: Path) -> Rows:
+    """Run one phase of one peer in a new process; RuntimeError, with the last line it printed, where it failed."""
+    command = [sys.executable, "-m", "benchmarks", "--worker", name, peer, phase]
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(cache), capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"took more than {LIMIT} s") from None
+    results = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    if done.returncode or not results:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise RuntimeError(lines[-1])
+    return Rows(**json.loads(results[-1].removeprefix(MARK)))
+
+
+def work(name: str, peer: str, phase: str) -> None:
+    """Be the process: measure, and print the result as the last line."""
+    rows = load(name).measure(peer, phase)
+    print(MARK + json.dumps({"numbers": rows.numbers, "check": rows.check}), flush=True)
+
+
+def run_round(name: str, peer: str) -> Rows:
+    """Run all phases of a peer on one cache folder, empty at first."""
+    rows = Rows()
+    with tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True) as cache:
+        for phase in load(name).PHASES:
+            found = run_process(name, peer, phase, Path(cache))
+            rows.numbers |= found.numbers
+            rows.check |= found.check
+    return rows
+
+
+def run_benchmark(name: str, wanted: list[str] | None, rounds: int | None) -> dict[str, Any]:
+    """Run a benchmark and return its record: medians, every round's numbers, and who did not take part and why."""
+    module = load(name)
+    peers = [peer for peer in module.PEERS if wanted is None or peer in wanted]
+    missing = {peer: "not installed" for peer in peers if not is_installed(peer)}
+    found: dict[str, list[Rows]] = {peer: [] for peer in peers if peer not in missing}
+    for number in range(rounds or module.ROUNDS):
+        for peer in list(found):
+            print(f"{name}: round {number + 1}, {peer}", file=sys.stderr, flush=True)
+            try:
+                found[peer].append(run_round(name, peer))
+            except RuntimeError as error:
+                missing[peer] = f"failed: {error}"
+                del found[peer]
+    missing |= disagreements(found)
+    medians = {peer: median_rows(rows) for peer, rows in found.items() if peer not in missing}
+    return {
+        "benchmark": name,
+        "title": module.TITLE,
+        "unit": module.UNIT,
+        "when": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "machine": machine(),
+        "versions": {peer: version(peer) for peer in found},
+        "missing": missing,
+        "medians": medians,
+        "footer": module.footer(medians) if hasattr(module, "footer") else [],
+        "rounds": {peer: [row.numbers for row in rows] for peer, rows in found.items()},
+    }
+
+
+def median_rows(rounds: list[Rows]) -> dict[str, float]:
+    return {row: statistics.median(found.numbers[row] for found in rounds) for row in rounds[0].numbers}
+
+
+def disagreements(found: dict[str, list[Rows]]) -> dict[str, str]:
+    """Return the peers whose results differ from most of the others', by what they differ in."""
+    wrong: dict[str, str] = {}
+    for name in {name for rounds in found.values() for name in rounds[0].check}:
+        values = {peer: rounds[0].check[name] for peer, rounds in found.items() if name in rounds[0].check}
+        for peer, own in values.items():
+            others = [other for other in values if other != peer]
+            if others and sum(not close(own, values[other]) for other in others) * 2 > len(others):
+                wrong[peer] = f"failed: another result than the others' in {name}"
+    return wrong
+
+
+def close(a: list[float], b: list[float]) -> bool:
+    return len(a) == len(b) and all(abs(x - y) <= 1e-4 + 1e-3 * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True))
+
+
+def version(peer: str) -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version(MODULE.get(peer, peer))
+    except metadata.PackageNotFoundError:
+        return "checkout"
+
+
+def machine() -> dict[str, Any]:
+    """Return what the numbers were measured on."""
+    model = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    return {
+        "cpu": model,
+        "cores": CORES,
+        "python": sys.version.split()[0],
+        "load_average": os.getloadavg()[0],
+    }
+
+
+def seconds_per_call(function: Callable[..., Any], *arguments: Any, budget: float = 0.6, repeats: int = 9) -> float:
+    """Return the median time of a call, over repeats that share the budget, after a warm-up of a fifth of it."""
+    names = {f"argument{index}": value for index, value in enumerate(arguments)}
+    timer = timeit.Timer(f"function({', '.join(names)})", globals={"function": function, **names})
+    end, calls = time.perf_counter() + budget / 5, 0
+    while calls < 3 or time.perf_counter() < end:
+        function(*arguments)
+        calls += 1
+    loops = max(1, int(budget / repeats / max(timer.timeit(1), 1e-7)))
+    loops = max(1, int(loops * (budget / repeats) / max(timer.timeit(loops), 1e-9)))
+    return statistics.median(timer.repeat(repeats, loops)) / loops
+
+
+def seconds_once(function: Callable[..., Any], *arguments: Any, calls: int = 1) -> float:
+    """Return the time that these calls take together, cold."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        function(*arguments)
+    return time.perf_counter() - start
