@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.ops.views import contiguous_strides
+from eagerjit.compiler.shapes import contiguous_strides
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 LLVM_TYPES = {
     "bool": "i1", "u8": "i8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u16": "i16", "u32": "i32", "u64": "i64",
+    "i128": "i128", "u128": "i128",
     "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "ptr": "ptr",
 }  # fmt: skip
 """Register types: f16 and bf16 values live as f32 values that their format can represent."""
 
 BITS = {"bool": 1, "u8": 8, "i8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "f32": 32, "f64": 64,
-        "f16": 16, "bf16": 16}  # fmt: skip
+        "f16": 16, "bf16": 16, "i128": 128, "u128": 128}  # fmt: skip
 FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
-SIGNED = frozenset(("i8", "i16", "i32", "i64"))
+SIGNED = frozenset(("i8", "i16", "i32", "i64", "i128"))
 
 
 class Value:
@@ -132,12 +133,16 @@ class _Frame:
 
 
 class Builder:
-    """The body of one function: lines of text, open loops, allocas and the current block's label."""
+    """The body of one function: lines of text, open loops, allocas, the current block's label.
+
+    `helpers` are definitions of module-level functions and tables that the body refers to.
+    """
 
     def __init__(self, width_bits: int) -> None:
         self.width_bits = width_bits
         self.lines: list[str] = []
         self.allocas: list[str] = []
+        self.helpers: set[str] = set()
         self.block = "entry"
         self.frames = [_Frame(0)]
         self._number = 0
@@ -173,8 +178,12 @@ class Builder:
 
     def forget_body(self) -> None:
         """Forgets registers that vary in the innermost loop: control leaves the block that computed them."""
+        self.forget_since(frozenset())
+
+    def forget_since(self, kept: frozenset[tuple[str, str]] | set[tuple[str, str]]) -> None:
+        """Forgets registers computed in a conditional block, except those known before and those that moved out."""
         frame = self.frames[-1]
-        frame.known = {key: value for key, value in frame.known.items() if value.depth < self.depth}
+        frame.known = {k: v for k, v in frame.known.items() if k in kept or v.depth < self.depth}
 
     def alloca(self, type_text: str) -> str:
         """A function-wide stack slot."""

@@ -28,13 +28,15 @@ __all__ = ["SCALAR_OPS", "emit_kernel", "emit_module"]
 def emit_module(kernels: Sequence[Kernel], width_bits: int) -> str:
     """One LLVM module with a function per kernel, for vector registers of `width_bits` (128, 256 or 512)."""
     attributes = f'"prefer-vector-width"="{width_bits}" "min-legal-vector-width"="{width_bits}" "no-trapping-math"="true"'
-    functions = "\n\n".join(emit_kernel(kernel, width_bits) for kernel in kernels)
-    return f"{functions}\n\nattributes #0 = {{ nounwind {attributes} }}\n"
+    emitters = [_Emitter(kernel, width_bits) for kernel in kernels]
+    functions = [emitter.function() for emitter in emitters]
+    helpers = sorted(set().union(*(emitter.b.helpers for emitter in emitters)))
+    return "\n\n".join([*helpers, *functions, f"attributes #0 = {{ nounwind {attributes} }}\n"])
 
 
 def emit_kernel(kernel: Kernel, width_bits: int) -> str:
-    """The LLVM text of one kernel; it refers to the attribute group that `emit_module` appends."""
-    return _Emitter(kernel, width_bits).function()
+    """The LLVM text of one kernel alone."""
+    return emit_module([kernel], width_bits)
 
 
 def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:

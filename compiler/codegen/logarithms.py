@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import struct
+
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.numeric import INF, NAN, polynomial, two_sum, with_sign
 
-LN2 = {"f32": (0.6931471824645996, -1.904654290582768e-09), "f64": (0.6931471805599453, 2.3190468138462996e-17)}
+LN2 = {"f32": (0.6931471824645996, -1.9046542121259336e-09), "f64": (0.6931471805599453, 2.3190468138462996e-17)}
 # log(1+r) = r - r^2/2 + r^3 p(r)
 LOG_F32 = (
     0.33333316445350647, -0.250008225440979, 0.20002318918704987, -0.16624145209789276, 0.14180198311805725,
@@ -19,6 +21,7 @@ LOG_F64 = (
 
 
 def mantissa_bits(x: Value) -> int:
+    """Explicit bits of the mantissa."""
     return 23 if x.dtype == "f32" else 52
 
 
@@ -27,8 +30,6 @@ def _integer(x: Value) -> str:
 
 
 def _bits(dtype: str, number: float) -> int:
-    import struct
-
     code = ("<f", "<i") if dtype == "f32" else ("<d", "<q")
     return int(struct.unpack(code[1], struct.pack(code[0], number))[0])
 
@@ -86,10 +87,10 @@ def log1p(x: Value) -> Value:
     # r = x 2^-e + (2^-e - 1): 1 + x itself would lose the low bits of x. 2^-e is kept times 4, which is always normal.
     scaled = (x.bitcast(shifted.dtype) - shifted).bitcast(x.dtype)
     inverse = (_bits(x.dtype, 4.0) - shifted).bitcast(x.dtype)
-    r = scaled + b.fma(inverse, 0.25, -1.0)
+    r, r_low = two_sum(b.fma(inverse, 0.25, -1.0), scaled)
     e = b.convert("sitofp", shifted >> mantissa_bits(x), x.dtype)
     high, low = LN2[x.dtype]
-    result = b.fma(e, high, r + b.fma(e, low, _tail(r)))
+    result = b.fma(e, high, r + (b.fma(e, low, r_low) + _tail(r)))
     return with_sign(_special(x, result, -1.0), x)
 
 
@@ -106,12 +107,13 @@ def _in_base(x: Value, per_e: tuple[float, float], high: float, low: float) -> V
 
 def log2(x: Value) -> Value:
     """The logarithm to base 2; exact for powers of two."""
-    high, low = (1.4426950216293335, 1.925963033500923e-08) if x.dtype == "f32" else (1.4426950408889634, 2.0355273740931033e-17)
-    return _in_base(x, (1.0, 0.0), high, low)
+    if x.dtype == "f32":
+        return _in_base(x, (1.0, 0.0), 1.4426950216293335, 1.925963033500011e-08)
+    return _in_base(x, (1.0, 0.0), 1.4426950408889634, 2.0355273740931033e-17)
 
 
 def log10(x: Value) -> Value:
     """The logarithm to base 10."""
     if x.dtype == "f32":
-        return _in_base(x, (0.30102920532226562, 7.9034151668e-07), 0.43429449200630188, -1.010305e-08)
-    return _in_base(x, (0.30102999566395283, -1.4198e-13), 0.4342944819032518, 1.098319650216765e-17)
+        return _in_base(x, (0.301025390625, 4.605039066518657e-06), 0.4342944920063019, -1.0103049952192578e-08)
+    return _in_base(x, (0.30102999566395283, 2.8363394551044964e-14), 0.4342944819032518, 1.098319650216765e-17)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.compiler.codegen import exponentials
+from eagerjit.compiler.codegen import exponentials, logarithms, trigonometry
 
 FUNCTIONS = {
     "exp": exponentials.exp,
@@ -12,4 +12,10 @@ FUNCTIONS = {
     "tanh": exponentials.tanh,
     "sinh": exponentials.sinh,
     "cosh": exponentials.cosh,
+    "log": logarithms.log,
+    "log1p": logarithms.log1p,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
 }

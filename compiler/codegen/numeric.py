@@ -65,6 +65,13 @@ def two_sum(a: Value, c: Value) -> tuple[Value, Value]:
     return total, (a - total) + c
 
 
+def two_sum_any(a: Value, c: Value) -> tuple[Value, Value]:
+    """a + c and its rounding error, whichever is larger."""
+    total = a + c
+    kept = total - a
+    return total, (a - (total - kept)) + (c - kept)
+
+
 def two_product(a: Value, c: Value) -> tuple[Value, Value]:
     """a * c and its rounding error."""
     product = a * c

@@ -34,6 +34,7 @@ class Primitive:
     derivative  per input a rule (g, out, *inputs, **attributes) -> gradient, or None where it is zero. An elementwise rule
                 is linear in g with a diagonal Jacobian, so the same rule is the VJP and the JVP
     layout      view: (sizes of the input, strides, offset, **attributes) -> (strides, offset), or None where only a copy will do
+    index_map   view: (map, shape, input shape, loop extents, **attributes) -> map of the input, or None if not affine
     promotion   which frontend promotion the inputs go through
     domain      interval from which test inputs are drawn, per input
     cost        scalar operations per element, for scheduling
@@ -48,6 +49,7 @@ class Primitive:
     scalar: str = ""
     derivative: tuple[Derivative, ...] = ()
     layout: Callable[..., Any] | None = None
+    index_map: Callable[..., Any] | None = None
     promotion: str = ""
     domain: tuple[tuple[float, float], ...] = ()
     cost: int = 1

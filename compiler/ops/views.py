@@ -7,124 +7,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler import sizes
+from eagerjit.compiler.affine import ZERO, Affine, Map, split_linear
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Primitive, declare
+from eagerjit.compiler.shapes import Shape, contiguous_strides, reshape_strides
 
-Shape = tuple[sizes.Expr, ...]
-
-
-def contiguous_strides(shape: Shape) -> Shape:
-    """Row-major strides."""
-    strides: list[sizes.Expr] = []
-    step: sizes.Expr = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step = sizes.mul(step, size)
-    return tuple(reversed(strides))
-
-
-def common_refinement(a: Shape, b: Shape) -> list[tuple[list[sizes.Expr], int, int]] | None:
-    """Match two shapes of equal numel: groups (refined sizes, dims taken from a, dims taken from b), or None.
-
-    Every group is the smallest run of dimensions with the same product on both sides whose sizes divide each other.
-    """
-    groups: list[tuple[list[sizes.Expr], int, int]] = []
-    i = j = 0
-    while i < len(a) or j < len(b):
-        if i < len(a) and a[i] == 1:
-            groups.append(([], 1, 0))
-            i += 1
-            continue
-        if j < len(b) and b[j] == 1:
-            groups.append(([], 0, 1))
-            j += 1
-            continue
-        if i == len(a) or j == len(b):
-            return None
-        refined: list[sizes.Expr] = []
-        left, right, taken_a, taken_b = a[i], b[j], 1, 1
-        while not (left == 1 and right == 1):
-            if left == 1:
-                if i + taken_a == len(a):
-                    return None
-                left = a[i + taken_a]
-                taken_a += 1
-            elif right == 1:
-                if j + taken_b == len(b):
-                    return None
-                right = b[j + taken_b]
-                taken_b += 1
-            elif left == right:
-                refined.append(left)
-                left = right = 1
-            elif (q := sizes.exact_quotient(left, right)) is not None:
-                # The larger side's outer part equals what the smaller side has shown so far.
-                refined.append(right)
-                left, right = q, 1
-            elif (q := sizes.exact_quotient(right, left)) is not None:
-                refined.append(left)
-                left, right = 1, q
-            else:
-                return None
-        groups.append((refined, taken_a, taken_b))
-        i, j = i + taken_a, j + taken_b
-    return groups
-
-
-def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
-    """Strides of the same memory under the target shape, or None where only a copy can give it."""
-    if strides == contiguous_strides(shape):
-        return contiguous_strides(target)
-    groups = common_refinement(shape, target)
-    if groups is None:
-        return None
-    out: list[sizes.Expr] = []
-    i = j = 0
-    for refined, taken_a, taken_b in groups:
-        if not refined:
-            out += [1] * taken_b
-            i, j = i + taken_a, j + taken_b
-            continue
-        fine = _split(shape[i : i + taken_a], strides[i : i + taken_a], refined)
-        merged = _merge(refined, fine, target[j : j + taken_b])
-        if merged is None:
-            return None
-        out += merged
-        i, j = i + taken_a, j + taken_b
-    return tuple(out)
-
-
-def _split(shape: Shape, strides: Shape, refined: list[sizes.Expr]) -> list[sizes.Expr]:
-    """Strides of the refined sizes, each of which lies inside one dimension of `shape`."""
-    out: list[sizes.Expr] = []
-    position = len(refined)
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        inner: sizes.Expr = 1
-        while inner != size:
-            position -= 1
-            out.append(sizes.mul(stride, inner))
-            inner = sizes.mul(inner, refined[position])
-    return out[::-1]
-
-
-def _merge(refined: list[sizes.Expr], strides: list[sizes.Expr], target: Shape) -> list[sizes.Expr] | None:
-    """Strides of the target's dimensions, each a run of refined sizes whose strides must nest."""
-    out: list[sizes.Expr] = []
-    position = len(refined)
-    for size in reversed(target):
-        if size == 1:
-            out.append(1)
-            continue
-        position -= 1
-        base, reach = strides[position], refined[position]
-        while reach != size:
-            position -= 1
-            if strides[position] != sizes.mul(base, reach):
-                return None
-            reach = sizes.mul(reach, refined[position])
-        out.append(base)
-    return out[::-1]
-
+Extents = dict[int, sizes.Expr]
 
 def _reshape_type(x: TensorType, shape: Shape) -> TensorType:
     if not sizes.equal(x.numel, sizes.product(shape)):
@@ -137,6 +25,17 @@ def _reshape_layout(size: Shape, strides: Shape, offset: sizes.Expr, shape: Shap
     return None if new is None else (new, offset)
 
 
+def _reshape_index(map_: Map, shape: Shape, base: Shape, extents: Extents, **attributes: Any) -> Map | None:
+    kept = [m for m, d in zip(map_, shape, strict=True) if d != 1]
+    if [d for d in shape if d != 1] == [d for d in base if d != 1]:
+        rest = iter(kept)
+        return tuple(ZERO if d == 1 else next(rest) for d in base)
+    linear = ZERO
+    for index, stride in zip(map_, contiguous_strides(shape), strict=True):
+        linear = linear.plus(index.scaled(stride))
+    return None if linear.offset != 0 else split_linear(linear, base, extents)
+
+
 reshape = declare(
     Primitive(
         "reshape",
@@ -146,6 +45,7 @@ reshape = declare(
         "The same elements in the same order under another shape.",
         derivative=(lambda g, out, x, shape: g.reshape(x.shape),),
         layout=_reshape_layout,
+        index_map=_reshape_index,
     )
 )
 
@@ -154,6 +54,13 @@ def _permute_type(x: TensorType, dims: tuple[int, ...]) -> TensorType:
     if sorted(dims) != list(range(len(x.shape))):
         raise ValueError(f"permute: dims {dims} do not permute {len(x.shape)} dimensions")
     return TensorType(x.dtype, tuple(x.shape[d] for d in dims))
+
+
+def _permute_index(map_: Map, shape: Shape, base: Shape, extents: Extents, dims: tuple[int, ...]) -> Map:
+    out = [ZERO] * len(base)
+    for position, d in enumerate(dims):
+        out[d] = map_[position]
+    return tuple(out)
 
 
 permute = declare(
@@ -165,6 +72,7 @@ permute = declare(
         "Dimensions in another order.",
         derivative=(lambda g, out, x, dims: g.permute(tuple(sorted(range(len(dims)), key=dims.__getitem__))),),
         layout=lambda size, strides, offset, dims: (tuple(strides[d] for d in dims), offset),
+        index_map=_permute_index,
     )
 )
 
@@ -186,6 +94,11 @@ def _expand_layout(size: Shape, strides: Shape, offset: sizes.Expr, shape: Shape
     return (0,) * added + kept, offset
 
 
+def _expand_index(map_: Map, shape: Shape, base: Shape, extents: Extents, **attributes: Any) -> Map:
+    added = len(shape) - len(base)
+    return tuple(ZERO if d == 1 else map_[added + i] for i, d in enumerate(base))
+
+
 expand = declare(
     Primitive(
         "expand",
@@ -195,6 +108,7 @@ expand = declare(
         "Dimensions of size 1 repeated without a copy.",
         derivative=(lambda g, out, x, shape: g.sum_to_size(x.shape),),
         layout=_expand_layout,
+        index_map=_expand_index,
     )
 )
 
@@ -222,6 +136,12 @@ def _slice_layout(
     return tuple(new), sizes.add(offset, sizes.mul(strides[dim], start))
 
 
+def _slice_index(
+    map_: Map, shape: Shape, base: Shape, extents: Extents, dim: int, start: sizes.Expr, stop: sizes.Expr, step: int
+) -> Map:
+    return (*map_[:dim], map_[dim].scaled(step).plus(Affine((), start)), *map_[dim + 1 :])
+
+
 slice_ = declare(
     Primitive(
         "slice",
@@ -235,5 +155,6 @@ slice_ = declare(
             ),
         ),
         layout=_slice_layout,
+        index_map=_slice_index,
     )
 )

@@ -13,6 +13,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import indexing, views
+from eagerjit.compiler.shapes import reshape_strides
 from eagerjit.dispatch import OPS, Op
 from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.runtime import mode
@@ -243,7 +244,7 @@ def _view_dtype(input: Tensor, dtype: Any) -> Tensor:
 
 def _viewable(node: Node, shape: Exprs) -> bool:
     strides = layout(node).strides
-    return views.reshape_strides(node.type.shape, strides, shape) is not None
+    return reshape_strides(node.type.shape, strides, shape) is not None
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:

@@ -1,0 +1,135 @@
+"""Sine, cosine and tangent of arguments up to the largest f64, one scalar at a time.
+
+The argument is a whole number m times 2^e, so only a window of the bits of 2/pi decides m*2^e * 2/pi modulo 4: what lies above it
+contributes multiples of four turns of pi/2, what lies below is too small. 192 bits leave 124 correct ones.
+"""
+
+from __future__ import annotations
+
+from eagerjit.compiler.codegen.builder import Builder, Value
+from eagerjit.compiler.codegen.numeric import magnitude, two_sum
+
+TWO_OVER_PI = (
+    0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
+    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B,
+    0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA,
+    0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
+)  # fmt: skip
+TABLE = "@eagerjit.two_over_pi"
+
+
+def large_lanes(function: str, x: Value, result: Value, largest: float) -> Value:
+    """`result`, with the lanes where |x| exceeds `largest` computed one by one by the helper function."""
+    b = x.builder
+    large = magnitude(x) > largest
+    b.helpers |= {_table(), _helper(function)}
+    before, rare, done = b.block, b.name("rare"), b.name("done")
+    b.emit(f"br i1 {b.any_lane(large).text}, label %{rare}, label %{done}, !prof !{{!\"branch_weights\", i32 1, i32 4000}}")
+    kept = set(b.frames[-1].known)
+    b.label(rare)
+    slow = _each_lane(f"@eagerjit.huge_{function}", x) if x.lanes else _call(f"@eagerjit.huge_{function}", x)
+    mixed = b.select(large, slow, result)
+    rare_end = b.block
+    b.emit(f"br label %{done}")
+    b.forget_since(kept)
+    b.label(done)
+    return b.phi(x.dtype, x.lanes, [(result.text, before), (mixed.text, rare_end)], b.depth)
+
+
+def _call(helper: str, x: Value) -> Value:
+    b = x.builder
+    wide = x if x.dtype == "f64" else b.convert("fpext", x, "f64")
+    result = b.pure("f64", 0, f"call double {helper}(double {wide.text})", wide.depth)
+    return result if x.dtype == "f64" else b.convert("fptrunc", result, "f32")
+
+
+def _each_lane(helper: str, x: Value) -> Value:
+    """The helper called in a loop over the lanes, through the stack."""
+    b = x.builder
+    kind, element = b.type(x.dtype, x.lanes), b.type(x.dtype, 0)
+    slot, before, head, done = b.alloca(kind), b.block, b.name("lane"), b.name("lanes_done")
+    b.emit(f"store {kind} {x.text}, ptr {slot}")
+    b.emit(f"br label %{head}")
+    b.label(head)
+    following = b.name("%v")
+    lane = b.phi("i64", 0, [("0", before), (following, head)], b.depth)
+    place, loaded = b.name("%v"), Value(b, x.dtype, 0, b.name("%v"), b.depth)
+    b.emit(f"{place} = getelementptr {element}, ptr {slot}, i64 {lane.text}")
+    b.emit(f"{loaded.text} = load {element}, ptr {place}")
+    b.emit(f"store {element} {_call(helper, loaded).text}, ptr {place}")
+    b.emit(f"{following} = add i64 {lane.text}, 1")
+    b.emit(f"br i1 {(lane < x.lanes - 1).text}, label %{head}, label %{done}")
+    b.label(done)
+    result = Value(b, x.dtype, x.lanes, b.name("%v"), b.depth)
+    b.emit(f"{result.text} = load {kind}, ptr {slot}")
+    return result
+
+
+def _table() -> str:
+    words = ", ".join(f"i64 {word - (1 << 64) if word >> 63 else word}" for word in TWO_OVER_PI)
+    return f"{TABLE} = internal constant [{len(TWO_OVER_PI)} x i64] [{words}]"
+
+
+def _helper(function: str) -> str:
+    """The definition of the helper, for one f64."""
+    b = Builder(128)
+    x = Value(b, "f64", 0, "%x", 0)
+    quarter, r, low = _reduce(b, x)
+    result = _from_quarter(function, quarter, r, low)
+    result = b.select(magnitude(x) < float("inf"), result, float("nan"))
+    b.emit(f"ret double {result.text}")
+    head = f"define internal double @eagerjit.huge_{function}(double %x) noinline cold #0 {{\nentry:"
+    return "\n".join([head, *b.lines, "}"])
+
+
+def _from_quarter(function: str, quarter: Value, r: Value, low: Value) -> Value:
+    from eagerjit.compiler.codegen.exponentials import quotient
+    from eagerjit.compiler.codegen.trigonometry import sin_cos_quarter
+
+    b = r.builder
+    (sine, sine_low), (cosine, cosine_low) = sin_cos_quarter(r, low)
+    odd = (quarter & 1).ne(0)
+    if function == "tan":
+        n, n_low = b.select(odd, -cosine, sine), b.select(odd, -cosine_low, sine_low)
+        return quotient(n, n_low, b.select(odd, sine, cosine), b.select(odd, sine_low, cosine_low))
+    if function == "sin":
+        result = b.select(odd, cosine, sine)
+        return b.select((quarter & 2).ne(0), -result, result)
+    result = b.select(odd, sine, cosine)
+    return b.select(((quarter + 1) & 2).ne(0), -result, result)
+
+
+def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:
+    """The quarter turns in x (modulo 4), and what is left as a sum of two."""
+    bits = x.bitcast("u64")
+    # Other lanes come along: small numbers, NaN and inf must stay inside the table.
+    field = b.intrinsic("umin", b.intrinsic("umax", (bits >> 52) & 0x7FF, 1075 + 2 - 64), 0x7FE)
+    mantissa = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000
+    position = field - (1075 + 2 - 64)
+    first, shift = position >> 6, position & 63
+    words = [_load_word(b, first + i) for i in range(4)]
+    window = [b.intrinsic("fshl", words[i], words[i + 1], shift) for i in range(3)]
+    wide = [b.convert("zext", word, "u128") for word in (mantissa, *window)]
+    product = ((wide[0] * wide[1]) << 64) + wide[0] * wide[2] + ((wide[0] * wide[3]) >> 64)
+    quarter = b.convert("trunc", product >> 126, "i64")
+    fraction = product << 2
+    high = b.convert("trunc", fraction >> 64, "i64")
+    quarter = b.select(high < 0, quarter + 1, quarter)
+    low = b.convert("trunc", fraction, "u64")
+    parts = (high >> 32, high & 0xFFFFFFFF, (low >> 32).view("i64"), (low & 0xFFFFFFFF).view("i64"))
+    a0, a1, a2, a3 = (b.convert("sitofp", part, "f64") * 2.0 ** (-32 * (i + 1)) for i, part in enumerate(parts))
+    s, e0 = two_sum(a0, a1)
+    s, e1 = two_sum(s, a2 + a3)
+    s, rest = two_sum(s, e0 + e1)
+    r = s * 1.5707963267948966
+    r_low = b.fma(s, 1.5707963267948966, -r) + b.fma(s, 6.123233995736766e-17, rest * 1.5707963267948966)
+    negative = bits >> 63
+    r, r_low = (b.select(negative.ne(0), -v, v) for v in (r, r_low))
+    return b.select(negative.ne(0), -quarter, quarter), r, r_low
+
+
+def _load_word(b: Builder, index: Value) -> Value:
+    place, word = b.name("%p"), Value(b, "u64", 0, b.name("%v"), 0)
+    b.emit(f"{place} = getelementptr i64, ptr {TABLE}, i64 {index.text}")
+    b.emit(f"{word.text} = load i64, ptr {place}")
+    return word

@@ -1,0 +1,1 @@
+"""From a Graph to kernels and the Program that launches them."""

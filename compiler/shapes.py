@@ -1,0 +1,120 @@
+"""Shapes and strides: row-major strides, and how two shapes of the same elements relate."""
+
+from __future__ import annotations
+
+from eagerjit.compiler import sizes
+
+Shape = tuple[sizes.Expr, ...]
+
+
+def contiguous_strides(shape: Shape) -> Shape:
+    """Row-major strides."""
+    strides: list[sizes.Expr] = []
+    step: sizes.Expr = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = sizes.mul(step, size)
+    return tuple(reversed(strides))
+
+
+def common_refinement(a: Shape, b: Shape) -> list[tuple[list[sizes.Expr], int, int]] | None:
+    """Match two shapes of equal numel: groups (refined sizes, dims taken from a, dims taken from b), or None.
+
+    Every group is the smallest run of dimensions with the same product on both sides whose sizes divide each other.
+    """
+    groups: list[tuple[list[sizes.Expr], int, int]] = []
+    i = j = 0
+    while i < len(a) or j < len(b):
+        if i < len(a) and a[i] == 1:
+            groups.append(([], 1, 0))
+            i += 1
+            continue
+        if j < len(b) and b[j] == 1:
+            groups.append(([], 0, 1))
+            j += 1
+            continue
+        if i == len(a) or j == len(b):
+            return None
+        refined: list[sizes.Expr] = []
+        left, right, taken_a, taken_b = a[i], b[j], 1, 1
+        while not (left == 1 and right == 1):
+            if left == 1:
+                if i + taken_a == len(a):
+                    return None
+                left = a[i + taken_a]
+                taken_a += 1
+            elif right == 1:
+                if j + taken_b == len(b):
+                    return None
+                right = b[j + taken_b]
+                taken_b += 1
+            elif left == right:
+                refined.append(left)
+                left = right = 1
+            elif (q := sizes.exact_quotient(left, right)) is not None:
+                # The larger side's outer part equals what the smaller side has shown so far.
+                refined.append(right)
+                left, right = q, 1
+            elif (q := sizes.exact_quotient(right, left)) is not None:
+                refined.append(left)
+                left, right = 1, q
+            else:
+                return None
+        groups.append((refined, taken_a, taken_b))
+        i, j = i + taken_a, j + taken_b
+    return groups
+
+
+def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
+    """Strides of the same memory under the target shape, or None where only a copy can give it."""
+    if strides == contiguous_strides(shape):
+        return contiguous_strides(target)
+    groups = common_refinement(shape, target)
+    if groups is None:
+        return None
+    out: list[sizes.Expr] = []
+    i = j = 0
+    for refined, taken_a, taken_b in groups:
+        if not refined:
+            out += [1] * taken_b
+            i, j = i + taken_a, j + taken_b
+            continue
+        fine = _split(shape[i : i + taken_a], strides[i : i + taken_a], refined)
+        merged = _merge(refined, fine, target[j : j + taken_b])
+        if merged is None:
+            return None
+        out += merged
+        i, j = i + taken_a, j + taken_b
+    return tuple(out)
+
+
+def _split(shape: Shape, strides: Shape, refined: list[sizes.Expr]) -> list[sizes.Expr]:
+    """Strides of the refined sizes, each of which lies inside one dimension of `shape`."""
+    out: list[sizes.Expr] = []
+    position = len(refined)
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        inner: sizes.Expr = 1
+        while inner != size:
+            position -= 1
+            out.append(sizes.mul(stride, inner))
+            inner = sizes.mul(inner, refined[position])
+    return out[::-1]
+
+
+def _merge(refined: list[sizes.Expr], strides: list[sizes.Expr], target: Shape) -> list[sizes.Expr] | None:
+    """Strides of the target's dimensions, each a run of refined sizes whose strides must nest."""
+    out: list[sizes.Expr] = []
+    position = len(refined)
+    for size in reversed(target):
+        if size == 1:
+            out.append(1)
+            continue
+        position -= 1
+        base, reach = strides[position], refined[position]
+        while reach != size:
+            position -= 1
+            if strides[position] != sizes.mul(base, reach):
+                return None
+            reach = sizes.mul(reach, refined[position])
+        out.append(base)
+    return out[::-1]
