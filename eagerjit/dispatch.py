@@ -73,7 +73,7 @@ class Op:
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.programs: dict[Any, list[Any]] = {}
         self.gradients: dict[Any, Op] = {}
-        self.call = OpCall(name, self.slow, self, record=differentiable)
+        self.call = OpCall(name, self.slow, self, self.parameters, self.defaults, self.numbers, record=differentiable)
         self.call.__doc__ = body.__doc__
         OPS[name] = self
 

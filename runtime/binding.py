@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ class Binding:
     """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not."""
 
     tensor_types: tuple[type, ...] = ()
+    tensor_defaults: dict[str, object] = field(default_factory=dict)
     node_type: type | None = None
     node_slots: tuple[str, ...] = ()
     storage_type: type | None = None
@@ -32,6 +33,7 @@ def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) ->
     A Storage made without arguments must have `version` 0. Call it before the first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
+    bound.tensor_defaults = tensor_defaults()
     bound.node_type = node_type
     bound.node_slots = slot_names(node_type)
     bound.storage_type = storage_type
@@ -44,17 +46,19 @@ def slot_names(owner: type) -> tuple[str, ...]:
     return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
 
 
+def tensor_defaults() -> dict[str, object]:
+    """What a fresh Tensor has in every slot but `_data`."""
+    defaults: dict[str, object] = dict.fromkeys(slot_names(bound.tensor_types[0]))
+    del defaults["_data"]
+    return defaults | {"_index": 0, "_requires_grad": False}
+
+
 def new_tensor(array: np.ndarray) -> Any:
     """A fresh Tensor over `array`, with every slot set."""
     tensor = object.__new__(bound.tensor_types[0])
+    for slot, default in bound.tensor_defaults.items():
+        setattr(tensor, slot, default)
     tensor._data = array
-    tensor._node = None
-    tensor._index = 0
-    tensor._requires_grad = False
-    tensor._grad = None
-    tensor._storage = None
-    tensor._hooks = None
-    tensor._view = None
     return tensor
 
 

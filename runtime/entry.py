@@ -1,84 +1,68 @@
 """What the layers above call: jitted functions and eager operators in front of loaded Programs.
 
-A `Function` tries its executables in order, an `OpCall` looks its arguments' classes up in a table; whatever neither
-serves goes to Python. The classes here are the pure-Python ones; where the native runtime is on, `native/entry.py`
-supplies heap types with the same interface under the same names.
+A `Function` tries its executables in order, an `OpCall` looks its arguments up in a table; whatever neither serves goes
+to Python. Both begin as plain Python objects, so that making hundreds of operators starts nothing. The first native
+executable inserted turns an object into one that native code calls directly (`native/entry.py`), which does the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import functools
+from collections.abc import Callable, Collection, Sequence
+from inspect import Parameter
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound
-from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.execute import MISS, NativeExecutable
+from eagerjit.runtime.native import context as c
+from eagerjit.runtime.native.library import native
+from eagerjit.runtime.native.operators import (
+    HASH_FACTOR,
+    HASH_SEED,
+    KIND_FLOAT,
+    KIND_INT,
+    MAX_KEY_NDIM,
+    MAX_PARAMETERS,
+)
 
-MAX_NDIM = 4
-KINDS = {float: 10, int: 11, bool: 12, type(None): 13}
-"""Kinds of arguments that are not Tensors, numbered after the dtype codes."""
+MAX_ENTRIES = 512
+"""Entries of one operator; beyond, arguments that keep changing would fill its table without end."""
 
 _CODES = {d.numpy: d.code for d in dtypes.ALL}
 _FLOATING = frozenset(d.numpy for d in dtypes.ALL if d.is_floating_point)
+_NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
 
 Finish = Callable[[tuple[Any, ...]], Any]
 
 
-def argument_class(argument: object) -> int:
-    """The 16 bits an operator's table knows an argument by; 0 where only Python can serve it.
+class _Callable:
+    """What jitted functions and operators share with Python functions."""
 
-    From the low bits on: kind or dtype code (4), dimensions (3), C-contiguous (1), then 2 bits per dimension: its
-    extent up to 2. Numbers are classed by type alone, except that a bool carries its value.
-    """
-    kind = KINDS.get(type(argument))
-    if kind is not None:
-        return kind | (argument is True) << 4
-    if type(argument) not in bound.tensor_types:
-        return 0
-    array = argument._data  # type: ignore[attr-defined]
-    if type(array) is not np.ndarray or array.ndim > MAX_NDIM or array.dtype not in _CODES:
-        return 0
-    word = _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
-    for axis, extent in enumerate(array.shape):
-        word |= min(extent, 2) << (8 + 2 * axis)
-    return word
+    __slots__ = ()
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
 
 
-def argument_classes(arguments: Sequence[object]) -> tuple[int, ...] | None:
-    """The classes of all arguments, or None where one has none."""
-    classes = tuple(map(argument_class, arguments))
-    return classes if all(classes) else None
-
-
-def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
-    """Makes `result` the output of a new autograd node if an input needs a gradient and the result can have one."""
-    tensors = [x if type(x) in bound.tensor_types else None for x in inputs]
-    if not any(t is not None and t._requires_grad is True for t in tensors) or result._data.dtype not in _FLOATING:
-        return
-    assert bound.node_type is not None
-    node = object.__new__(bound.node_type)
-    for slot in bound.node_slots:
-        setattr(node, slot, None)
-    storages = [None if t is None else t._storage for t in tensors]
-    node.op = op
-    node.inputs = inputs
-    node.output = result._data
-    node.sequence = mode.next_sequence()
-    if any(s is not None for s in storages):
-        node.versions = tuple(0 if s is None else s.version for s in storages)
-    result._node = node
-    result._requires_grad = True
-
-
-class PythonFunction:
+class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
     """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
 
     Positional arguments are the executable's leaves, so only calls whose arguments are flat are served here. Like a
     function it binds to instances when stored on a class.
     """
+
+    __slots__ = ("__dict__", "__weakref__", "_entries", "_words", "fallback")
 
     def __init__(self, fallback: Callable[..., Any]):
         self.fallback = fallback
@@ -86,11 +70,35 @@ class PythonFunction:
 
     def insert(self, executable: Any, finish: Finish | None = None) -> None:
         """Tries `executable` after those inserted before; `finish` turns the tuple of its outputs into the result."""
-        self._entries.append((executable, finish))
+        self._entries = [*self._entries, (executable, finish)]
+        self._publish()
 
     def clear(self) -> None:
         """Forgets all executables."""
         self._entries = []
+        self._publish()
+
+    @property
+    def executables(self) -> list[Any]:
+        """What `insert` added, in order."""
+        return [executable for executable, _ in self._entries]
+
+    def _publish(self) -> None:
+        """Tells native code the entries; one that is not native keeps the whole function in Python."""
+        words = [len(self._entries)]
+        for executable, finish in self._entries:
+            if not isinstance(executable, NativeExecutable):
+                self.__class__ = Function
+                return
+            shape = executable.n_arguments | (executable.n_outputs == 1) << 32
+            words += (id(executable), shape, 0 if finish is None else id(finish))
+        if type(self) is Function and not self._entries:
+            return
+        table = (ctypes.c_int64 * len(words))(*words)
+        self._table = ctypes.addressof(table)
+        self._words = table
+        if type(self) is Function:
+            self.__class__, self._vectorcall = _native_type(Function, "function_call")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or mode.tracing():
@@ -106,60 +114,198 @@ class PythonFunction:
             return finish((result,) if executable.n_outputs == 1 else result)
         return self.fallback(*args)
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
 
+class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
+    """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
-class PythonOpCall:
-    """An eager operator: executables by the classes of their arguments; a call none serves is `slow(*args, **kwargs)`.
+    `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
+    required). Ints and floats for the parameters at the positions `numbers` are run-time inputs. Tensors are known by dtype,
+    rank, layout and which extents are 0 or 1; everything else by identity.
 
-    With `record`, results that need a gradient get an autograd node whose `op` is the one given here. `reflected` calls
-    take their two arguments in the other order, as `__radd__` does.
+    With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
+    are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
     """
 
-    def __init__(self, name: str, slow: Callable[..., Any], op: object, record: bool = True, reflected: bool = False):
+    __slots__ = ("__dict__", "__weakref__", "_static", "_words", "defaults", "numbers", "op", "parameters", "slow")
+
+    def __init__(
+        self,
+        name: str,
+        slow: Callable[..., Any],
+        op: object,
+        parameters: Sequence[str],
+        defaults: Sequence[object] = (),
+        numbers: Collection[int] = (),
+        record: bool = True,
+        reflected: bool = False,
+    ):
         self.__name__ = name
-        self.slow = slow
-        self.op = op
-        self._record = record
-        self._reflected = reflected
-        self._table: dict[tuple[int, ...], list[Any]] = {}
+        self.slow, self.op, self.parameters = slow, op, tuple(parameters)
+        required: list[Any] = [Parameter.empty] * (len(self.parameters) - len(defaults))
+        self.defaults = [*required, *defaults]
+        self.numbers = frozenset(numbers)
+        self._records, self._reflected = int(record), int(reflected)
+        self._table_of: dict[tuple[int, ...], list[tuple[Any, tuple[int, ...]]]] = {}
+        self._static: list[Any] = []
+
+    def reflection(self) -> OpCall:
+        """The same operator with its first two arguments in the other order."""
+        records = bool(self._records)
+        return OpCall(self.__name__, self.slow, self.op, self.parameters, self.defaults, self.numbers, records, True)
 
     def insert(self, arguments: Sequence[object], executable: Any) -> bool:
-        """Serves calls with arguments of these classes by `executable` (after those inserted before); False if it can't."""
-        classes = argument_classes(arguments)
-        if classes is None:
+        """Serves calls with arguments like these, one per parameter, by `executable`; False where it can't.
+
+        The executable's leaves are the Tensors and run-time numbers among them, in order.
+        """
+        arguments = tuple(arguments)
+        key = self._key(arguments)
+        if key is None or len(arguments) > MAX_PARAMETERS or len(self._static) >= MAX_ENTRIES:
             return False
-        self._table.setdefault(classes, []).append(executable)
+        leaves = tuple(i for i, a in enumerate(arguments) if self._is_leaf(i, a))
+        fixed = [a for i, a in enumerate(arguments) if i not in leaves]
+        if len(leaves) != executable.n_arguments or not all(self._has_identity(a) for a in fixed):
+            return False
+        self._static.append(fixed)
+        self._table_of.setdefault(key, []).append((executable, leaves))
+        self._publish()
         return True
 
     def clear(self) -> None:
         """Forgets all executables."""
-        self._table.clear()
+        self._table_of = {}
+        self._publish()
+        self._static = []
+
+    def _is_leaf(self, position: int, argument: object) -> bool:
+        if type(argument) in bound.tensor_types:
+            return True
+        return position in self.numbers and type(argument) in _NUMBER_KINDS
+
+    def _has_identity(self, argument: object) -> bool:
+        """Whether an equal argument of a later call is probably the same object, and can't change meanwhile."""
+        if isinstance(argument, int) and -5 <= argument <= 256:
+            return True
+        return argument is None or isinstance(argument, (str, dtypes.DType)) or any(argument is d for d in self.defaults)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        """All arguments in the order of the parameters, or None where names or counts do not fit."""
+        if len(args) > len(self.parameters) or any(name not in self.parameters[len(args) :] for name in kwargs):
+            return None
+        full = [*args, *self.defaults[len(args) :]]
+        for name, value in kwargs.items():
+            full[self.parameters.index(name)] = value
+        return None if any(a is Parameter.empty for a in full) else tuple(full)
+
+    def _key(self, arguments: tuple[object, ...]) -> tuple[int, ...] | None:
+        if not arguments or len(arguments) != len(self.parameters):
+            return None
+        words = tuple(key_word(a, i in self.numbers) for i, a in enumerate(arguments))
+        return words if all(words) else None
+
+    def _publish(self) -> None:
+        """Tells native code the table; an executable that is not native keeps the operator in Python."""
+        entries = [(key, e, leaves) for key, found in self._table_of.items() for e, leaves in found]
+        if not all(isinstance(executable, NativeExecutable) for _, executable, _ in entries):
+            self.__class__ = OpCall
+            return
+        if type(self) is OpCall and not entries:
+            return
+        stride = 2 + len(self.parameters)
+        capacity = max(8, 1 << (2 * len(entries)).bit_length())
+        table = (ctypes.c_int64 * (1 + capacity * stride))(capacity - 1)
+        for key, executable, leaves in entries:
+            at = _hash(key) & (capacity - 1)
+            while table[1 + at * stride]:
+                at = (at + 1) & (capacity - 1)
+            table[1 + at * stride : 1 + (at + 1) * stride] = [id(executable), sum(1 << i for i in leaves), *key]
+        self._table = ctypes.addressof(table)
+        self._words = [table, *self._words[1:]] if type(self) is not OpCall else [table, self._describe()]
+        if type(self) is OpCall:
+            self.__class__, self._vectorcall = _native_type(OpCall, "operator_call")
+
+    def _describe(self) -> Any:
+        """The table of parameter names and defaults."""
+        pairs = zip(self.parameters, self.defaults, strict=True)
+        words = [word for name, d in pairs for word in (id(name), 0 if d is Parameter.empty else id(d))]
+        table = (ctypes.c_int64 * max(len(words), 1))(*words)
+        self._count, self._parameters = len(self.parameters), ctypes.addressof(table)
+        self._numbers = sum(1 << i for i in self.numbers)
+        return table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._reflected:
+        if self._reflected and len(args) == 2 and not kwargs:
             args = args[::-1]
-        classes = None if kwargs or mode.tracing() else argument_classes(args)
-        if classes is None:
-            return self.slow(*args, **kwargs)
-        for executable in self._table.get(classes, ()):
-            result = executable.run(args)
+        full = None if mode.tracing() else self._bind(args, kwargs)
+        for executable, leaves in self._table_of.get(self._key(full), ()) if full else ():
+            result = executable.run(tuple(full[i] for i in leaves))
             if result is MISS:
                 continue
-            if self._record and mode.grad_mode():
-                record_node(self.op, args, result)
+            if self._records and mode.grad_mode():
+                record_node(self.op, full, result)
             return result
-        return self.slow(*args)
-
-    def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
+        return self.slow(*args, **kwargs)
 
 
-Function: Any = PythonFunction
-OpCall: Any = PythonOpCall
+def key_word(argument: object, is_number: bool) -> int:
+    """What an operator's table knows an argument by; 0 where only Python can serve it.
+
+    For a Tensor, from the low bits on: dtype code (4), dimensions (3), C-contiguous (1), then 2 bits per dimension: its
+    extent up to 2.
+    """
+    if type(argument) not in bound.tensor_types:
+        return _NUMBER_KINDS.get(type(argument), id(argument)) if is_number else id(argument)
+    array = argument._data  # type: ignore[attr-defined]
+    if type(array) is not np.ndarray or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
+        return 0
+    word = _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
+    for axis, extent in enumerate(array.shape):
+        word |= min(extent, 2) << (8 + 2 * axis)
+    return word
 
 
-def install_method(owner: type, name: str, op_call: Any) -> None:
+def _hash(key: tuple[int, ...]) -> int:
+    mixed = HASH_SEED
+    for word in key:
+        mixed = ((mixed ^ word) * HASH_FACTOR) & (2**64 - 1)
+    return mixed >> 32
+
+
+def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
+    """Makes the results outputs of a new autograd node if an input needs a gradient and one of them can have one."""
+    tensors = [x if type(x) in bound.tensor_types else None for x in inputs]
+    if not any(t is not None and t._requires_grad is True for t in tensors):
+        return
+    results = result if type(result) is tuple else (result,)
+    outputs = [(i, r) for i, r in enumerate(results) if type(r) in bound.tensor_types and r._data.dtype in _FLOATING]
+    if not outputs:
+        return
+    assert bound.node_type is not None
+    node = object.__new__(bound.node_type)
+    for slot in bound.node_slots:
+        setattr(node, slot, None)
+    storages = [None if t is None else t._storage for t in tensors]
+    node.op = op
+    node.inputs = inputs
+    node.output = tuple(r._data for r in results) if type(result) is tuple else result._data
+    node.sequence = mode.next_sequence()
+    if any(s is not None for s in storages):
+        node.versions = tuple(0 if s is None else s.version for s in storages)
+    for index, made in outputs:
+        made._node, made._index, made._requires_grad = node, index, True
+
+
+@functools.cache
+def _native_type(owner: type, function: str) -> tuple[type, int]:
+    """The class that instances of `owner` move to, and the function they are called through."""
+    fields = {
+        Function: {c.FUNCTION_FALLBACK: "fallback"},
+        OpCall: {c.OPERATOR_SLOW: "slow", c.OPERATOR_OP: "op"},
+    }[owner]
+    layout.describe({offset: layout.slot_of(owner, name) for offset, name in fields.items()})
+    return heap_types.vectorcall_type(owner), native().address(function)
+
+
+def install_method(owner: type, name: str, op_call: OpCall) -> None:
     """Makes `op_call` the method `name` of a class; calls through it make no bound method."""
     setattr(owner, name, op_call)

@@ -1,7 +1,6 @@
 """The reference executor: runs a Program in Python, one small function per instruction.
 
-The native executor (`native/execute.py`) decodes the same words with the same meaning. `load` returns whichever serves this
-process; both have `run(leaves)`, which returns the outputs or MISS.
+The native executor (`native/execute.py`) decodes the same words with the same meaning.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes, mode
-from eagerjit.runtime.binding import bind, bound, bump_version, new_tensor, shared_storage
+from eagerjit.runtime.binding import bound, bump_version, new_tensor, shared_storage
 from eagerjit.runtime.program import Op, Program
 
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -400,8 +399,3 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.SET_GRAD: _set_grad,
     Op.BUMP_VERSION: _bump_version,
 }
-
-
-def load(program: Program, functions: Sequence[int], objects: Sequence[object]) -> PythonExecutable:
-    """The Program, ready to run in this process."""
-    return PythonExecutable(program, functions, objects)

@@ -1,0 +1,81 @@
+"""Loads Programs: natively where that is on, otherwise for the Python executor. Both run alike."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.runtime import heap_types, layout, mode
+from eagerjit.runtime.binding import bind, new_tensor
+from eagerjit.runtime.check import check_program
+from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, exception_class
+from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
+from eagerjit.runtime.native.library import native
+from eagerjit.runtime.program import Op, Program
+
+__all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
+
+_PADDING = [0] * 8  # the native decoder reads three operands of any instruction before it knows how many there are
+
+
+class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS)):
+    """A loaded Program run by native code: `run(leaves)` takes the tuple of arguments.
+
+    It returns the single output, or a tuple where `n_outputs` is not 1, or MISS where a guard fails. `epochs` holds the
+    words that EPOCH guards compare with the global epoch.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_kept", "epochs", "n_arguments", "n_outputs", "program")
+
+    def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
+        failures = [(exception_class(f.exception), f.message) for f in program.errors]
+        arenas = sum(code == Op.ARENA for code, *_ in program.instructions)
+        parameters = max((n_parameters(step) for step in program.instructions), default=0)
+        words = _words([*program.words(), *_PADDING])
+        pointers = _words([id(x) for x in objects])
+        errors = _words([id(x) for failure in failures for x in failure])
+        addresses = _words(functions)
+        frame = _words([0] * (2 * program.n_leaves + program.n_outputs + 2 * arenas + parameters + program.n_slots))
+        self.program = program
+        self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
+        self.n_arguments = self._n_arguments = program.n_arguments
+        self.n_outputs = self._n_outputs = program.n_outputs
+        self._n_leaves, self._n_slots = program.n_leaves, program.n_slots
+        self._n_arenas, self._n_parameters = arenas, parameters
+        tables = (words, pointers, addresses, self.epochs, errors, frame)
+        self._words, self._objects, self._functions, self._epochs, self._errors, self._frame = map(
+            ctypes.addressof, tables
+        )
+        self._kept = (tables, tuple(objects), failures)
+
+
+def n_parameters(step: tuple[int, ...]) -> int:
+    """How many words of the frame's argument area an instruction needs."""
+    match step:
+        case (Op.KERNEL, _, _, _, _, n, *_) | (Op.CALL, _, n, *_):
+            return n
+    return 0
+
+
+def _words(values: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * max(len(values), 1))(*values)
+
+
+@functools.cache
+def _install_run() -> None:
+    address = native().address("executable_run")
+    heap_types.install_native_method(NativeExecutable, "run", address, "Run on a tuple of arguments.")
+
+
+def load(program: Program, functions: Sequence[int], objects: Sequence[object]) -> Any:
+    """The Program, ready to run in this process: `functions` are addresses of kernels, `objects` the constants.
+
+    ValueError where an instruction refers to something the Program does not have.
+    """
+    rank = check_program(program, len(functions), len(objects))
+    if rank > MAX_NDIM or not layout.ready():
+        return PythonExecutable(program, functions, objects)
+    _install_run()
+    return NativeExecutable(program, functions, objects)

@@ -1,0 +1,211 @@
+"""Turns native execution on: verifies where objects keep what native code reads, and tells it.
+
+Nothing is assumed that can be looked at: fields of ndarrays are compared with what NumPy says of live arrays, slots are
+found by storing objects in them. Where a fact does not hold the native executor stays off, with one line in the log.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import dtypes, heap_types, log, memory, mode
+from eagerjit.runtime.binding import bound, slot_names
+from eagerjit.runtime.native import context as c
+from eagerjit.runtime.native.library import native
+
+_VERSION, _ARRAY_TYPE, _NEW_FROM_DESCRIPTOR, _SET_BASE_OBJECT = 0, 2, 94, 282
+"""Indices into NumPy's C API table."""
+_ABI = 0x2000000
+
+_alive: list[Any] = []  # what the context block points to
+_filled_for = -1
+_failed = False
+
+
+class LayoutError(Exception):
+    """An object is not laid out as native code expects."""
+
+
+def wanted() -> bool:
+    """Whether EAGERJIT_NATIVE leaves native execution on and this interpreter is one we know."""
+    return os.environ.get("EAGERJIT_NATIVE", "1") != "0" and heap_types.supported()
+
+
+def ready() -> bool:
+    """Whether native execution is on; the first call after `bind` verifies the layouts and loads native code."""
+    global _failed, _filled_for
+    if _filled_for == bound.generation:
+        return True
+    if _failed or not bound.tensor_types or not wanted():
+        return False
+    try:
+        _fill()
+    except LayoutError as reason:
+        _failed = True
+        log.write("compile", f"native execution is off: {reason}")
+        return False
+    _filled_for = bound.generation
+    return True
+
+
+def slot_of(owner: type, name: str) -> int:
+    """The offset of a slot; LayoutError where it cannot be found."""
+    try:
+        return heap_types.slot_offset(owner, name)
+    except RuntimeError as error:
+        raise LayoutError(str(error)) from None
+
+
+def describe(fields: dict[int, int]) -> None:
+    """Stores words in the context block, by offset."""
+    base = native().address("context")
+    for offset, value in fields.items():
+        ctypes.c_int64.from_address(base + offset).value = value
+
+
+def _keep(*objects: Any) -> int:
+    """The address of the first object, all of which now live as long as the process."""
+    _alive.extend(objects)
+    return id(objects[0])
+
+
+def _fill() -> None:
+    from eagerjit.runtime.entry import record_node
+    from eagerjit.runtime.interpret import MISS, same_value
+
+    _verify_head()
+    _verify_arrays()
+    table = _numpy_table()
+    kinds = bound.tensor_types
+    if len(kinds) > c.MAX_TENSOR_TYPES:
+        raise LayoutError(f"{len(kinds)} Tensor classes are too many")
+    fields = {c.N_TENSOR_TYPES: len(kinds)}
+    fields |= {c.TENSOR_TYPES + 8 * i: _keep(kind) for i, kind in enumerate(kinds)}
+    for dtype in dtypes.ALL:
+        fields[c.DESCRIPTORS + 8 * dtype.code] = _keep(dtype.numpy)
+        fields[c.ITEM_SIZES + 8 * dtype.code] = dtype.itemsize
+    fields |= {
+        c.ARRAY_TYPE: id(np.ndarray),
+        c.NONE: id(None),
+        c.TRUE: id(True),
+        c.FALSE: id(False),
+        c.SAME_VALUE: _keep(same_value),
+        c.MISS: _keep(MISS),
+        c.RECORD_NODE: _keep(record_node),
+        c.NEW_FROM_DESCRIPTOR: table[_NEW_FROM_DESCRIPTOR],
+        c.SET_BASE_OBJECT: table[_SET_BASE_OBJECT],
+        c.MEMORY_HANDLER: _keep(memory.handler_capsule()),
+        c.MODE_WORDS: mode.words_address,
+        c.FLAGS_KEY: mode.flags_key,
+    }
+    fields |= _tensor_fields() | _node_fields()
+    describe(fields)
+
+
+def _verify_head() -> None:
+    number = 1234.5
+    if ctypes.c_int64.from_address(id(number) + c.OBJECT_TYPE).value != id(float):
+        raise LayoutError("an object's class is not where it was")
+    if object.__basicsize__ != c.VECTORCALL:
+        raise LayoutError("plain objects are larger than expected")
+
+
+def _numpy_table() -> Any:
+    """NumPy's C API table, of an ABI we know."""
+    get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    address = get_pointer(np._core.multiarray._ARRAY_API, None)  # type: ignore[attr-defined]
+    table = (ctypes.c_int64 * (_SET_BASE_OBJECT + 1)).from_address(address)
+    abi = ctypes.CFUNCTYPE(ctypes.c_uint)(table[_VERSION])()
+    if abi != _ABI or table[_ARRAY_TYPE] != id(np.ndarray):
+        raise LayoutError(f"NumPy {np.__version__} has an unknown ABI {abi:#x}")
+    return table
+
+
+def _verify_arrays() -> None:
+    """Compares the fields of live ndarrays of different kinds with what NumPy says of them."""
+    whole = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+    frozen = np.zeros((2, 2), np.int64)
+    frozen.flags.writeable = False
+    for array in (whole, whole[::-1, 1:3], whole.T, frozen, np.empty((0, 3), np.float16), np.zeros((), np.bool_)):
+        if not _array_agrees(array):
+            raise LayoutError(f"ndarrays of NumPy {np.__version__} are laid out differently")
+    ours = memory.empty((3,), dtypes.float32.numpy)
+    if ctypes.c_int64.from_address(id(ours) + c.ARRAY_HANDLER).value != id(memory.handler_capsule()):
+        raise LayoutError(f"ndarrays of NumPy {np.__version__} keep their memory handler elsewhere")
+
+
+def _array_agrees(array: np.ndarray) -> bool:
+    def word(offset: int) -> int:
+        return ctypes.c_int64.from_address(id(array) + offset).value
+
+    def words(address: int) -> tuple[int, ...]:
+        return tuple((ctypes.c_int64 * array.ndim).from_address(address)) if array.ndim else ()
+
+    flags = ctypes.c_int32.from_address(id(array) + c.ARRAY_FLAGS).value
+    stated = (
+        (c.CONTIGUOUS_FLAG, array.flags.c_contiguous),
+        (c.OWNS_DATA_FLAG, array.flags.owndata),
+        (c.ALIGNED_FLAG, array.flags.aligned),
+        (c.WRITEABLE_FLAG, array.flags.writeable),
+    )
+    return (
+        array.__class__.__basicsize__ >= c.ARRAY_HANDLER + 8
+        and word(c.ARRAY_DATA) == array.ctypes.data
+        and ctypes.c_int32.from_address(id(array) + c.ARRAY_NDIM).value == array.ndim
+        and words(word(c.ARRAY_DIMS)) == array.shape
+        and words(word(c.ARRAY_STRIDES)) == array.strides
+        and word(c.ARRAY_DESCRIPTOR) == id(array.dtype)
+        and all(bool(flags & bit) == said for bit, said in stated)
+    )
+
+
+def _defaults(owner: type, defaults: dict[str, object]) -> tuple[int, int]:
+    """The address and length of a table of (offset of a slot, its default)."""
+    pairs = [(slot_of(owner, slot), _keep(default)) for slot, default in defaults.items()]
+    table = (ctypes.c_int64 * max(2 * len(pairs), 1))(*(word for pair in pairs for word in pair))
+    _keep(table)
+    return ctypes.addressof(table), len(pairs)
+
+
+def _tensor_fields() -> dict[int, int]:
+    kind = bound.tensor_types[0]
+    for other in bound.tensor_types[1:]:
+        for slot in slot_names(kind):
+            if slot_of(other, slot) != slot_of(kind, slot):
+                raise LayoutError(f"{other.__name__} and {kind.__name__} keep {slot} in different places")
+    address, count = _defaults(kind, bound.tensor_defaults)
+    return {
+        c.TENSOR_DEFAULTS: address,
+        c.N_TENSOR_DEFAULTS: count,
+        c.DATA: slot_of(kind, "_data"),
+        c.NODE: slot_of(kind, "_node"),
+        c.REQUIRES_GRAD: slot_of(kind, "_requires_grad"),
+        c.GRAD: slot_of(kind, "_grad"),
+        c.STORAGE: slot_of(kind, "_storage"),
+    }
+
+
+def _node_fields() -> dict[int, int]:
+    assert bound.node_type is not None and bound.storage_type is not None
+    address, count = _defaults(bound.node_type, dict.fromkeys(bound.node_slots))
+    names: dict[str, int] = {
+        "op": c.NODE_OP,
+        "inputs": c.NODE_INPUTS,
+        "output": c.NODE_OUTPUT,
+        "sequence": c.NODE_SEQUENCE,
+        "versions": c.NODE_VERSIONS,
+    }
+    fields = {offset: slot_of(bound.node_type, name) for name, offset in names.items()}
+    return fields | {
+        c.NODE_TYPE: _keep(bound.node_type),
+        c.NODE_DEFAULTS: address,
+        c.N_NODE_DEFAULTS: count,
+        c.STORAGE_TYPE: _keep(bound.storage_type),
+        c.STORAGE_VERSION: slot_of(bound.storage_type, "version"),
+    }

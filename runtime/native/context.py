@@ -1,0 +1,106 @@
+"""What native code knows about this process: addresses of classes, constants and slots, as offsets into one block.
+
+Python fills the block (`runtime/layout.py`) after verifying every fact against live objects.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.language import global_bytes
+
+CONTEXT_BYTES = 1024
+context = global_bytes(1024)
+
+MAX_TENSOR_TYPES = 8
+MAX_NDIM = 32
+
+# -- classes and constants --------------------------------------------------------------------------------------------
+N_TENSOR_TYPES = 0
+TENSOR_TYPES = 8  # MAX_TENSOR_TYPES words
+ARRAY_TYPE = 72
+NONE = 80
+TRUE = 88
+FALSE = 96
+DESCRIPTORS = 104  # one numpy descriptor per dtype code
+ITEM_SIZES = 184  # bytes per dtype code
+SAME_VALUE = 264  # the Python function behind EQUAL
+# -- NumPy's C API ----------------------------------------------------------------------------------------------------
+NEW_FROM_DESCRIPTOR = 272
+SET_BASE_OBJECT = 280
+MEMORY_HANDLER = 288
+# -- slots of a Tensor ------------------------------------------------------------------------------------------------
+TENSOR_DEFAULTS = 296  # pairs of offset and default object, one per slot but `_data`
+N_TENSOR_DEFAULTS = 304
+DATA = 312
+NODE = 320
+REQUIRES_GRAD = 328
+GRAD = 336
+STORAGE = 344
+# -- autograd ---------------------------------------------------------------------------------------------------------
+NODE_TYPE = 352
+NODE_DEFAULTS = 360
+N_NODE_DEFAULTS = 368
+NODE_OP = 376
+NODE_INPUTS = 384
+NODE_OUTPUT = 392
+NODE_SEQUENCE = 400
+NODE_VERSIONS = 408
+STORAGE_TYPE = 416
+STORAGE_VERSION = 424
+# -- slots of our own objects, and what `run` returns for a miss ------------------------------------------------------
+MISS = 448
+FUNCTION_FALLBACK = 456
+OPERATOR_SLOW = 464
+OPERATOR_OP = 472
+RECORD_NODE = 480  # the Python function that records what native code does not
+# -- modes ------------------------------------------------------------------------------------------------------------
+MODE_WORDS = 432
+FLAGS_KEY = 440
+
+# -- fields of CPython and NumPy objects, verified by runtime/layout.py -----------------------------------------------
+OBJECT_TYPE = 8
+ARRAY_DATA = 16
+ARRAY_NDIM = 24
+ARRAY_DIMS = 32
+ARRAY_STRIDES = 40
+ARRAY_DESCRIPTOR = 56
+ARRAY_FLAGS = 64
+ARRAY_HANDLER = 88
+
+CONTIGUOUS_FLAG = 0x1
+OWNS_DATA_FLAG = 0x4
+ALIGNED_FLAG = 0x100
+WRITEABLE_FLAG = 0x400
+
+# -- words of our own objects: they begin where a plain object ends (see `runtime/heap_types.py`) ---------------------
+VECTORCALL = 16
+
+EXECUTABLE_WORDS = 16
+EXECUTABLE_ARGUMENTS = 24
+EXECUTABLE_LEAVES = 32
+EXECUTABLE_SLOTS = 40
+EXECUTABLE_OUTPUTS = 48
+EXECUTABLE_OBJECTS = 56
+EXECUTABLE_FUNCTIONS = 64
+EXECUTABLE_EPOCHS = 72
+EXECUTABLE_ERRORS = 80  # pairs of exception class and message
+EXECUTABLE_ARENAS = 88
+EXECUTABLE_PARAMETERS = 96  # of the kernel or call that has the most
+EXECUTABLE_FRAME = 104  # the frame the executable owns
+EXECUTABLE_BUSY = 112  # 1 while a run uses it
+
+FUNCTION_TABLE = 24  # count, then per entry: executable, arity + (one output) << 32, finish (or null)
+
+OPERATOR_TABLE = 24  # see `operators.py`
+OPERATOR_RECORDS = 32
+OPERATOR_REFLECTED = 40
+OPERATOR_COUNT = 48  # of parameters
+OPERATOR_PARAMETERS = 56  # per parameter its name and its default (or null)
+OPERATOR_NUMBERS = 64  # a bit per parameter whose ints and floats are run-time inputs
+
+EXECUTABLE_FIELDS = (
+    "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
+    "_n_arenas", "_n_parameters", "_frame", "_busy",
+)  # fmt: skip
+FUNCTION_FIELDS = ("_vectorcall", "_table")
+OPERATOR_FIELDS = ("_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers")
+"""The names Python gives these words, in order."""

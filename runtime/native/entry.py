@@ -1,0 +1,202 @@
+"""Entry points from Python: calls of jitted functions, eager operators and executables."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.mode import TRACING
+from eagerjit.runtime.native.context import (
+    EXECUTABLE_ARGUMENTS,
+    FLAGS_KEY,
+    FUNCTION_FALLBACK,
+    FUNCTION_TABLE,
+    MISS,
+    OBJECT_TYPE,
+    OPERATOR_COUNT,
+    OPERATOR_OP,
+    OPERATOR_RECORDS,
+    OPERATOR_REFLECTED,
+    OPERATOR_SLOW,
+    OPERATOR_TABLE,
+    context,
+)
+from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
+from eagerjit.runtime.native.language import (
+    buffer,
+    c_string,
+    external,
+    external_data,
+    i64,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_ptr,
+)
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
+from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments, make_key, record, same_key
+
+PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
+PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
+PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
+PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
+PyMem_RawFree = external("void PyMem_RawFree(ptr)")
+PyTuple_Size = external("i64 PyTuple_Size(ptr)")
+PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyTuple_New = external("ptr PyTuple_New(i64)")
+PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyTuple_Type = external_data("PyTuple_Type")
+
+_COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
+
+
+def _to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr) -> ptr:
+    """Calls the Python function that this slot of the callee holds."""
+    function = load_ptr(callee, load_i64(context, slot))
+    if function == 0:
+        PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("this object lost the function it calls"))
+        return 0
+    Py_IncRef(function)
+    result = PyObject_Vectorcall(function, arguments, count, keywords)
+    Py_DecRef(function)
+    return result
+
+
+# -- jitted functions -------------------------------------------------------------------------------------------------
+
+
+def _finished(finish: ptr, made: ptr, single: i64) -> ptr:
+    """Calls `finish` with the tuple of outputs; takes over the reference to `made`."""
+    flat = made
+    if single:
+        flat = PyTuple_New(1)
+        if flat == 0:
+            Py_DecRef(made)
+            return 0
+        PyTuple_SetItem(flat, 0, made)
+    result = PyObject_CallOneArg(finish, flat)
+    Py_DecRef(flat)
+    return result
+
+
+def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
+    """Vectorcall of a Function: the first executable of this arity whose guards hold, else the fallback."""
+    n = count & _COUNT
+    result = buffer(8)
+    if keywords == 0 and PyThread_tss_get(load_ptr(context, FLAGS_KEY)) & TRACING == 0:
+        i = 0
+        while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
+            entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i
+            i += 1
+            if load_i64(entry, 8) & 0xFFFF_FFFF != n:
+                continue
+            executable = load_ptr(entry, 0)
+            single = load_i64(entry, 8) >> 32
+            finish = load_ptr(entry, 16)
+            Py_IncRef(executable)
+            Py_IncRef(finish)
+            status = run_executable(executable, arguments, result)
+            made: ptr = 0
+            if status == DONE:
+                made = load_ptr(result, 0)
+                if finish:
+                    made = _finished(finish, made, single)
+            Py_DecRef(executable)
+            Py_DecRef(finish)
+            if status == DONE or status == FAILED:
+                return made
+    return _to_python(callee, FUNCTION_FALLBACK, arguments, count, keywords)
+
+
+# -- eager operators --------------------------------------------------------------------------------------------------
+
+
+def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
+    """Runs the first executable filed under these arguments whose guards hold; the status of the last one tried."""
+    n = load_i64(callee, OPERATOR_COUNT)
+    key = buffer(8 * MAX_PARAMETERS)
+    leaves = buffer(8 * MAX_PARAMETERS)
+    at = make_key(callee, full, key)
+    if at == 0:
+        return MISSED
+    table = load_ptr(callee, OPERATOR_TABLE)
+    while True:
+        at &= load_i64(table, 0)
+        entry = table + 8 + (16 + 8 * n) * at
+        executable = load_ptr(entry, 0)
+        if executable == 0:
+            return MISSED
+        if same_key(entry, key, n):
+            chosen = load_i64(entry, 8)
+            count = 0
+            for i in range(n):
+                if (chosen >> i) & 1:
+                    store_ptr(leaves, 8 * count, load_ptr(full, 8 * i))
+                    count += 1
+            Py_IncRef(executable)
+            status = run_executable(executable, leaves, result)
+            Py_DecRef(executable)
+            if status != MISSED or load_ptr(callee, OPERATOR_TABLE) != table:
+                return status
+        at += 1
+
+
+def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
+    """Vectorcall of an OpCall: the executable for these arguments, with a node where one is due, else `slow`."""
+    n = count & _COUNT
+    flags = PyThread_tss_get(load_ptr(context, FLAGS_KEY))
+    full = buffer(8 * MAX_PARAMETERS)
+    if flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full):
+        result = buffer(8)
+        status = _serve(callee, full, result)
+        if status == FAILED:
+            return 0
+        if status == DONE:
+            made = load_ptr(result, 0)
+            if flags == 0 and load_i64(callee, OPERATOR_RECORDS):
+                op = load_ptr(callee, load_i64(context, OPERATOR_OP))
+                if record(op, full, load_i64(callee, OPERATOR_COUNT), made) != 0:
+                    Py_DecRef(made)
+                    return 0
+            return made
+    swapped = buffer(16)
+    if n == 2 and keywords == 0 and load_i64(callee, OPERATOR_REFLECTED):
+        store_ptr(swapped, 0, load_ptr(arguments, 8))
+        store_ptr(swapped, 8, load_ptr(arguments, 0))
+        arguments = swapped
+        count = n
+    return _to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
+
+
+# -- executables ------------------------------------------------------------------------------------------------------
+
+
+def executable_run(executable: ptr, leaves: ptr) -> ptr:
+    """Executable.run(leaves): METH_O; calls with exactly the arguments the program has."""
+    if load_ptr(leaves, OBJECT_TYPE) != PyTuple_Type:
+        PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("run takes one tuple of arguments"))
+        return 0
+    n = load_i64(executable, EXECUTABLE_ARGUMENTS)
+    if PyTuple_Size(leaves) != n:
+        PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("run takes as many arguments as the program has"))
+        return 0
+    result = buffer(8)
+    arguments: ptr = 0
+    on_stack = buffer(128)
+    many: ptr = 0
+    if n <= 16:
+        arguments = on_stack
+    else:
+        many = PyMem_RawMalloc(8 * n)
+        if many == 0:
+            return PyErr_NoMemory()
+        arguments = many
+    for i in range(n):
+        store_ptr(arguments, 8 * i, PyTuple_GetItem(leaves, i))
+    status = run_executable(executable, arguments, result)
+    if many:
+        PyMem_RawFree(many)
+    if status == DONE:
+        return load_ptr(result, 0)
+    if status == FAILED:
+        return 0
+    missed = load_ptr(context, MISS)
+    Py_IncRef(missed)
+    return missed

@@ -1,0 +1,387 @@
+"""The native executor: runs the words of a Program in one call, with the meaning `interpret.py` gives them.
+
+A frame is one block of 64-bit words. The executable owns one; a run that finds it busy makes its own:
+
+    leaves | outputs | held ndarrays | arenas and their sizes | kernel arguments | slots
+
+All but the last two are null between runs, so that a run which stops anywhere releases exactly what it had.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.mode import EPOCH_WORD, GRAD_OFF
+from eagerjit.runtime.native.context import (
+    EXECUTABLE_ARENAS,
+    EXECUTABLE_ARGUMENTS,
+    EXECUTABLE_BUSY,
+    EXECUTABLE_EPOCHS,
+    EXECUTABLE_ERRORS,
+    EXECUTABLE_FRAME,
+    EXECUTABLE_FUNCTIONS,
+    EXECUTABLE_LEAVES,
+    EXECUTABLE_OBJECTS,
+    EXECUTABLE_OUTPUTS,
+    EXECUTABLE_PARAMETERS,
+    EXECUTABLE_SLOTS,
+    EXECUTABLE_WORDS,
+    FLAGS_KEY,
+    GRAD,
+    MODE_WORDS,
+    NONE,
+    OBJECT_TYPE,
+    context,
+)
+from eagerjit.runtime.native.guards import (
+    guard_distinct,
+    guard_equal,
+    guard_tensor,
+    load_attribute,
+    load_cell,
+    load_grad,
+    load_item,
+    read_integer,
+)
+from eagerjit.runtime.native.language import (
+    bits_of_f64,
+    call_i64,
+    copy_bytes,
+    external,
+    external_data,
+    fill_bytes,
+    i64,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.objects import (
+    Py_DecRef,
+    Py_IncRef,
+    PyErr_NoMemory,
+    PyErr_SetObject,
+    allocate,
+    bump_storage,
+    fresh_tensor,
+    is_tensor,
+    not_a_tensor,
+    release,
+    replace_slot,
+    view_of,
+)
+from eagerjit.runtime.native.threads import parallel_for, serial_for
+from eagerjit.runtime.program import Op
+
+DONE = 0
+MISSED = 1
+FAILED = -1
+
+RELEASE_WORK = 100_000
+"""Scalar operations from which on a run gives the GIL back: about 10 µs, some hundred times what that costs."""
+
+PARALLEL_WORK = 50_000
+"""Scalar operations from which on a kernel is split over threads."""
+
+PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
+PyEval_SaveThread = external("ptr PyEval_SaveThread()")
+PyEval_RestoreThread = external("void PyEval_RestoreThread(ptr)")
+PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
+PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
+PyTuple_New = external("ptr PyTuple_New(i64)")
+PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyMem_RawCalloc = external("ptr PyMem_RawCalloc(i64, i64)")
+PyMem_RawFree = external("void PyMem_RawFree(ptr)")
+PyFloat_Type = external_data("PyFloat_Type")
+
+
+def floor_divide(a: i64, b: i64) -> i64:
+    """Python's // for a non-zero divisor; wraps where the quotient does not fit."""
+    if b == -1:
+        return -a
+    quotient = a // b
+    if a % b != 0 and (a < 0) != (b < 0):
+        quotient -= 1
+    return quotient
+
+
+def modulo(a: i64, b: i64) -> i64:
+    """Python's % for a non-zero divisor."""
+    if b == -1:
+        return 0
+    rest = a % b
+    if rest != 0 and (rest < 0) != (b < 0):
+        rest += b
+    return rest
+
+
+def run_kernel(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i64:
+    """KERNEL: its status, or OUT_OF_MEMORY."""
+    n = load_i64(operands, 32)
+    for i in range(n):
+        store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 40 + 8 * i)))
+    function = load_ptr(load_ptr(executable, EXECUTABLE_FUNCTIONS), 8 * load_i64(operands, 0))
+    tasks = load_i64(slots, 8 * load_i64(operands, 8))
+    work = load_i64(slots, 8 * load_i64(operands, 16))
+    scratch_slot = load_i64(operands, 24)
+    scratch_bytes = 0
+    if scratch_slot >= 0:
+        scratch_bytes = load_i64(slots, 8 * scratch_slot)
+    if work >= PARALLEL_WORK:
+        return parallel_for(function, arguments, tasks, scratch_bytes)
+    if scratch_bytes:
+        return serial_for(function, arguments, tasks, scratch_bytes)
+    return call_i64(function, arguments, 0, tasks, ptr(0))
+
+
+def raise_failure(executable: ptr, status: i64) -> None:
+    """Sets the exception that a kernel's status stands for."""
+    if status < 0:
+        PyErr_NoMemory()
+        return
+    failure = load_ptr(executable, EXECUTABLE_ERRORS) + 16 * (status - 1)
+    PyErr_SetObject(load_ptr(failure, 0), load_ptr(failure, 8))
+
+
+def call_object(executable: ptr, operands: ptr, leaves: ptr, arguments: ptr) -> i64:
+    """CALL: 1, or -1 with an exception set."""
+    n = load_i64(operands, 8)
+    for i in range(n):
+        store_ptr(arguments, 8 * i, load_ptr(leaves, 8 * load_i64(operands, 16 + 8 * i)))
+    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), 8 * load_i64(operands, 0))
+    result = PyObject_Vectorcall(callee, arguments, n, 0)
+    if result == 0:
+        return -1
+    Py_DecRef(result)
+    return 1
+
+
+def set_grad(leaves: ptr, outputs: ptr, leaf: i64, output: i64) -> i64:
+    """SET_GRAD: 1, or -1 with an exception set."""
+    tensor = load_ptr(leaves, 8 * leaf)
+    if not is_tensor(tensor):
+        return not_a_tensor()
+    value = load_ptr(context, NONE)
+    if output >= 0:
+        value = load_ptr(outputs, 8 * output)
+    replace_slot(tensor, load_i64(context, GRAD), value)
+    return 1
+
+
+def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr, arguments: ptr, slots: ptr) -> i64:
+    """Runs the words: DONE, MISSED, or FAILED with an exception set."""
+    words = load_ptr(executable, EXECUTABLE_WORDS)
+    objects = load_ptr(executable, EXECUTABLE_OBJECTS)
+    thread: ptr = 0
+    while True:
+        code = load_i64(words, 0)
+        operands: ptr = words + 16
+        a = load_i64(words, 16)
+        b = load_i64(words, 24)
+        c = load_i64(words, 32)
+        words = words + 16 + 8 * load_i64(words, 8)
+        status = 1
+        match code:
+            case Op.END:
+                return DONE
+            case Op.TENSOR:
+                status = guard_tensor(operands, leaves, held, slots)
+            case Op.CHECK_EQ:
+                status = load_i64(slots, 8 * a) == load_i64(slots, 8 * b)
+            case Op.CHECK_CONST:
+                status = load_i64(slots, 8 * a) == b
+            case Op.CHECK_GE:
+                status = load_i64(slots, 8 * a) >= b
+            case Op.CHECK_TRUE:
+                status = (load_i64(slots, 8 * a) != 0) == b
+            case Op.CONST:
+                store_i64(slots, 8 * a, b)
+            case Op.ADD:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) + load_i64(slots, 8 * c))
+            case Op.SUB:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) - load_i64(slots, 8 * c))
+            case Op.MUL:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) * load_i64(slots, 8 * c))
+            case Op.FLOORDIV:
+                if load_i64(slots, 8 * c) == 0:
+                    status = 0
+                else:
+                    store_i64(slots, 8 * a, floor_divide(load_i64(slots, 8 * b), load_i64(slots, 8 * c)))
+            case Op.MOD:
+                if load_i64(slots, 8 * c) == 0:
+                    status = 0
+                else:
+                    store_i64(slots, 8 * a, modulo(load_i64(slots, 8 * b), load_i64(slots, 8 * c)))
+            case Op.MIN:
+                x = load_i64(slots, 8 * b)
+                y = load_i64(slots, 8 * c)
+                store_i64(slots, 8 * a, x if x < y else y)
+            case Op.MAX:
+                x = load_i64(slots, 8 * b)
+                y = load_i64(slots, 8 * c)
+                store_i64(slots, 8 * a, x if x > y else y)
+            case Op.LT:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) < load_i64(slots, 8 * c))
+            case Op.LE:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) <= load_i64(slots, 8 * c))
+            case Op.EQ:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) == load_i64(slots, 8 * c))
+            case Op.LOAD_OBJECT:
+                item = load_ptr(objects, 8 * b)
+                Py_IncRef(item)
+                store_ptr(leaves, 8 * a, item)
+            case Op.LOAD_ITEM:
+                status = load_item(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), leaves + 8 * a)
+            case Op.LOAD_CELL:
+                status = load_cell(load_ptr(objects, 8 * b), leaves + 8 * a)
+            case Op.LOAD_ATTRIBUTE:
+                status = load_attribute(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), leaves + 8 * a)
+            case Op.LOAD_GRAD:
+                status = load_grad(load_ptr(leaves, 8 * b), leaves + 8 * a)
+            case Op.IS:
+                status = load_ptr(leaves, 8 * a) == load_ptr(objects, 8 * b)
+            case Op.EQUAL:
+                status = guard_equal(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b))
+            case Op.TYPE_IS:
+                status = load_ptr(load_ptr(leaves, 8 * a), OBJECT_TYPE) == load_ptr(objects, 8 * b)
+            case Op.GRAD_MODE:
+                status = ((PyThread_tss_get(load_ptr(context, FLAGS_KEY)) & GRAD_OFF) == 0) == a
+            case Op.EPOCH:
+                epoch = load_i64(load_ptr(context, MODE_WORDS), 8 * EPOCH_WORD)
+                status = load_i64(load_ptr(executable, EXECUTABLE_EPOCHS), 8 * a) == epoch
+            case Op.READ_FLOAT:
+                item = load_ptr(leaves, 8 * a)
+                if load_ptr(item, OBJECT_TYPE) == PyFloat_Type:
+                    store_i64(slots, 8 * b, bits_of_f64(PyFloat_AsDouble(item)))
+                else:
+                    status = 0
+            case Op.READ_INT:
+                status = read_integer(load_ptr(leaves, 8 * a), slots + 8 * b)
+            case Op.DISTINCT:
+                status = guard_distinct(operands, leaves)
+            case Op.ARENA:
+                block = allocate(load_i64(slots, 8 * b))
+                if block == 0:
+                    PyErr_NoMemory()
+                    return FAILED
+                store_ptr(slots, 8 * a, block)
+                store_ptr(arenas, 0, block)
+                store_i64(arenas, 8, load_i64(slots, 8 * b))
+                arenas = arenas + 16
+            case Op.OUTPUT:
+                item = fresh_tensor(b, c, slots, operands + 32, load_i64(operands, 24))
+                if item == 0:
+                    return FAILED
+                store_ptr(outputs, 8 * a, item)
+            case Op.OUTPUT_LEAF:
+                item = load_ptr(leaves, 8 * b)
+                Py_IncRef(item)
+                store_ptr(outputs, 8 * a, item)
+            case Op.OUTPUT_VIEW:
+                item = load_ptr(outputs, 8 * c) if b else load_ptr(leaves, 8 * c)
+                ndim = load_i64(operands, 32)
+                data = load_ptr(slots, 8 * load_i64(operands, 40))
+                item = view_of(item, load_i64(operands, 24), ndim, slots, operands + 48, data)
+                if item == 0:
+                    return FAILED
+                store_ptr(outputs, 8 * a, item)
+            case Op.OUTPUT_OBJECT:
+                item = load_ptr(objects, 8 * b)
+                Py_IncRef(item)
+                store_ptr(outputs, 8 * a, item)
+            case Op.BEGIN:
+                if load_i64(slots, 8 * a) > RELEASE_WORK:
+                    thread = PyEval_SaveThread()
+            case Op.KERNEL:
+                failure = run_kernel(executable, operands, slots, arguments)
+                if failure != 0:
+                    if thread:
+                        PyEval_RestoreThread(thread)
+                    raise_failure(executable, failure)
+                    return FAILED
+            case Op.COPY:
+                copy_bytes(load_ptr(slots, 8 * a), load_ptr(slots, 8 * b), load_i64(slots, 8 * c))
+            case Op.FINISH:
+                if thread:
+                    PyEval_RestoreThread(thread)
+                    thread = 0
+            case Op.CALL:
+                status = call_object(executable, operands, leaves, arguments)
+            case Op.SET_GRAD:
+                status = set_grad(leaves, outputs, a, b)
+            case Op.BUMP_VERSION:
+                status = bump_storage(load_ptr(leaves, 8 * a))
+        if status <= 0:
+            return FAILED if status < 0 else MISSED
+
+
+def _drop(references: ptr, n: i64) -> None:
+    """Releases and clears the references of a table."""
+    for i in range(n):
+        item = load_ptr(references, 8 * i)
+        if item:
+            store_ptr(references, 8 * i, 0)
+            Py_DecRef(item)
+
+
+def _result(outputs: ptr, n: i64) -> ptr:
+    """The single output, or a tuple of them; takes over the references."""
+    if n == 1:
+        only = load_ptr(outputs, 0)
+        store_ptr(outputs, 0, 0)
+        return only
+    result = PyTuple_New(n)
+    if result:
+        for i in range(n):
+            item = load_ptr(outputs, 8 * i)
+            store_ptr(outputs, 8 * i, 0)
+            PyTuple_SetItem(result, i, item)
+    return result
+
+
+def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
+    """Runs on `n_arguments` borrowed objects: DONE with a new reference stored in `result`, MISSED or FAILED.
+
+    The caller holds the arguments and the executable for the duration.
+    """
+    n_arguments = load_i64(executable, EXECUTABLE_ARGUMENTS)
+    n_leaves = load_i64(executable, EXECUTABLE_LEAVES)
+    n_outputs = load_i64(executable, EXECUTABLE_OUTPUTS)
+    n_arenas = load_i64(executable, EXECUTABLE_ARENAS)
+    n_parameters = load_i64(executable, EXECUTABLE_PARAMETERS)
+    frame = load_ptr(executable, EXECUTABLE_FRAME)
+    own = load_i64(executable, EXECUTABLE_BUSY) == 0
+    if own:
+        store_i64(executable, EXECUTABLE_BUSY, 1)
+    else:
+        n_words = 2 * n_leaves + n_outputs + 2 * n_arenas + n_parameters + load_i64(executable, EXECUTABLE_SLOTS)
+        frame = PyMem_RawCalloc(n_words + 1, 8)
+        if frame == 0:
+            PyErr_NoMemory()
+            return FAILED
+    leaves = frame
+    outputs = leaves + 8 * n_leaves
+    held = outputs + 8 * n_outputs
+    arenas = held + 8 * n_leaves
+    parameters = arenas + 16 * n_arenas
+    for i in range(n_arguments):
+        store_ptr(leaves, 8 * i, load_ptr(arguments, 8 * i))
+    status = interpret(executable, leaves, outputs, held, arenas, parameters, parameters + 8 * n_parameters)
+    for i in range(n_arenas):
+        block = load_ptr(arenas, 16 * i)
+        if block:
+            release(block, load_i64(arenas, 16 * i + 8))
+            store_ptr(arenas, 16 * i, 0)
+    if status == DONE:
+        made = _result(outputs, n_outputs)
+        store_ptr(result, 0, made)
+        if made == 0:
+            status = FAILED
+    fill_bytes(leaves, 0, 8 * n_arguments)
+    _drop(leaves, n_leaves)
+    _drop(outputs, n_outputs)
+    _drop(held, n_leaves)
+    if own:
+        store_i64(executable, EXECUTABLE_BUSY, 0)
+    else:
+        PyMem_RawFree(frame)
+    return status

@@ -1,0 +1,314 @@
+"""The guards of a Program that need more than a comparison: 1 where they hold, 0 for a miss, -1 with an exception set."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.context import (
+    ALIGNED_FLAG,
+    ARRAY_DATA,
+    ARRAY_DESCRIPTOR,
+    ARRAY_DIMS,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    ARRAY_STRIDES,
+    ARRAY_TYPE,
+    CONTIGUOUS_FLAG,
+    DATA,
+    DESCRIPTORS,
+    GRAD,
+    ITEM_SIZES,
+    OBJECT_TYPE,
+    REQUIRES_GRAD,
+    SAME_VALUE,
+    TRUE,
+    WRITEABLE_FLAG,
+    context,
+)
+from eagerjit.runtime.native.language import (
+    buffer,
+    copy_bytes,
+    external,
+    external_data,
+    i64,
+    load_i32,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, array_of, is_tensor
+
+Py_EQ = 2
+
+PyObject_RichCompareBool = external("i32 PyObject_RichCompareBool(ptr, ptr, i32)")
+PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
+PyObject_IsTrue = external("i32 PyObject_IsTrue(ptr)")
+PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
+PyObject_GetAttr = external("ptr PyObject_GetAttr(ptr, ptr)")
+PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
+PyErr_ExceptionMatches = external("i32 PyErr_ExceptionMatches(ptr)")
+PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyErr_Clear = external("void PyErr_Clear()")
+PyType_IsSubtype = external("i32 PyType_IsSubtype(ptr, ptr)")
+PyCell_Get = external("ptr PyCell_Get(ptr)")
+PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
+PyMem_RawFree = external("void PyMem_RawFree(ptr)")
+PyUnicode_Type = external_data("PyUnicode_Type")
+PyLong_Type = external_data("PyLong_Type")
+PyDict_Type = external_data("PyDict_Type")
+PyExc_AttributeError = external_data("PyExc_AttributeError")
+
+# operands of TENSOR, in bytes
+_LEAF, _CODE, _NDIM, _CONTIGUOUS, _GRAD, _POINTER, _DIMS, _STRIDES = 0, 8, 16, 24, 32, 40, 48, 56
+# one interval of DISTINCT: first address, end address, 1 where it is written
+_LOW, _HIGH, _WRITTEN, _INTERVAL = 0, 8, 16, 24
+_STACK_INTERVALS = 32
+
+
+def guard_tensor(operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
+    """TENSOR: also keeps the ndarray alive in `held`, whatever happens to the Tensor meanwhile."""
+    leaf = load_i64(operands, _LEAF)
+    tensor = load_ptr(leaves, 8 * leaf)
+    array = array_of(tensor)
+    if array == 0:
+        return 0
+    code = load_i64(operands, _CODE)
+    ndim = load_i64(operands, _NDIM)
+    if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * code):
+        return 0
+    if load_i32(array, ARRAY_NDIM) != ndim:
+        return 0
+    contiguous = load_i64(operands, _CONTIGUOUS)
+    wanted = ALIGNED_FLAG | CONTIGUOUS_FLAG if contiguous else ALIGNED_FLAG
+    if (load_i32(array, ARRAY_FLAGS) & wanted) != wanted:
+        return 0
+    grad = load_i64(operands, _GRAD)
+    if grad != 2:
+        needs = load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE)
+        if needs != grad:
+            return 0
+    dims = load_ptr(array, ARRAY_DIMS)
+    to = slots + 8 * load_i64(operands, _DIMS)
+    for i in range(ndim):
+        store_i64(to, 8 * i, load_i64(dims, 8 * i))
+    if not contiguous:
+        item = load_i64(context, ITEM_SIZES + 8 * code)
+        strides = load_ptr(array, ARRAY_STRIDES)
+        to = slots + 8 * load_i64(operands, _STRIDES)
+        for i in range(ndim):
+            stride = load_i64(strides, 8 * i)
+            if stride & (item - 1):
+                return 0
+            store_i64(to, 8 * i, stride // item)
+    store_ptr(slots, 8 * load_i64(operands, _POINTER), load_ptr(array, ARRAY_DATA))
+    if load_ptr(held, 8 * leaf) == 0:
+        Py_IncRef(array)
+        store_ptr(held, 8 * leaf, array)
+    return 1
+
+
+def guard_equal(a: ptr, b: ptr) -> i64:
+    """EQUAL: strings and ints are compared here, floats and tuples by `same_value` in Python."""
+    if a == b:
+        return 1
+    kind = load_ptr(a, OBJECT_TYPE)
+    if kind != load_ptr(b, OBJECT_TYPE):
+        return 0
+    if kind == PyUnicode_Type or kind == PyLong_Type:
+        return PyObject_RichCompareBool(a, b, Py_EQ)
+    answer = PyObject_CallFunctionObjArgs(load_ptr(context, SAME_VALUE), a, b, ptr(0))
+    if answer == 0:
+        return -1
+    holds = PyObject_IsTrue(answer)
+    Py_DecRef(answer)
+    return holds
+
+
+def read_integer(number: ptr, to: ptr) -> i64:
+    """READ_INT: exact ints only, and only those of 64 bits."""
+    if load_ptr(number, OBJECT_TYPE) != PyLong_Type:
+        return 0
+    overflow = buffer(8)
+    store_i32(overflow, 0, 0)
+    value = PyLong_AsLongLongAndOverflow(number, overflow)
+    if load_i32(overflow, 0) != 0:
+        return 0
+    store_i64(to, 0, value)
+    return 1
+
+
+def load_item(mapping: ptr, key: ptr, to: ptr) -> i64:
+    """LOAD_ITEM: stores a new reference."""
+    kind = load_ptr(mapping, OBJECT_TYPE)
+    if kind != PyDict_Type and not PyType_IsSubtype(kind, PyDict_Type):
+        return 0
+    value = PyDict_GetItemWithError(mapping, key)
+    if value == 0:
+        return -1 if PyErr_Occurred() else 0
+    Py_IncRef(value)
+    store_ptr(to, 0, value)
+    return 1
+
+
+def load_cell(cell: ptr, to: ptr) -> i64:
+    """LOAD_CELL: stores a new reference."""
+    value = PyCell_Get(cell)
+    if value == 0:
+        return -1 if PyErr_Occurred() else 0
+    store_ptr(to, 0, value)
+    return 1
+
+
+def load_attribute(owner: ptr, name: ptr, to: ptr) -> i64:
+    """LOAD_ATTRIBUTE: stores a new reference."""
+    value = PyObject_GetAttr(owner, name)
+    if value == 0:
+        if not PyErr_ExceptionMatches(load_ptr(PyExc_AttributeError, 0)):
+            return -1
+        PyErr_Clear()
+        return 0
+    store_ptr(to, 0, value)
+    return 1
+
+
+def load_grad(tensor: ptr, to: ptr) -> i64:
+    """LOAD_GRAD: stores a new reference."""
+    if not is_tensor(tensor):
+        return 0
+    grad = load_ptr(tensor, load_i64(context, GRAD))
+    if grad == 0:
+        return 0
+    Py_IncRef(grad)
+    store_ptr(to, 0, grad)
+    return 1
+
+
+def _write_interval(array: ptr, to: ptr) -> i64:
+    """Stores the first and the end address of an array's elements; both are 0 where it has none. Returns bytes."""
+    low = load_i64(array, ARRAY_DATA)
+    high = low
+    ndim = load_i32(array, ARRAY_NDIM)
+    dims = load_ptr(array, ARRAY_DIMS)
+    strides = load_ptr(array, ARRAY_STRIDES)
+    store_i64(to, _LOW, 0)
+    store_i64(to, _HIGH, 0)
+    for i in range(ndim):
+        extent = load_i64(dims, 8 * i)
+        if extent == 0:
+            return 0
+        reach = (extent - 1) * load_i64(strides, 8 * i)
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    descriptor = load_ptr(array, ARRAY_DESCRIPTOR)
+    for code in range(10):
+        if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
+            high += load_i64(context, ITEM_SIZES + 8 * code)
+            store_i64(to, _LOW, low)
+            store_i64(to, _HIGH, high)
+            return high - low
+    return -1
+
+
+def _can_be_written(array: ptr) -> bool:
+    """Whether the array is writeable and no element of it stands in several places."""
+    if not load_i32(array, ARRAY_FLAGS) & WRITEABLE_FLAG:
+        return 0
+    dims = load_ptr(array, ARRAY_DIMS)
+    strides = load_ptr(array, ARRAY_STRIDES)
+    for i in range(load_i32(array, ARRAY_NDIM)):
+        if load_i64(dims, 8 * i) > 1 and load_i64(strides, 8 * i) == 0:
+            return 0
+    return 1
+
+
+def _sort_intervals(intervals: ptr, n: i64) -> None:
+    """Shell sort by first address: nearly linear where the order is nearly right, as after the first sort of a model."""
+    gap = n // 2
+    while gap > 0:
+        for i in range(gap, n):
+            low = load_i64(intervals + i * _INTERVAL, _LOW)
+            high = load_i64(intervals + i * _INTERVAL, _HIGH)
+            written = load_i64(intervals + i * _INTERVAL, _WRITTEN)
+            j = i
+            while j >= gap and load_i64(intervals + (j - gap) * _INTERVAL, _LOW) > low:
+                copy_bytes(intervals + j * _INTERVAL, intervals + (j - gap) * _INTERVAL, _INTERVAL)
+                j -= gap
+            store_i64(intervals + j * _INTERVAL, _LOW, low)
+            store_i64(intervals + j * _INTERVAL, _HIGH, high)
+            store_i64(intervals + j * _INTERVAL, _WRITTEN, written)
+        gap //= 2
+
+
+def _disjoint(intervals: ptr, n: i64) -> bool:
+    """Whether no written interval meets another one; sorted, it is enough to know how far those before reach."""
+    _sort_intervals(intervals, n)
+    end_of_written = 0
+    end_of_all = 0
+    for i in range(n):
+        at = intervals + i * _INTERVAL
+        low = load_i64(at, _LOW)
+        high = load_i64(at, _HIGH)
+        if low < (end_of_all if load_i64(at, _WRITTEN) else end_of_written):
+            return 0
+        if high > end_of_all:
+            end_of_all = high
+        if load_i64(at, _WRITTEN) and high > end_of_written:
+            end_of_written = high
+    return 1
+
+
+def _leaf_of(operands: ptr, n_written: i64, i: i64) -> i64:
+    """The i-th leaf of DISTINCT, written ones first."""
+    return load_i64(operands, 8 * (1 + i if i < n_written else 2 + i))
+
+
+def _listed_twice(operands: ptr, leaves: ptr, n_written: i64, n: i64, written: i64) -> bool:
+    """Whether the written leaf is the same object as another one: asked for empty Tensors, which meet nothing."""
+    tensor = load_ptr(leaves, 8 * _leaf_of(operands, n_written, written))
+    for i in range(n):
+        if i != written and load_ptr(leaves, 8 * _leaf_of(operands, n_written, i)) == tensor:
+            return 1
+    return 0
+
+
+def _gather_intervals(operands: ptr, leaves: ptr, intervals: ptr, n_written: i64, n: i64) -> i64:
+    """Fills `intervals`, leaving out empty arrays; returns how many there are, or -1 for a miss."""
+    count = 0
+    for i in range(n):
+        array = array_of(load_ptr(leaves, 8 * _leaf_of(operands, n_written, i)))
+        if array == 0:
+            return -1
+        if i < n_written and not _can_be_written(array):
+            return -1
+        size = _write_interval(array, intervals + count * _INTERVAL)
+        if size < 0:
+            return -1
+        if size > 0:
+            store_i64(intervals + count * _INTERVAL, _WRITTEN, i < n_written)
+            count += 1
+        elif i < n_written and _listed_twice(operands, leaves, n_written, n, i):
+            return -1
+    return count
+
+
+def guard_distinct(operands: ptr, leaves: ptr) -> i64:
+    """DISTINCT: no written leaf is, or overlaps, another listed one."""
+    n_written = load_i64(operands, 0)
+    n = n_written + load_i64(operands, 8 + 8 * n_written)
+    on_stack = buffer(768)  # _STACK_INTERVALS * _INTERVAL
+    intervals = on_stack
+    if n > _STACK_INTERVALS:
+        intervals = PyMem_RawMalloc(n * _INTERVAL)
+        if intervals == 0:
+            PyErr_NoMemory()
+            return -1
+    count = _gather_intervals(operands, leaves, intervals, n_written, n)
+    holds = 0
+    if count >= 0:
+        holds = _disjoint(intervals, count)
+    if n > _STACK_INTERVALS:
+        PyMem_RawFree(intervals)
+    return holds

@@ -1,0 +1,223 @@
+"""Native code that makes and inspects ndarrays, Tensors and Storages."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.context import (
+    ALIGNED_FLAG,
+    ARRAY_FLAGS,
+    ARRAY_HANDLER,
+    ARRAY_TYPE,
+    CONTIGUOUS_FLAG,
+    DATA,
+    DESCRIPTORS,
+    ITEM_SIZES,
+    MEMORY_HANDLER,
+    N_TENSOR_DEFAULTS,
+    N_TENSOR_TYPES,
+    NEW_FROM_DESCRIPTOR,
+    NONE,
+    OBJECT_TYPE,
+    OWNS_DATA_FLAG,
+    SET_BASE_OBJECT,
+    STORAGE,
+    STORAGE_TYPE,
+    STORAGE_VERSION,
+    TENSOR_DEFAULTS,
+    TENSOR_TYPES,
+    WRITEABLE_FLAG,
+    context,
+)
+from eagerjit.runtime.native.language import (
+    buffer,
+    c_string,
+    call_i32,
+    call_ptr,
+    external,
+    external_data,
+    i32,
+    i64,
+    load_i32,
+    load_i64,
+    load_ptr,
+    multiply_overflows,
+    ptr,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.memory import allocate, release
+
+Py_IncRef = external("void Py_IncRef(ptr)")
+Py_DecRef = external("void Py_DecRef(ptr)")
+PyType_GenericAlloc = external("ptr PyType_GenericAlloc(ptr, i64)")
+PyErr_NoMemory = external("ptr PyErr_NoMemory()")
+PyErr_SetObject = external("void PyErr_SetObject(ptr, ptr)")
+PyErr_SetString = external("void PyErr_SetString(ptr, ptr)")
+PyObject_CallNoArgs = external("ptr PyObject_CallNoArgs(ptr)")
+PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
+PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
+PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyExc_TypeError = external_data("PyExc_TypeError")
+
+
+def replace_slot(owner: ptr, offset: i64, value: ptr) -> None:
+    """Stores a new reference in a slot and drops what it held."""
+    before = load_ptr(owner, offset)
+    Py_IncRef(value)
+    store_ptr(owner, offset, value)
+    if before:
+        Py_DecRef(before)
+
+
+def is_tensor(thing: ptr) -> bool:
+    """Whether the object's class is exactly one of the Tensor classes."""
+    kind = load_ptr(thing, OBJECT_TYPE)
+    if kind == load_ptr(context, TENSOR_TYPES):
+        return 1
+    for i in range(1, load_i64(context, N_TENSOR_TYPES)):
+        if kind == load_ptr(context, TENSOR_TYPES + 8 * i):
+            return 1
+    return 0
+
+
+def array_of(thing: ptr) -> ptr:
+    """The ndarray under a Tensor; null for anything else."""
+    if not is_tensor(thing):
+        return 0
+    array = load_ptr(thing, load_i64(context, DATA))
+    if array == 0 or load_ptr(array, OBJECT_TYPE) != load_ptr(context, ARRAY_TYPE):
+        return 0
+    return array
+
+
+def new_instance(kind: ptr, defaults: ptr, n: i64) -> ptr:
+    """An instance of a class with `__slots__`, its slots set to their defaults; null with an exception set."""
+    instance = PyType_GenericAlloc(kind, 0)
+    if instance == 0:
+        return 0
+    for i in range(n):
+        value = load_ptr(defaults, 16 * i + 8)
+        Py_IncRef(value)
+        store_ptr(instance, load_i64(defaults, 16 * i), value)
+    return instance
+
+
+def tensor_over(array: ptr) -> ptr:
+    """A new Tensor that takes over the reference to `array`; null (and the reference dropped) on failure."""
+    tensor = new_instance(
+        load_ptr(context, TENSOR_TYPES), load_ptr(context, TENSOR_DEFAULTS), load_i64(context, N_TENSOR_DEFAULTS)
+    )
+    if tensor == 0:
+        Py_DecRef(array)
+        return 0
+    store_ptr(tensor, load_i64(context, DATA), array)
+    return tensor
+
+
+def _array_at(code: i64, ndim: i64, dims: ptr, strides: ptr, data: ptr, flags: i64) -> ptr:
+    """A new ndarray over memory that it does not own yet."""
+    descriptor = load_ptr(context, DESCRIPTORS + 8 * code)
+    Py_IncRef(descriptor)
+    return call_ptr(
+        load_ptr(context, NEW_FROM_DESCRIPTOR),
+        load_ptr(context, ARRAY_TYPE),
+        descriptor,
+        i32(ndim),
+        dims,
+        strides,
+        data,
+        i32(flags),
+        ptr(0),
+    )
+
+
+def fresh_tensor(code: i64, ndim: i64, slots: ptr, dim_slots: ptr, pointer_slot: i64) -> ptr:
+    """OUTPUT: a Tensor over fresh C-contiguous memory; its address goes to `slots[pointer_slot]`."""
+    dims = buffer(256)
+    size = load_i64(context, ITEM_SIZES + 8 * code)
+    for i in range(ndim):
+        extent = load_i64(slots, 8 * load_i64(dim_slots, 8 * i))
+        store_i64(dims, 8 * i, extent)
+        if extent < 0 or multiply_overflows(size, extent):
+            return PyErr_NoMemory()
+        size *= extent
+    data = allocate(size)
+    if data == 0:
+        return PyErr_NoMemory()
+    array = _array_at(code, ndim, dims, 0, data, CONTIGUOUS_FLAG | ALIGNED_FLAG | WRITEABLE_FLAG)
+    if array == 0:
+        release(data, size)
+        return 0
+    handler = load_ptr(context, MEMORY_HANDLER)
+    Py_IncRef(handler)
+    store_ptr(array, ARRAY_HANDLER, handler)
+    store_i32(array, ARRAY_FLAGS, load_i32(array, ARRAY_FLAGS) | OWNS_DATA_FLAG)
+    store_ptr(slots, 8 * pointer_slot, data)
+    return tensor_over(array)
+
+
+def not_a_tensor() -> i64:
+    """Sets the exception for an instruction whose leaf is no Tensor over memory; -1."""
+    PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("a program expected a Tensor that has memory"))
+    return -1
+
+
+def storage_of(tensor: ptr) -> ptr:
+    """The Storage a Tensor shares with its views (borrowed), made at the first need; null on failure."""
+    offset = load_i64(context, STORAGE)
+    storage = load_ptr(tensor, offset)
+    if storage != 0 and storage != load_ptr(context, NONE):
+        return storage
+    storage = PyObject_CallNoArgs(load_ptr(context, STORAGE_TYPE))
+    if storage == 0:
+        return 0
+    replace_slot(tensor, offset, storage)
+    Py_DecRef(storage)
+    return storage
+
+
+def view_of(base: ptr, code: i64, ndim: i64, slots: ptr, sizes: ptr, data: ptr) -> ptr:
+    """OUTPUT_VIEW: a Tensor that views the memory of `base`, dims and strides named by slot in `sizes`."""
+    dims = buffer(256)
+    strides = buffer(256)
+    item = load_i64(context, ITEM_SIZES + 8 * code)
+    for i in range(ndim):
+        store_i64(dims, 8 * i, load_i64(slots, 8 * load_i64(sizes, 8 * i)))
+        store_i64(strides, 8 * i, item * load_i64(slots, 8 * load_i64(sizes, 8 * (ndim + i))))
+    owner = array_of(base)
+    if owner == 0:
+        not_a_tensor()
+        return 0
+    storage = storage_of(base)
+    if storage == 0:
+        return 0
+    array = _array_at(code, ndim, dims, strides, data, load_i32(owner, ARRAY_FLAGS) & WRITEABLE_FLAG)
+    if array == 0:
+        return 0
+    Py_IncRef(owner)
+    if call_i32(load_ptr(context, SET_BASE_OBJECT), array, owner) != 0:
+        Py_DecRef(array)
+        return 0
+    tensor = tensor_over(array)
+    if tensor:
+        replace_slot(tensor, load_i64(context, STORAGE), storage)
+    return tensor
+
+
+def bump_storage(tensor: ptr) -> i64:
+    """BUMP_VERSION: 1, or -1 with an exception set."""
+    if not is_tensor(tensor):
+        return not_a_tensor()
+    storage = storage_of(tensor)
+    if storage == 0:
+        return -1
+    offset = load_i64(context, STORAGE_VERSION)
+    version = PyLong_AsLongLong(load_ptr(storage, offset))
+    if version == -1 and PyErr_Occurred():
+        return -1
+    following = PyLong_FromLongLong(version + 1)
+    if following == 0:
+        return -1
+    replace_slot(storage, offset, following)
+    Py_DecRef(following)
+    return 1

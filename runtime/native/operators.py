@@ -1,0 +1,269 @@
+"""Eager operators: how arguments are bound, the key they make, and autograd nodes for results.
+
+The key has one word per argument: Tensors are known by a class (dtype, dimensions, layout), run-time numbers by their
+type, all else by identity. A table is a mask and, from byte 8 on, mask + 1 entries: executable (null: free), a bit per
+argument that is one of its leaves, the key's words.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.mode import SEQUENCE_WORD
+from eagerjit.runtime.native.context import (
+    ARRAY_DESCRIPTOR,
+    ARRAY_DIMS,
+    ARRAY_FLAGS,
+    ARRAY_NDIM,
+    CONTIGUOUS_FLAG,
+    DESCRIPTORS,
+    MODE_WORDS,
+    N_NODE_DEFAULTS,
+    NODE,
+    NODE_DEFAULTS,
+    NODE_INPUTS,
+    NODE_OP,
+    NODE_OUTPUT,
+    NODE_SEQUENCE,
+    NODE_TYPE,
+    NODE_VERSIONS,
+    NONE,
+    OBJECT_TYPE,
+    OPERATOR_COUNT,
+    OPERATOR_NUMBERS,
+    OPERATOR_PARAMETERS,
+    OPERATOR_REFLECTED,
+    RECORD_NODE,
+    REQUIRES_GRAD,
+    STORAGE,
+    STORAGE_VERSION,
+    TRUE,
+    context,
+)
+from eagerjit.runtime.native.language import (
+    external,
+    external_data,
+    i64,
+    load_i32,
+    load_i64,
+    load_ptr,
+    ptr,
+    shift_right_unsigned,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, is_tensor, new_instance, replace_slot
+
+PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
+PyTuple_Size = external("i64 PyTuple_Size(ptr)")
+PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
+PyTuple_New = external("ptr PyTuple_New(i64)")
+PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyFloat_Type = external_data("PyFloat_Type")
+PyLong_Type = external_data("PyLong_Type")
+
+MAX_KEY_NDIM = 4
+MAX_PARAMETERS = 12
+KIND_FLOAT, KIND_INT = 10, 11  # beside the dtype codes; no address is as small as any of these words
+FIRST_FLOATING_CODE = 6
+HASH_SEED = 0x2545F491
+HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
+
+
+def _code_of(descriptor: ptr) -> i64:
+    """The dtype code of an array's descriptor, or -1; common ones are found first."""
+    code = 9
+    while code >= 0:
+        if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
+            return code
+        code -= 1
+    return -1
+
+
+def _tensor_class(tensor: ptr) -> i64:
+    """The class of a Tensor argument, 0 where it has none (see `entry.argument_class`)."""
+    array = array_of(tensor)
+    if array == 0:
+        return 0
+    ndim = load_i32(array, ARRAY_NDIM)
+    code = _code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    if ndim > MAX_KEY_NDIM or code < 0:
+        return 0
+    found = code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 7
+    dims = load_ptr(array, ARRAY_DIMS)
+    for axis in range(ndim):
+        extent = load_i64(dims, 8 * axis)
+        found |= (extent if extent < 2 else 2) << (8 + 2 * axis)
+    return found
+
+
+def key_word(argument: ptr, is_number: bool) -> i64:
+    """What an operator's table knows an argument by; 0 where only Python can serve it."""
+    if is_tensor(argument):
+        return _tensor_class(argument)
+    if is_number:
+        kind = load_ptr(argument, OBJECT_TYPE)
+        if kind == PyFloat_Type:
+            return KIND_FLOAT
+        if kind == PyLong_Type:
+            return KIND_INT
+    return i64(argument)
+
+
+def bind_arguments(callee: ptr, arguments: ptr, n: i64, keywords: ptr, full: ptr) -> bool:
+    """Stores all arguments in the order of the parameters; 0 where names or counts do not fit."""
+    expected = load_i64(callee, OPERATOR_COUNT)
+    if n > expected:
+        return 0
+    swap = n == 2 and keywords == 0 and load_i64(callee, OPERATOR_REFLECTED)
+    for i in range(n):
+        store_ptr(full, 8 * (1 - i if swap else i), load_ptr(arguments, 8 * i))
+    if n == expected and keywords == 0:
+        return 1
+    parameters = load_ptr(callee, OPERATOR_PARAMETERS)
+    for i in range(n, expected):
+        store_ptr(full, 8 * i, load_ptr(parameters, 16 * i + 8))
+    for k in range(PyTuple_Size(keywords) if keywords else 0):
+        name = PyTuple_GetItem(keywords, k)
+        at = n
+        while at < expected and load_ptr(parameters, 16 * at) != name:
+            at += 1
+        if at == expected:
+            return 0
+        store_ptr(full, 8 * at, load_ptr(arguments, 8 * (n + k)))
+    for i in range(n, expected):
+        if load_ptr(full, 8 * i) == 0:
+            return 0
+    return 1
+
+
+def make_key(callee: ptr, full: ptr, key: ptr) -> i64:
+    """Stores the key's words, one per argument, and returns their hash; 0 where the arguments have no key."""
+    numbers = load_i64(callee, OPERATOR_NUMBERS)
+    mixed = HASH_SEED
+    for i in range(load_i64(callee, OPERATOR_COUNT)):
+        word = key_word(load_ptr(full, 8 * i), (numbers >> i) & 1)
+        if word == 0:
+            return 0
+        store_i64(key, 8 * i, word)
+        mixed = (mixed ^ word) * HASH_FACTOR
+    return shift_right_unsigned(mixed, 32) | 1 << 40
+
+
+def same_key(entry: ptr, key: ptr, n: i64) -> bool:
+    """Whether a table entry has these words."""
+    for i in range(n):
+        if load_i64(entry, 16 + 8 * i) != load_i64(key, 8 * i):
+            return 0
+    return 1
+
+
+def _versions(arguments: ptr, n: i64) -> ptr:
+    """A new reference to the tuple of the arguments' versions, None where no argument has a Storage; null on failure."""
+    none = load_ptr(context, NONE)
+    offset = load_i64(context, STORAGE)
+    versions = none
+    Py_IncRef(none)
+    for i in range(n):
+        argument = load_ptr(arguments, 8 * i)
+        if not is_tensor(argument) or load_ptr(argument, offset) == none:
+            continue
+        if versions == none:
+            versions = _zeros(n)
+            Py_DecRef(none)
+            if versions == 0:
+                return 0
+        version = load_ptr(load_ptr(argument, offset), load_i64(context, STORAGE_VERSION))
+        Py_IncRef(version)
+        PyTuple_SetItem(versions, i, version)
+    return versions
+
+
+def _zeros(n: i64) -> ptr:
+    """A tuple of n zeros; null on failure."""
+    result = PyTuple_New(n)
+    if result == 0:
+        return 0
+    for i in range(n):
+        PyTuple_SetItem(result, i, PyLong_FromLongLong(0))
+    return result
+
+
+def _needs_gradient(arguments: ptr, n: i64) -> bool:
+    offset = load_i64(context, REQUIRES_GRAD)
+    true = load_ptr(context, TRUE)
+    for i in range(n):
+        argument = load_ptr(arguments, 8 * i)
+        if is_tensor(argument) and load_ptr(argument, offset) == true:
+            return 1
+    return 0
+
+
+def _put(node: ptr, offset: i64, value: ptr) -> i64:
+    """Stores `value` (taken over) in the context's slot of a node; -1 where there is none to store."""
+    if value == 0:
+        return -1
+    slot = load_i64(context, offset)
+    before = load_ptr(node, slot)
+    store_ptr(node, slot, value)
+    Py_DecRef(before)
+    return 0
+
+
+def _inputs(arguments: ptr, n: i64) -> ptr:
+    """The arguments as a tuple; null on failure."""
+    result = PyTuple_New(n)
+    if result == 0:
+        return 0
+    for i in range(n):
+        argument = load_ptr(arguments, 8 * i)
+        Py_IncRef(argument)
+        PyTuple_SetItem(result, i, argument)
+    return result
+
+
+def _next_sequence() -> ptr:
+    words = load_ptr(context, MODE_WORDS)
+    number = load_i64(words, 8 * SEQUENCE_WORD) + 1
+    store_i64(words, 8 * SEQUENCE_WORD, number)
+    return PyLong_FromLongLong(number)
+
+
+def _record_in_python(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
+    """Results that are not a single Tensor, rare ones."""
+    inputs = _inputs(arguments, n)
+    if inputs == 0:
+        return -1
+    answer = PyObject_CallFunctionObjArgs(load_ptr(context, RECORD_NODE), op, inputs, result, ptr(0))
+    Py_DecRef(inputs)
+    if answer == 0:
+        return -1
+    Py_DecRef(answer)
+    return 0
+
+
+def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
+    """Makes `result` the output of a new node if an argument needs a gradient and it can have one; -1 on failure."""
+    if not _needs_gradient(arguments, n):
+        return 0
+    array = array_of(result)
+    if array == 0:
+        return _record_in_python(op, arguments, n, result)
+    if _code_of(load_ptr(array, ARRAY_DESCRIPTOR)) < FIRST_FLOATING_CODE:
+        return 0
+    node = new_instance(
+        load_ptr(context, NODE_TYPE), load_ptr(context, NODE_DEFAULTS), load_i64(context, N_NODE_DEFAULTS)
+    )
+    if node == 0:
+        return -1
+    Py_IncRef(op)
+    Py_IncRef(array)
+    status = _put(node, NODE_OP, op)
+    status |= _put(node, NODE_OUTPUT, array)
+    status |= _put(node, NODE_INPUTS, _inputs(arguments, n))
+    status |= _put(node, NODE_SEQUENCE, _next_sequence())
+    status |= _put(node, NODE_VERSIONS, _versions(arguments, n))
+    if status == 0:
+        replace_slot(result, load_i64(context, NODE), node)
+        replace_slot(result, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
+    Py_DecRef(node)
+    return status
