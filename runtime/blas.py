@@ -11,7 +11,7 @@ import ctypes
 import functools
 import importlib.util
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,21 +53,31 @@ def _candidates() -> Iterator[tuple[Path, str, str]]:
 
 
 def _core_type() -> str | None:
-    """OpenBLAS's name of the kernels to use, where its own detection is not to be trusted."""
+    """OpenBLAS's name of the kernels to use: EAGERJIT_BLAS_CORE, else AVX-512 ones where they run; None: it chooses.
+
+    OPENBLAS_CORETYPE, often set for a whole machine park, is for the other OpenBLAS in the process.
+    """
     needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
-    return "SkylakeX" if needed <= cpu.features() else None
+    return os.environ.get("EAGERJIT_BLAS_CORE") or ("SkylakeX" if needed <= cpu.features() else None)
 
 
 @contextmanager
 def _environment(**values: str | None) -> Iterator[None]:
-    """Sets environment variables that the user did not, for as long as a library initialises."""
-    added = {name: value for name, value in values.items() if value is not None and name not in os.environ}
-    os.environ.update(added)
+    """Sets environment variables (None: removes) for as long as a library initialises."""
+    before = {name: os.environ.get(name) for name in values}
+    _set_environment(values)
     try:
         yield
     finally:
-        for name in added:
-            del os.environ[name]
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _load(path: Path, prefix: str, suffix: str) -> Blas | None:

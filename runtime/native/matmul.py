@@ -66,11 +66,10 @@ TRANSPOSE = 112
 INT32_MAX = 2**31 - 1
 
 TILE = 512  # rows and columns of a tile of a large product: BLAS runs at full speed from about 256
-ENOUGH_TILES = 8
+ENOUGH_TILES = 4  # more would cost packing the operands more often
 LEAST_TILE = 64
 LEAST_TILE_WORK = 2 << 20  # multiplications worth a task of their own: about 15 microseconds
 SERIAL_WORK = 1 << 20  # multiplications of a whole product that one thread had better do alone
-PLAIN_WORK = 2048  # multiplications below which the plain loop beats a BLAS call
 TILE_ALIGNMENT = 16
 
 # Offsets in the job block that tasks read.
@@ -310,7 +309,7 @@ def _product(
     a_column = 1 if a_leading > 0 else -a_leading
     b_row = b_leading if b_leading > 0 else 1
     b_column = 1 if b_leading > 0 else -b_leading
-    if k == 0 or gemm == 0 or rows * columns * k <= PLAIN_WORK:
+    if k == 0 or gemm == 0:
         for i in range(rows):
             if double:
                 _row_f64(a + i * a_row * 8, a_column, b, b_row, b_column, c + i * c_row * 8, columns, k)
