@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-TENSOR_SLOTS = ("_data", "_node", "_index", "_requires_grad", "_grad", "_storage", "_hooks", "_view")
 
 
 @dataclass(slots=True)
@@ -20,7 +17,6 @@ class Binding:
     node_type: type | None = None
     node_slots: tuple[str, ...] = ()
     storage_type: type | None = None
-    empty: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty
     generation: int = 0
 
 

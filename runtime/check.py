@@ -64,7 +64,7 @@ def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
 
 
 def check_program(program: Program, n_functions: int, n_objects: int) -> int:
-    """Raises ValueError naming the first instruction that is not well formed; returns the largest number of dimensions."""
+    """Raises ValueError naming the first instruction that is not well formed; returns the most dimensions of any."""
     limits = {
         "leaf": program.n_leaves,
         "slot": program.n_slots,
@@ -96,7 +96,7 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
         if code in _OUTPUTS:
             made.add(operands[0])
         for kind, operand in zip(kinds, operands, strict=True):
-            if kind == "leaf" and operand not in loaded or kind == "output" and operand not in made:
+            if (kind == "leaf" and operand not in loaded) or (kind == "output" and operand not in made):
                 raise ValueError(f"instruction {index}, {code.name.lower()}: {kind} {operand} is empty")
     if len(made) != program.n_outputs:
         raise ValueError(f"{len(made)} of {program.n_outputs} outputs are made")

@@ -119,8 +119,8 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
-    required). Ints and floats for the parameters at the positions `numbers` are run-time inputs. Tensors are known by dtype,
-    rank, layout and which extents are 0 or 1; everything else by identity.
+    required). Ints and floats for the parameters at the positions `numbers` are run-time inputs. Tensors are known by
+    dtype, rank, layout and which extents are 0 or 1; everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
@@ -186,7 +186,9 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         """Whether an equal argument of a later call is probably the same object, and can't change meanwhile."""
         if isinstance(argument, int) and -5 <= argument <= 256:
             return True
-        return argument is None or isinstance(argument, (str, dtypes.DType)) or any(argument is d for d in self.defaults)
+        if argument is None or isinstance(argument, (str, dtypes.DType)):
+            return True
+        return any(argument is default for default in self.defaults)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """All arguments in the order of the parameters, or None where names or counts do not fit."""

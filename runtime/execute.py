@@ -7,7 +7,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from eagerjit.runtime import heap_types, layout, mode
+from eagerjit.runtime import blas, heap_types, layout, mode
 from eagerjit.runtime.binding import bind, new_tensor
 from eagerjit.runtime.check import check_program
 from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, exception_class
@@ -56,6 +56,8 @@ def n_parameters(step: tuple[int, ...]) -> int:
     match step:
         case (Op.KERNEL, _, _, _, _, n, *_) | (Op.CALL, _, n, *_):
             return n
+        case (Op.MATMUL, _, n_batch, *_):
+            return 4 * n_batch
     return 0
 
 
@@ -75,6 +77,8 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
     ValueError where an instruction refers to something the Program does not have.
     """
     rank = check_program(program, len(functions), len(objects))
+    if any(code == Op.MATMUL for code, *_ in program.instructions):
+        blas.blas()
     if rank > MAX_NDIM or not layout.ready():
         return PythonExecutable(program, functions, objects)
     _install_run()

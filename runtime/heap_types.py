@@ -93,7 +93,7 @@ def _members(entries: list[tuple[str, int, int, int]]) -> int:
 def raw_base(name: str, words: tuple[str, ...]) -> Any:
     """A class whose instances begin with these words, integer attributes at offsets 16, 24, ..., all zero at first."""
     if not supported():
-        return type(name, (), {"__slots__": words, **{}})
+        return type(name, (), {"__slots__": words})
     entries = [(word, _T_LONGLONG, HEAD_BYTES + 8 * i, 0) for i, word in enumerate(words)]
     size = HEAD_BYTES + 8 * len(words)
     return _make(f"eagerjit.runtime.{name}", size, _DEFAULT | _BASETYPE, [(_TP_MEMBERS, _members(entries))], None)

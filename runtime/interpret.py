@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-import itertools
 import struct
 from collections.abc import Callable, Sequence
 from types import CellType
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import blas, dtypes, memory, mode
 from eagerjit.runtime.binding import bound, bump_version, new_tensor, shared_storage
 from eagerjit.runtime.program import Op, Program
 
@@ -260,7 +259,7 @@ def _arena(frame: _Frame, pointer: int, size: int) -> None:
 
 
 def _output(frame: _Frame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
-    array = bound.empty(tuple(frame.slots[d] for d in dims), _TYPES[code])
+    array = memory.empty(tuple(frame.slots[d] for d in dims), _TYPES[code])
     frame.slots[pointer] = array.ctypes.data
     frame.outputs[output] = new_tensor(array)
 
@@ -322,20 +321,10 @@ def exception_class(name: str) -> type[BaseException]:
     return getattr(builtins, name)
 
 
-def _strided(address: int, dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-    in_bytes = tuple(stride * dtype.itemsize for stride in strides)
-    return np.asarray(_Window(None, address, shape, in_bytes, _WORDS[dtype.itemsize])).view(dtype)
-
-
 def _matmul(frame: _Frame, code: int, n_batch: int, *operands: int) -> None:
-    a, b, c, m, n, k, a_row, a_col, b_row, b_col, c_row, *batch = (frame.slots[slot] for slot in operands)
-    extents, a_batch, b_batch, c_batch = batch[0::4], batch[1::4], batch[2::4], batch[3::4]
-    size = _TYPES[code].itemsize
-    for index in itertools.product(*map(range, extents)):
-        at = [p + size * sum(map(int.__mul__, index, s)) for p, s in ((a, a_batch), (b, b_batch), (c, c_batch))]
-        left = _strided(at[0], _TYPES[code], (m, k), (a_row, a_col))
-        right = _strided(at[1], _TYPES[code], (k, n), (b_row, b_col))
-        _strided(at[2], _TYPES[code], (m, n), (c_row, 1))[...] = left @ right
+    a, b, c, m, n, k, a_row, a_column, b_row, b_column, c_row, *rest = (frame.slots[slot] for slot in operands)
+    batch = [(rest[i], rest[i + 1], rest[i + 2], rest[i + 3]) for i in range(0, 4 * n_batch, 4)]
+    blas.matmul_into(code, a, b, c, (m, n, k), (a_row, a_column, b_row, b_column, c_row), batch)
 
 
 def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:

@@ -15,9 +15,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_ARGUMENTS,
     EXECUTABLE_BUSY,
     EXECUTABLE_EPOCHS,
-    EXECUTABLE_ERRORS,
     EXECUTABLE_FRAME,
-    EXECUTABLE_FUNCTIONS,
     EXECUTABLE_LEAVES,
     EXECUTABLE_OBJECTS,
     EXECUTABLE_OUTPUTS,
@@ -25,9 +23,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_SLOTS,
     EXECUTABLE_WORDS,
     FLAGS_KEY,
-    GRAD,
     MODE_WORDS,
-    NONE,
     OBJECT_TYPE,
     context,
 )
@@ -43,7 +39,6 @@ from eagerjit.runtime.native.guards import (
 )
 from eagerjit.runtime.native.language import (
     bits_of_f64,
-    call_i64,
     copy_bytes,
     external,
     external_data,
@@ -59,17 +54,21 @@ from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,
     PyErr_NoMemory,
-    PyErr_SetObject,
     allocate,
     bump_storage,
     fresh_tensor,
-    is_tensor,
-    not_a_tensor,
     release,
-    replace_slot,
     view_of,
 )
-from eagerjit.runtime.native.threads import parallel_for, serial_for
+from eagerjit.runtime.native.work import (
+    call_object,
+    floor_divide,
+    modulo,
+    raise_failure,
+    run_kernel,
+    run_matmul,
+    set_grad,
+)
 from eagerjit.runtime.program import Op
 
 DONE = 0
@@ -79,92 +78,15 @@ FAILED = -1
 RELEASE_WORK = 100_000
 """Scalar operations from which on a run gives the GIL back: about 10 µs, some hundred times what that costs."""
 
-PARALLEL_WORK = 50_000
-"""Scalar operations from which on a kernel is split over threads."""
-
 PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
 PyEval_SaveThread = external("ptr PyEval_SaveThread()")
 PyEval_RestoreThread = external("void PyEval_RestoreThread(ptr)")
 PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
-PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyMem_RawCalloc = external("ptr PyMem_RawCalloc(i64, i64)")
 PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 PyFloat_Type = external_data("PyFloat_Type")
-
-
-def floor_divide(a: i64, b: i64) -> i64:
-    """Python's // for a non-zero divisor; wraps where the quotient does not fit."""
-    if b == -1:
-        return -a
-    quotient = a // b
-    if a % b != 0 and (a < 0) != (b < 0):
-        quotient -= 1
-    return quotient
-
-
-def modulo(a: i64, b: i64) -> i64:
-    """Python's % for a non-zero divisor."""
-    if b == -1:
-        return 0
-    rest = a % b
-    if rest != 0 and (rest < 0) != (b < 0):
-        rest += b
-    return rest
-
-
-def run_kernel(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i64:
-    """KERNEL: its status, or OUT_OF_MEMORY."""
-    n = load_i64(operands, 32)
-    for i in range(n):
-        store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 40 + 8 * i)))
-    function = load_ptr(load_ptr(executable, EXECUTABLE_FUNCTIONS), 8 * load_i64(operands, 0))
-    tasks = load_i64(slots, 8 * load_i64(operands, 8))
-    work = load_i64(slots, 8 * load_i64(operands, 16))
-    scratch_slot = load_i64(operands, 24)
-    scratch_bytes = 0
-    if scratch_slot >= 0:
-        scratch_bytes = load_i64(slots, 8 * scratch_slot)
-    if work >= PARALLEL_WORK:
-        return parallel_for(function, arguments, tasks, scratch_bytes)
-    if scratch_bytes:
-        return serial_for(function, arguments, tasks, scratch_bytes)
-    return call_i64(function, arguments, 0, tasks, ptr(0))
-
-
-def raise_failure(executable: ptr, status: i64) -> None:
-    """Sets the exception that a kernel's status stands for."""
-    if status < 0:
-        PyErr_NoMemory()
-        return
-    failure = load_ptr(executable, EXECUTABLE_ERRORS) + 16 * (status - 1)
-    PyErr_SetObject(load_ptr(failure, 0), load_ptr(failure, 8))
-
-
-def call_object(executable: ptr, operands: ptr, leaves: ptr, arguments: ptr) -> i64:
-    """CALL: 1, or -1 with an exception set."""
-    n = load_i64(operands, 8)
-    for i in range(n):
-        store_ptr(arguments, 8 * i, load_ptr(leaves, 8 * load_i64(operands, 16 + 8 * i)))
-    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), 8 * load_i64(operands, 0))
-    result = PyObject_Vectorcall(callee, arguments, n, 0)
-    if result == 0:
-        return -1
-    Py_DecRef(result)
-    return 1
-
-
-def set_grad(leaves: ptr, outputs: ptr, leaf: i64, output: i64) -> i64:
-    """SET_GRAD: 1, or -1 with an exception set."""
-    tensor = load_ptr(leaves, 8 * leaf)
-    if not is_tensor(tensor):
-        return not_a_tensor()
-    value = load_ptr(context, NONE)
-    if output >= 0:
-        value = load_ptr(outputs, 8 * output)
-    replace_slot(tensor, load_i64(context, GRAD), value)
-    return 1
 
 
 def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr, arguments: ptr, slots: ptr) -> i64:
@@ -291,8 +213,12 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.BEGIN:
                 if load_i64(slots, 8 * a) > RELEASE_WORK:
                     thread = PyEval_SaveThread()
-            case Op.KERNEL:
-                failure = run_kernel(executable, operands, slots, arguments)
+            case Op.KERNEL | Op.MATMUL:
+                failure = 0
+                if code == Op.KERNEL:
+                    failure = run_kernel(executable, operands, slots, arguments)
+                else:
+                    failure = run_matmul(operands, slots, arguments)
                 if failure != 0:
                     if thread:
                         PyEval_RestoreThread(thread)

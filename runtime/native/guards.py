@@ -1,4 +1,4 @@
-"""The guards of a Program that need more than a comparison: 1 where they hold, 0 for a miss, -1 with an exception set."""
+"""Guards that need more than a comparison: 1 where they hold, 0 for a miss, -1 with an exception set."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from eagerjit.runtime.native.context import (
     ARRAY_FLAGS,
     ARRAY_NDIM,
     ARRAY_STRIDES,
-    ARRAY_TYPE,
     CONTIGUOUS_FLAG,
-    DATA,
     DESCRIPTORS,
     GRAD,
     ITEM_SIZES,
@@ -225,7 +223,7 @@ def _can_be_written(array: ptr) -> bool:
 
 
 def _sort_intervals(intervals: ptr, n: i64) -> None:
-    """Shell sort by first address: nearly linear where the order is nearly right, as after the first sort of a model."""
+    """Shell sort by first address: quick where the order is nearly right already."""
     gap = n // 2
     while gap > 0:
         for i in range(gap, n):

@@ -22,6 +22,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.guards",
+    "eagerjit.runtime.native.work",
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.entry",

@@ -158,7 +158,7 @@ def same_key(entry: ptr, key: ptr, n: i64) -> bool:
 
 
 def _versions(arguments: ptr, n: i64) -> ptr:
-    """A new reference to the tuple of the arguments' versions, None where no argument has a Storage; null on failure."""
+    """A new reference to the arguments' versions, None where no argument has a Storage; null on failure."""
     none = load_ptr(context, NONE)
     offset = load_i64(context, STORAGE)
     versions = none

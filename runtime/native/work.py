@@ -1,0 +1,145 @@
+"""Instructions of a Program that do more than move a word: kernels, products, calls, errors, integer division."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.context import (
+    EXECUTABLE_ERRORS,
+    EXECUTABLE_FUNCTIONS,
+    EXECUTABLE_OBJECTS,
+    GRAD,
+    NONE,
+    context,
+)
+from eagerjit.runtime.native.language import (
+    c_string,
+    call_i64,
+    external,
+    external_data,
+    i64,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.matmul import TOO_LARGE, matmul
+from eagerjit.runtime.native.objects import (
+    Py_DecRef,
+    PyErr_NoMemory,
+    PyErr_SetObject,
+    PyErr_SetString,
+    is_tensor,
+    not_a_tensor,
+    replace_slot,
+)
+from eagerjit.runtime.native.threads import parallel_for, serial_for
+
+PARALLEL_WORK = 50_000
+"""Scalar operations from which on a kernel is split over threads."""
+
+PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
+PyExc_OverflowError = external_data("PyExc_OverflowError")
+
+
+def floor_divide(a: i64, b: i64) -> i64:
+    """Python's // for a non-zero divisor; wraps where the quotient does not fit."""
+    if b == -1:
+        return -a
+    quotient = a // b
+    if a % b != 0 and (a < 0) != (b < 0):
+        quotient -= 1
+    return quotient
+
+
+def modulo(a: i64, b: i64) -> i64:
+    """Python's % for a non-zero divisor."""
+    if b == -1:
+        return 0
+    rest = a % b
+    if rest != 0 and (rest < 0) != (b < 0):
+        rest += b
+    return rest
+
+
+def run_kernel(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i64:
+    """KERNEL: its status, or OUT_OF_MEMORY."""
+    n = load_i64(operands, 32)
+    for i in range(n):
+        store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 40 + 8 * i)))
+    function = load_ptr(load_ptr(executable, EXECUTABLE_FUNCTIONS), 8 * load_i64(operands, 0))
+    tasks = load_i64(slots, 8 * load_i64(operands, 8))
+    work = load_i64(slots, 8 * load_i64(operands, 16))
+    scratch_slot = load_i64(operands, 24)
+    scratch_bytes = 0
+    if scratch_slot >= 0:
+        scratch_bytes = load_i64(slots, 8 * scratch_slot)
+    if work >= PARALLEL_WORK:
+        return parallel_for(function, arguments, tasks, scratch_bytes)
+    if scratch_bytes:
+        return serial_for(function, arguments, tasks, scratch_bytes)
+    return call_i64(function, arguments, 0, tasks, ptr(0))
+
+
+def run_matmul(operands: ptr, slots: ptr, batch: ptr) -> i64:
+    """MATMUL: 0 or a negative status."""
+    n_batch = load_i64(operands, 8)
+    for i in range(4 * n_batch):
+        store_i64(batch, 8 * i, _slot(operands, slots, 13 + i))
+    return matmul(
+        load_i64(operands, 0),
+        _slot(operands, slots, 2),
+        _slot(operands, slots, 3),
+        _slot(operands, slots, 4),
+        _slot(operands, slots, 5),
+        _slot(operands, slots, 6),
+        _slot(operands, slots, 7),
+        _slot(operands, slots, 8),
+        _slot(operands, slots, 9),
+        _slot(operands, slots, 10),
+        _slot(operands, slots, 11),
+        _slot(operands, slots, 12),
+        n_batch,
+        batch,
+    )
+
+
+def _slot(operands: ptr, slots: ptr, i: i64) -> i64:
+    """The value of the slot that the i-th operand names."""
+    return load_i64(slots, 8 * load_i64(operands, 8 * i))
+
+
+def raise_failure(executable: ptr, status: i64) -> None:
+    """Sets the exception that a kernel's or a product's status stands for."""
+    if status == TOO_LARGE:
+        PyErr_SetString(load_ptr(PyExc_OverflowError, 0), c_string("a matrix product has a size beyond 2**31 - 1"))
+        return
+    if status < 0:
+        PyErr_NoMemory()
+        return
+    failure = load_ptr(executable, EXECUTABLE_ERRORS) + 16 * (status - 1)
+    PyErr_SetObject(load_ptr(failure, 0), load_ptr(failure, 8))
+
+
+def call_object(executable: ptr, operands: ptr, leaves: ptr, arguments: ptr) -> i64:
+    """CALL: 1, or -1 with an exception set."""
+    n = load_i64(operands, 8)
+    for i in range(n):
+        store_ptr(arguments, 8 * i, load_ptr(leaves, 8 * load_i64(operands, 16 + 8 * i)))
+    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), 8 * load_i64(operands, 0))
+    result = PyObject_Vectorcall(callee, arguments, n, 0)
+    if result == 0:
+        return -1
+    Py_DecRef(result)
+    return 1
+
+
+def set_grad(leaves: ptr, outputs: ptr, leaf: i64, output: i64) -> i64:
+    """SET_GRAD: 1, or -1 with an exception set."""
+    tensor = load_ptr(leaves, 8 * leaf)
+    if not is_tensor(tensor):
+        return not_a_tensor()
+    value = load_ptr(context, NONE)
+    if output >= 0:
+        value = load_ptr(outputs, 8 * output)
+    replace_slot(tensor, load_i64(context, GRAD), value)
+    return 1
