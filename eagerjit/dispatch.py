@@ -140,8 +140,7 @@ class Op:
                 return result
         executable = self.compile(arguments)
         programs.append(executable)
-        if all(type(a) is Tensor or isinstance(a, Tensor) or i in self.numbers for i, a in enumerate(arguments)):
-            self.call.insert(arguments, executable)
+        self.call.insert(arguments, executable)
         result = executable.run(leaves)
         if result is MISS:
             raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
