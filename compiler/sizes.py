@@ -25,7 +25,13 @@ class Quotient:
     def __str__(self) -> str:
         if self.op in ("min", "max"):
             return f"{self.op}({self.a}, {self.b})"
-        return f"({self.a}){self.op}({self.b})"
+        return f"({_operand(self.a)} {self.op} {_operand(self.b)})"
+
+
+def _operand(x: "int | Size") -> str:
+    """A size inside of a quotient: anything longer than a word in parentheses, so that text parses back as it was."""
+    text = str(x)
+    return text if text.isalnum() else f"({text})"
 
 
 Atom = str | Quotient
@@ -82,18 +88,24 @@ class Size:
         raise TypeError(f"the size {self} is symbolic: ask sizes.equal or sizes.less")
 
     def __str__(self) -> str:
-        parts = []
-        for monomial, coefficient in self.terms:
-            factors = [str(a) for a in monomial]
-            if coefficient != 1 or not factors:
-                factors.insert(0, str(coefficient))
-            parts.append("*".join(factors))
-        return " + ".join(parts)
+        return _print(self)
 
     __repr__ = __str__
 
 
 Expr = int | Size
+
+
+@lru_cache(maxsize=4096)
+def _print(size: Size) -> str:
+    """Terms joined by +, factors by *, a coefficient of 1 left out."""
+    parts = []
+    for monomial, coefficient in size.terms:
+        factors = [str(a) for a in monomial]
+        if coefficient != 1 or not factors:
+            factors.insert(0, str(coefficient))
+        parts.append("*".join(factors))
+    return " + ".join(parts)
 
 
 @lru_cache(maxsize=4096)
@@ -270,19 +282,20 @@ def dominates(a: Expr, b: Expr) -> bool:
 
 def parse(text: str) -> Expr:
     """The inverse of str."""
-    return _from_ast(ast.parse(text, mode="eval").body)
+    return from_ast(ast.parse(text, mode="eval").body)
 
 
-def _from_ast(node: ast.expr) -> Expr:
+def from_ast(node: ast.expr) -> Expr:
+    """The size that a Python expression denotes. Raises ValueError if it is none."""
     match node:
         case ast.Constant(value=int(value)):
             return value
         case ast.Name(id=name):
             return symbol(name)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return mul(_from_ast(operand), -1)
+            return mul(from_ast(operand), -1)
         case ast.BinOp(left=left, op=op, right=right):
-            a, b = _from_ast(left), _from_ast(right)
+            a, b = from_ast(left), from_ast(right)
             match op:
                 case ast.Add():
                     return add(a, b)
@@ -295,7 +308,7 @@ def _from_ast(node: ast.expr) -> Expr:
                 case ast.Mod():
                     return mod(a, b)
         case ast.Call(func=ast.Name(id="min" | "max" as name), args=[a, b]):
-            return _OPERATIONS[name](_from_ast(a), _from_ast(b))
+            return _OPERATIONS[name](from_ast(a), from_ast(b))
     raise ValueError(f"not a size: {ast.unparse(node)}")
 
 
