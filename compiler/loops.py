@@ -31,7 +31,8 @@ Index = tuple[tuple[str, "int | str"], ...]
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """`kind` is "memory" (dtype of its elements), "size" (i64) or "number" (f64)."""
+    """`kind` is "memory" (dtype of its elements), "size" (i64), "number" (f64), or "scratch": memory of this thread's own,
+    whose argument is its byte offset in the thread's scratch."""
 
     name: str
     kind: str
@@ -121,7 +122,7 @@ class Kernel:
 
 def body_text(kernel: Kernel) -> str:
     """The printed kernel from its parameter list on."""
-    marks = {"memory": "*", "size": "", "number": ""}
+    marks = {"memory": "*", "size": "", "number": "", "scratch": "scratch "}
     params = ", ".join(f"{p.name}: {marks[p.kind]}{p.dtype}" for p in kernel.params)
     lines: list[str] = []
     _print(kernel.body, "  ", lines)

@@ -84,11 +84,14 @@ class _Emitter:
 
     def _read_argument(self, position: int, param: Param) -> None:
         b = self.b
-        dtype = {"memory": "ptr", "size": "i64", "number": "f64"}[param.kind]
+        dtype = {"memory": "ptr", "size": "i64", "number": "f64", "scratch": "i64"}[param.kind]
         place = b.name("%a")
         b.emit(f"{place} = getelementptr i64, ptr %args, i64 {position}")
         value = Value(b, dtype, 0, b.name("%v"), 0)
         b.emit(f"{value.text} = load {LLVM_TYPES[dtype]}, ptr {place}")
+        if param.kind == "scratch":
+            offset, value = value, Value(b, "ptr", 0, b.name("%v"), 0)
+            b.emit(f"{value.text} = getelementptr i8, ptr %scratch, i64 {offset.text}")
         self.values[param.name] = value
 
     # -- statements -----------------------------------------------------------------------------------------------
