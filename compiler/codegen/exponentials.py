@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.numeric import (
-    at_least, at_most, clamp, magnitude, nearest, polynomial, scale, two_sum, with_sign,
+    at_least, at_most, clamp, magnitude, nearest, polynomial, scale, two_sum, two_sum_any, with_sign,
 )  # fmt: skip
 
 
@@ -62,6 +62,14 @@ def exp(x: Value) -> Value:
     return scale(1.0 + b.fma(r * r, polynomial(r, f.exp), r), k)
 
 
+def exp_of_sum(x: Value, low: Value) -> Value:
+    """e^(x + low) for small low."""
+    b, f = x.builder, FORMATS[x.dtype]
+    k, r, r_low = _reduce(clamp(x, f.lowest, f.highest))
+    r, r_low = two_sum_any(r, r_low + low)
+    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), r_low) + r), k)
+
+
 def exp2(x: Value) -> Value:
     """2^x."""
     b, f = x.builder, FORMATS[x.dtype]
@@ -80,10 +88,10 @@ def expm1(x: Value) -> Value:
     t = b.fma(r * r, polynomial(r, f.expm1), low)
     # 2^k (exp(r) - 1) + (2^k - 1), halved so that 2^k doesn't overflow.
     half = scale(b.constant(x.dtype, 0.5), k)
-    high, rest = two_sum(half - 0.5, half * r)
-    large = (high + (rest + half * t)) * 2.0
-    result = b.select(k.eq(0.0), r + t, large)
-    return with_sign(result, x)
+    whole, whole_low = two_sum(half, b.constant(x.dtype, -0.5))
+    high, rest = two_sum(whole, half * r)
+    large = (high + b.fma(half, t, rest + whole_low)) * 2.0
+    return with_sign(b.select(k.eq(0.0), r + t, large), x)
 
 
 def sigmoid(x: Value) -> Value:

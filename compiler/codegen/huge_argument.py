@@ -6,6 +6,8 @@ contributes multiples of four turns of pi/2, what lies below is too small. 192 b
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from eagerjit.compiler.codegen.builder import Builder, Value
 from eagerjit.compiler.codegen.numeric import magnitude, two_sum
 
@@ -15,14 +17,18 @@ TWO_OVER_PI = (
     0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA,
     0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
 )  # fmt: skip
+Finish = Callable[[Value, Value, Value], Value]
 TABLE = "@eagerjit.two_over_pi"
 
 
-def large_lanes(function: str, x: Value, result: Value, largest: float) -> Value:
-    """`result`, with the lanes where |x| exceeds `largest` computed one by one by the helper function."""
+def large_lanes(function: str, x: Value, result: Value, largest: float, finish: Finish) -> Value:
+    """`result`, with the lanes where |x| exceeds `largest` computed one by one by a helper named after `function`.
+
+    `finish` gives the result from the number of quarter turns and the rest of the angle, for one f64.
+    """
     b = x.builder
     large = magnitude(x) > largest
-    b.helpers |= {_table(), _helper(function)}
+    b.helpers |= {_table(), _helper(function, finish)}
     before, rare, done = b.block, b.name("rare"), b.name("done")
     b.emit(f"br i1 {b.any_lane(large).text}, label %{rare}, label %{done}, !prof !{{!\"branch_weights\", i32 1, i32 4000}}")
     kept = set(b.frames[-1].known)
@@ -70,33 +76,15 @@ def _table() -> str:
     return f"{TABLE} = internal constant [{len(TWO_OVER_PI)} x i64] [{words}]"
 
 
-def _helper(function: str) -> str:
+def _helper(function: str, finish: Finish) -> str:
     """The definition of the helper, for one f64."""
     b = Builder(128)
     x = Value(b, "f64", 0, "%x", 0)
-    quarter, r, low = _reduce(b, x)
-    result = _from_quarter(function, quarter, r, low)
+    result = finish(*_reduce(b, x))
     result = b.select(magnitude(x) < float("inf"), result, float("nan"))
     b.emit(f"ret double {result.text}")
     head = f"define internal double @eagerjit.huge_{function}(double %x) noinline cold #0 {{\nentry:"
     return "\n".join([head, *b.lines, "}"])
-
-
-def _from_quarter(function: str, quarter: Value, r: Value, low: Value) -> Value:
-    from eagerjit.compiler.codegen.exponentials import quotient
-    from eagerjit.compiler.codegen.trigonometry import sin_cos_quarter
-
-    b = r.builder
-    (sine, sine_low), (cosine, cosine_low) = sin_cos_quarter(r, low)
-    odd = (quarter & 1).ne(0)
-    if function == "tan":
-        n, n_low = b.select(odd, -cosine, sine), b.select(odd, -cosine_low, sine_low)
-        return quotient(n, n_low, b.select(odd, sine, cosine), b.select(odd, sine_low, cosine_low))
-    if function == "sin":
-        result = b.select(odd, cosine, sine)
-        return b.select((quarter & 2).ne(0), -result, result)
-    result = b.select(odd, sine, cosine)
-    return b.select(((quarter + 1) & 2).ne(0), -result, result)
 
 
 def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:

@@ -11,7 +11,7 @@ from eagerjit.compiler.codegen.cast import (
     HALF_FORMATS, cast, from_memory, literal, memory_dtype, round_to, to_memory,
 )  # fmt: skip
 
-from eagerjit.compiler.codegen.math import FUNCTIONS
+from eagerjit.compiler.codegen.math import BINARY, UNARY
 
 BOOL, INT, FLOAT = "bool", "int", "float"
 ANY = frozenset((BOOL, INT, FLOAT))
@@ -195,5 +195,16 @@ _define("where", 3, ANY, lambda condition, a, c: condition.builder.select(condit
 
 # -- elementary functions ---------------------------------------------------------------------------------------------
 
-for _name, _function in FUNCTIONS.items():
+for _name, _function in UNARY.items():
     _define(_name, 1, frozenset((FLOAT,)), _function)
+_define("atan2", 2, frozenset((FLOAT,)), BINARY["atan2"])
+
+
+def _by_kind(name: str, of_integers: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    return lambda a, c: BINARY[name](a, c) if a.is_float else of_integers(a, c)
+
+
+_define("pow", 2, frozenset((INT, FLOAT)), _by_kind("pow", integer.power))
+_define("fmod", 2, frozenset((INT, FLOAT)), _by_kind("fmod", integer.remainder_truncated))
+_define("rem", 2, frozenset((INT, FLOAT)), _by_kind("rem", integer.remainder))
+_define("floordiv", 2, frozenset((INT, FLOAT)), _by_kind("floordiv", integer.floor_divide))
