@@ -32,6 +32,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
 MARK = "RESULT "
+BUSY = 0.7  # load average above which the numbers are not to be trusted
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
 # What has to be importable for a peer to run; other peers are called as their module is.
@@ -106,6 +107,9 @@ def run_round(name: str, peer: str) -> Rows:
 def run_benchmark(name: str, wanted: list[str] | None, rounds: int | None) -> dict[str, Any]:
     """Run a benchmark and return its record: medians, every round's numbers, and who did not take part and why."""
     module = load(name)
+    before = machine()
+    if before["load_average"] > BUSY:
+        print(f"{name}: the machine is busy (load average {before['load_average']:.1f})", file=sys.stderr)
     peers = [peer for peer in module.PEERS if wanted is None or peer in wanted]
     missing = {peer: "not installed" for peer in peers if not is_installed(peer)}
     found: dict[str, list[Rows]] = {peer: [] for peer in peers if peer not in missing}
@@ -124,7 +128,7 @@ def run_benchmark(name: str, wanted: list[str] | None, rounds: int | None) -> di
         "title": module.TITLE,
         "unit": module.UNIT,
         "when": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "machine": machine(),
+        "machine": before,
         "versions": {peer: version(peer) for peer in found},
         "missing": missing,
         "medians": medians,

@@ -34,7 +34,7 @@ from matplotlib import pyplot
 CONTEXT = 128
 BATCH = 8
 LAYERS, HEADS, WIDTH = 4, 4, 256
-LEARNING_RATE, BETAS, WARMUP = 1.5e-3, (0.9, 0.98), 30
+LEARNING_RATE, BETAS, WARMUP = 2e-3, (0.9, 0.98), 60
 SEED = 1234
 
 
@@ -106,11 +106,9 @@ def read_text(path: Path) -> str:
     return "".join(character for character in text if character == "\n" or " " <= character <= "~")
 
 
-def learning_rate(step: int, steps: int) -> float:
-    """Return the factor for this step: a linear start, then half a cosine down to a tenth."""
-    if step < WARMUP:
-        return (step + 1) / WARMUP
-    return 0.55 + 0.45 * math.cos(math.pi * (step - WARMUP) / max(1, steps - WARMUP))
+def learning_rate(step: int) -> float:
+    """Return the factor for this step: a linear start, then the inverse square root; it knows no last step."""
+    return min((step + 1) / WARMUP, math.sqrt(WARMUP / (step + 1)))
 
 
 class Batches:
@@ -139,12 +137,12 @@ class Batches:
 class Run:
     """One training run: a model, its optimizer, and the record of what each step lost and took."""
 
-    def __init__(self, name: str, batches: Batches, steps: int, device: str, checkpoint: Path) -> None:
-        self.name, self.batches, self.steps, self.checkpoint = name, batches, steps, checkpoint
+    def __init__(self, name: str, batches: Batches, device: str, checkpoint: Path) -> None:
+        self.name, self.batches, self.checkpoint = name, batches, checkpoint
         torch.manual_seed(SEED)
         self.model = GPT(len(batches.characters)).to(device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.1)
-        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda step: learning_rate(step, steps))
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, learning_rate)
         self.losses: list[float] = []
         self.seconds: list[float] = []
         model, optimizer = self.model, self.optimizer
@@ -241,8 +239,8 @@ def plot(runs: list[Run], path: Path) -> None:
         label = f"{run.name}, {run.step_seconds * 1e3:.0f} ms/step"
         by_step.plot(run.losses, style, label=label)
         by_time.plot(np.cumsum(run.seconds), run.losses, style, label=label)
-    by_step.set(xlabel="step", ylabel="cross entropy (nats per character)", title="the same losses")
-    by_time.set(xlabel="seconds in training steps", title="in less time")
+    by_step.set(xlabel="step", ylabel="cross entropy (nats per character)", title="by step")
+    by_time.set(xlabel="seconds in training steps", title="by time")
     for axes in (by_step, by_time):
         axes.grid(alpha=0.3)
         axes.legend()
@@ -262,20 +260,25 @@ def main() -> None:
     if options.device.startswith("cuda") and not torch.cuda.is_available():
         sys.exit("--device cuda: no usable GPU (it takes an NVIDIA driver, libcuda.so.1, and the extra eagerjit[gpu])")
 
-    text = read_text(options.text or Path(sysconfig.get_path("stdlib")))
+    source = options.text or Path(sysconfig.get_path("stdlib"))
+    if not source.exists():
+        sys.exit(f"--text {source}: no such file or folder")
+    text = read_text(source)
     if len(text) <= CONTEXT + 1:
-        sys.exit(f"--text {options.text}: {len(text)} characters are too few; a window takes {CONTEXT + 1}")
+        sys.exit(f"--text {source}: {len(text)} characters are too few; a window takes {CONTEXT + 1}")
     batches = Batches(text, options.device)
     print(f"{len(text):,} characters, {len(batches.characters)} different ones")
     options.out.mkdir(parents=True, exist_ok=True)
 
     runs = []
     for name in ["eager"] if options.no_jit else ["eager", "jitted"]:
-        run = Run(name, batches, options.steps, options.device, options.out / f"train_gpt_{name}.pt")
+        run = Run(name, batches, options.device, options.out / f"train_gpt_{name}.pt")
         if options.resume:
             run.resume()
-        run.train(options.steps)
-        run.save()
+        try:
+            run.train(options.steps)
+        finally:
+            run.save()
         runs.append(run)
 
     print()
