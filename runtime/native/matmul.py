@@ -135,7 +135,7 @@ def matmul(
         batches *= load_i64(batch, d * 32)
     if m == 0 or n == 0 or batches == 0:
         return 0
-    if k > INT32_MAX or c_row > INT32_MAX:
+    if k > INT32_MAX or (m > 1 and c_row > INT32_MAX):
         return TOO_LARGE
     if m == 1:
         c_row = n  # never stepped over, but BLAS checks it

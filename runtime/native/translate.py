@@ -311,14 +311,10 @@ class FunctionTranslator(ExpressionTranslator):
         return False
 
     def do_Break(self, node: ast.Break) -> bool:
-        if not self.loops:
-            self.fail(node, "break outside a loop")
         self.broken.add(self.loops[-1][1])
         self.jump(self.loops[-1][1])
         return True
 
     def do_Continue(self, node: ast.Continue) -> bool:
-        if not self.loops:
-            self.fail(node, "continue outside a loop")
         self.jump(self.loops[-1][0])
         return True

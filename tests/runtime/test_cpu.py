@@ -1,0 +1,148 @@
+"""LLVM text to machine code: compiling, loading, symbols, errors, and what the generated code must not do."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eagerjit.runtime import cpu
+
+ROOT = Path(__file__).resolve().parents[2]
+ADD_ONE = "define i64 @add_one(i64 %x) {\n  %y = add i64 %x, 1\n  ret i64 %y\n}\n"
+
+
+def test_a_compiled_function_runs() -> None:
+    loaded = cpu.load_object(cpu.compile_text(ADD_ONE))
+    assert cpu.callable_at(loaded.address("add_one"), ctypes.c_int64, ctypes.c_int64)(41) == 42
+
+
+@pytest.mark.parametrize("passes", ["none", "light", "full"])
+def test_every_pipeline_gives_the_same_result(passes: str) -> None:
+    text = """define i64 @triangle(i64 %n) {
+    entry:
+      %sum = alloca i64
+      store i64 0, ptr %sum
+      br label %loop
+    loop:
+      %i = phi i64 [ 1, %entry ], [ %next, %loop ]
+      %s = load i64, ptr %sum
+      %t = add i64 %s, %i
+      store i64 %t, ptr %sum
+      %next = add i64 %i, 1
+      %more = icmp sle i64 %next, %n
+      br i1 %more, label %loop, label %done
+    done:
+      %r = load i64, ptr %sum
+      ret i64 %r
+    }"""
+    loaded = cpu.load_object(cpu.compile_text(text, passes))
+    assert cpu.callable_at(loaded.address("triangle"), ctypes.c_int64, ctypes.c_int64)(100) == 5050
+
+
+def test_objects_with_the_same_names_stay_apart() -> None:
+    texts = [f"define i64 @f() {{\n  ret i64 {number}\n}}\n" for number in (1, 2)]
+    loaded = [cpu.load_object(cpu.compile_text(text)) for text in texts]
+    assert [cpu.callable_at(one.address("f"), ctypes.c_int64)() for one in loaded] == [1, 2]
+
+
+def test_symbols_of_libm_and_defined_symbols_resolve() -> None:
+    double_it = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: 2 * x)
+    cpu.define_symbol("test_cpu_double_it", ctypes.cast(double_it, ctypes.c_void_p).value or 0)
+    text = """declare double @cosh(double)
+    declare i64 @test_cpu_double_it(i64)
+    define double @f(double %x) {\n  %y = call double @cosh(double %x)\n  ret double %y\n}
+    define i64 @g(i64 %x) {\n  %y = call i64 @test_cpu_double_it(i64 %x)\n  ret i64 %y\n}"""
+    loaded = cpu.load_object(cpu.compile_text(text))
+    assert cpu.callable_at(loaded.address("f"), ctypes.c_double, ctypes.c_double)(1.5) == math.cosh(1.5)
+    assert cpu.callable_at(loaded.address("g"), ctypes.c_int64, ctypes.c_int64)(21) == 42
+
+
+def test_multiplication_and_addition_are_never_fused() -> None:
+    text = """define double @f(double %a, double %b, double %c) {
+      %p = fmul double %a, %b
+      %s = fadd double %p, %c
+      ret double %s
+    }"""
+    loaded = cpu.load_object(cpu.compile_text(text, "full"))
+    f = cpu.callable_at(loaded.address("f"), ctypes.c_double, *[ctypes.c_double] * 3)
+    a = 1 + 2.0**-30
+    assert f(a, a, -1.0 - 2.0**-29) == a * a + (-1.0 - 2.0**-29) == 0.0  # fused: 2**-60
+    assert "fma" not in cpu.assembly(text)
+
+
+def test_malformed_text_and_unknown_names_are_errors() -> None:
+    with pytest.raises(RuntimeError, match="expected"):
+        cpu.compile_text("define nonsense")
+    loaded = cpu.load_object(cpu.compile_text(ADD_ONE))
+    with pytest.raises(KeyError, match="absent"):
+        loaded.address("absent")
+    with pytest.raises(RuntimeError):
+        cpu.load_object(b"not an object")
+
+
+def test_wide_vectors_become_wide_registers() -> None:
+    lanes = cpu.vector_width_bits() // 32
+    text = f"""define void @f(ptr %p) #0 {{
+      %x = load <{lanes} x float>, ptr %p, align 4
+      %y = fadd <{lanes} x float> %x, %x
+      store <{lanes} x float> %y, ptr %p, align 4
+      ret void
+    }}
+    attributes #0 = {{ nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512" }}"""
+    register = {512: "zmm", 256: "ymm", 128: "xmm"}.get(cpu.vector_width_bits(), "")
+    if "avx" in cpu.features():
+        assert register in cpu.assembly(text)
+    data = np.arange(lanes, dtype=np.float32)
+    loaded = cpu.load_object(cpu.compile_text(text))
+    cpu.callable_at(loaded.address("f"), None, ctypes.c_void_p)(data.ctypes.data)
+    assert (data == 2 * np.arange(lanes)).all()
+
+
+def test_the_target_key_names_processor_and_features() -> None:
+    assert cpu.cpu_name() in cpu.target_key()
+    assert all(feature in cpu.target_key() for feature in cpu.features())
+
+
+def test_the_vector_width_can_be_lowered_only() -> None:
+    script = "from eagerjit.runtime import cpu; print(cpu.vector_width_bits())"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"EAGERJIT_VECTOR_BITS": "128"},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == "128"
+    run = subprocess.run(
+        [sys.executable, "-c", script], env={"EAGERJIT_VECTOR_BITS": "3"}, cwd=ROOT, capture_output=True, text=True
+    )
+    assert "EAGERJIT_VECTOR_BITS must be" in run.stderr
+
+
+def test_threads_compile_and_load_at_once() -> None:
+    results: dict[int, int] = {}
+
+    def work(number: int) -> None:
+        text = f"define i64 @f() {{\n  ret i64 {number}\n}}\n"
+        loaded = cpu.load_object(cpu.compile_text(text))
+        results[number] = cpu.callable_at(loaded.address("f"), ctypes.c_int64)()
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert results == {number: number for number in range(16)}
+
+
+def test_importing_does_not_load_llvm() -> None:
+    script = "import sys; import eagerjit.runtime.cpu; assert 'llvmlite' not in sys.modules"
+    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
