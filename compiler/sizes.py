@@ -1,8 +1,9 @@
 """Sizes: integers known only at run time, as canonical polynomials over symbols.
 
 A size is an `int` or a `Size`. Arithmetic on constants gives ints back, so `isinstance(x, int)` means "known". Equal
-polynomials compare equal and hash alike, which settles most questions a compiler asks about shapes without knowing them.
-What it cannot settle is answered from the sizes of the call being traced, and the answer becomes a guard (`Assumptions`).
+polynomials compare equal and hash alike, which settles most questions a compiler asks about shapes without knowing
+them. What it cannot settle is answered from the sizes of the call being traced, and the answer becomes a guard
+(`Assumptions`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class Quotient:
     """An opaque term: `a // b`, `a % b`, `min` or `max` that does not simplify."""
 
     op: str
-    a: "int | Size"
-    b: "int | Size"
+    a: int | Size
+    b: int | Size
 
     def __str__(self) -> str:
         if self.op in ("min", "max"):
@@ -28,7 +29,7 @@ class Quotient:
         return f"({_operand(self.a)} {self.op} {_operand(self.b)})"
 
 
-def _operand(x: "int | Size") -> str:
+def _operand(x: int | Size) -> str:
     """A size inside of a quotient: anything longer than a word in parentheses, so that text parses back as it was."""
     text = str(x)
     return text if text.isalnum() else f"({text})"
@@ -53,35 +54,35 @@ class Size:
     def __hash__(self) -> int:
         return self._hash
 
-    def __add__(self, other: "int | Size") -> "int | Size":
+    def __add__(self, other: int | Size) -> int | Size:
         return add(self, other)
 
     __radd__ = __add__
 
-    def __mul__(self, other: "int | Size") -> "int | Size":
+    def __mul__(self, other: int | Size) -> int | Size:
         return mul(self, other)
 
     __rmul__ = __mul__
 
-    def __sub__(self, other: "int | Size") -> "int | Size":
+    def __sub__(self, other: int | Size) -> int | Size:
         return add(self, mul(other, -1))
 
-    def __rsub__(self, other: "int | Size") -> "int | Size":
+    def __rsub__(self, other: int | Size) -> int | Size:
         return add(other, mul(self, -1))
 
-    def __neg__(self) -> "int | Size":
+    def __neg__(self) -> int | Size:
         return mul(self, -1)
 
-    def __floordiv__(self, other: "int | Size") -> "int | Size":
+    def __floordiv__(self, other: int | Size) -> int | Size:
         return floordiv(self, other)
 
-    def __rfloordiv__(self, other: "int | Size") -> "int | Size":
+    def __rfloordiv__(self, other: int | Size) -> int | Size:
         return floordiv(other, self)
 
-    def __mod__(self, other: "int | Size") -> "int | Size":
+    def __mod__(self, other: int | Size) -> int | Size:
         return mod(self, other)
 
-    def __rmod__(self, other: "int | Size") -> "int | Size":
+    def __rmod__(self, other: int | Size) -> int | Size:
         return mod(other, self)
 
     def __bool__(self) -> bool:
@@ -314,7 +315,7 @@ def from_ast(node: ast.expr) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A fact about sizes that a trace relied on: `a == b` or `a < b` came out as `holds`, at the user's `source` line."""
+    """A fact about sizes that a trace relied on: `a == b` or `a < b` came out as `holds`, at the `source` line."""
 
     relation: str
     a: Expr

@@ -7,7 +7,7 @@
                 | "# " FILE ": " PATH             what a file in the comments is called in full
     NODE      ::= "%" and a word
     TYPE      ::= DTYPE "[" SIZE, ... "]"
-    argument  ::= NODE | NAME "=" value           an attribute that is None is not printed: absent and None mean the same
+    argument  ::= NODE | NAME "=" value           an attribute that is None is not printed: it is as good as absent
     value     ::= SIZE | DTYPE | float | True | False | string | "(" value, ... ")"
     SIZE      ::= a polynomial in symbols, such as 2*s0 + (s1 // 2)
     comment   ::= "# " FILE ":" LINE              the user's line that recorded the node

@@ -33,6 +33,28 @@ class DType:
     def is_signed(self) -> bool:
         return self.kind in ("int", "float")
 
+    def fits_in(self, other: DType) -> bool:
+        """Whether the other dtype has every value of this one."""
+        if self is other:
+            return True
+        if "float" in (self.kind, other.kind):
+            if other.kind != "float":
+                return False
+            return self._digits <= other._digits and self._range <= other._range
+        return self._digits <= other._digits and other.kind != "bool" and (self.kind != "int" or other.kind == "int")
+
+    @property
+    def _digits(self) -> int:
+        """Significant bits."""
+        if self.kind == "float":
+            return ml_dtypes.finfo(self.numpy).nmant + 1
+        return 1 if self.kind == "bool" else self.bits - (self.kind == "int")
+
+    @property
+    def _range(self) -> int:
+        """The exponent of the first power of two out of range."""
+        return ml_dtypes.finfo(self.numpy).maxexp if self.kind == "float" else self._digits
+
     def __repr__(self) -> str:
         return f"eagerjit.{self.name}"
 

@@ -1,8 +1,8 @@
 """Op declarations: one object holds all that is known about a primitive.
 
-A family fixes what follows from little: an elementwise op has a type rule, a broadcast rule, a batching rule and a fused
-lowering as soon as its scalar operation is named. Derivative rules are written in Tensor operations on whatever they are
-given: on real tensors they compute, on traced tensors they record.
+A family fixes what follows from little: an elementwise op has a type rule, a broadcast rule, a batching rule and a
+fused lowering as soon as its scalar operation is named. Derivative rules are written in Tensor operations on whatever
+they are given: on real tensors they compute, on traced tensors they record.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.runtime.dtypes import DType
 
-TABLE: dict[str, "Primitive"] = {}
+TABLE: dict[str, Primitive] = {}
 """Every primitive by name."""
 
 Derivative = Callable[..., Any] | None
@@ -31,14 +31,28 @@ class Primitive:
     type_rule   (*input types, **attributes) -> TensorType; raises ValueError on a misfit
     reference   (*ndarrays, **attributes) -> ndarray, the oracle
     scalar      elementwise: the kernel IR operation; reduction: the accumulator
-    derivative  per input a rule (g, out, *inputs, **attributes) -> gradient, or None where it is zero. An elementwise rule
-                is linear in g with a diagonal Jacobian, so the same rule is the VJP and the JVP
-    layout      view: (sizes of the input, strides, offset, **attributes) -> (strides, offset), or None where only a copy will do
+    derivative  per input a rule (g, out, *inputs, **attributes) -> gradient, or None where it is zero. An elementwise
+                rule is linear in g with a diagonal Jacobian, so the same rule is the VJP and the JVP
+    layout      view: (sizes of the input, strides, offset, **attributes) -> (strides, offset), or None where only a
+                copy will do
     index_map   view: (map, shape, input shape, loop extents, **attributes) -> map of the input, or None if not affine
+    neutral     elementwise: the right operand that leaves the left one as it is, bit for bit, for floats and for other
+                numbers; None where there is none
+    compose     (input type, inner attributes, outer attributes) -> attributes of the one operation that does what two
+                of its kind do in turn, or None
     promotion   which frontend promotion the inputs go through
     domain      interval from which test inputs are drawn, per input
     cost        scalar operations per element, for scheduling
-    names       public names; methods: whether it is a Tensor method too
+    names       public names
+    traits      what a pass may rely on:
+                commutes      operands can change places, bit for bit
+                exact         compiled code gives what the reference gives, bit for bit
+                literal       a number known when tracing: the attribute `value`
+                keeps_value   a copy where the result's type is the input's
+                involution    applied twice it does nothing
+                selects       the first input says which of the others is the result
+                variadic      takes any number of inputs
+                checks_index, integer_zero_divisor   may raise an error
     """
 
     name: str
@@ -50,6 +64,8 @@ class Primitive:
     derivative: tuple[Derivative, ...] = ()
     layout: Callable[..., Any] | None = None
     index_map: Callable[..., Any] | None = None
+    neutral: tuple[float | None, int | None] | None = None
+    compose: Callable[..., dict[str, Any] | None] | None = None
     promotion: str = ""
     domain: tuple[tuple[float, float], ...] = ()
     cost: int = 1

@@ -11,11 +11,13 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Derivative, Primitive, broadcast_shapes, declare, same_dtype
+from eagerjit.compiler.ops.philox import philox
 from eagerjit.runtime import dtypes
 
 REAL = (-3.0, 3.0)
 POSITIVE = (0.1, 4.0)
 UNIT = (-0.9, 0.9)
+FLIPS = ("exact", "involution")
 
 
 def _elementwise(
@@ -32,6 +34,7 @@ def _elementwise(
     names: tuple[str, ...] | None = None,
     scalar: str = "",
     traits: tuple[str, ...] = (),
+    neutral: tuple[float | None, int | None] | None = None,
 ) -> Primitive:
     """Declare an elementwise op: its inputs share a dtype and broadcast."""
 
@@ -61,6 +64,7 @@ def _elementwise(
             cost=cost,
             names=(name,) if names is None else names,
             traits=frozenset(traits),
+            neutral=neutral,
         )
     )
 
@@ -84,7 +88,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-wide))
 
 
-neg = _unary("neg", np.negative, lambda g, out, x: -g, "-x.", names=("neg", "negative"))
+neg = _unary("neg", np.negative, lambda g, out, x: -g, "-x.", names=("neg", "negative"), traits=FLIPS)
 abs_ = _unary("abs", np.abs, lambda g, out, x: g * x.sign(), "Absolute value.", names=("abs", "absolute"))
 sign = _unary("sign", np.sign, lambda g, out, x: g * 0.0, "-1, 0 or 1; NaN stays NaN.", names=("sign", "sgn"))
 floor = _unary("floor", np.floor, lambda g, out, x: g * 0.0, "Largest integer not above x.")
@@ -120,9 +124,9 @@ erf = _float(
     "Error function.",
 )
 logical_not = _unary(
-    "logical_not", np.logical_not, None, "Whether x is false.", promotion="logical", result="bool", scalar="not"
+    "logical_not", np.logical_not, None, "Not x.", promotion="logical", result="bool", scalar="not", traits=FLIPS
 )
-bitwise_not = _unary("bitwise_not", np.invert, None, "Bits of x flipped.", promotion="bitwise", scalar="not")
+bitwise_not = _unary("bitwise_not", np.invert, None, "Bits flipped.", promotion="bitwise", scalar="not", traits=FLIPS)
 isnan = _unary("isnan", np.isnan, None, "Whether x is NaN.", promotion="real", result="bool")
 isinf = _unary("isinf", np.isinf, None, "Whether x is infinite.", promotion="real", result="bool")
 isfinite = _unary("isfinite", np.isfinite, None, "Whether x is finite.", promotion="real", result="bool")
@@ -133,11 +137,36 @@ def _binary(name: str, reference: Any, dx: Derivative, dy: Derivative, doc: str,
 
 
 def _compare(name: str, reference: Any, doc: str, names: tuple[str, ...]) -> Primitive:
-    return _elementwise(name, 2, reference, (), doc, result="bool", names=names)
+    traits = ("exact", "commutes") if name in ("eq", "ne") else ("exact",)
+    return _elementwise(name, 2, reference, (), doc, result="bool", names=names, traits=traits)
 
 
-add = _binary("add", np.add, lambda g, out, x, y: g, lambda g, out, x, y: g, "x + y.", names=(), traits=("commutes",))
-sub = _binary("sub", np.subtract, lambda g, out, x, y: g, lambda g, out, x, y: -g, "x - y.", names=())
+def _bits(name: str, reference: Any, doc: str, result: str = "same") -> Primitive:
+    kind, _, scalar = name.partition("_")
+    options = {"promotion": kind, "scalar": scalar, "result": result, "traits": ("exact", "commutes")}
+    return _binary(name, reference, None, None, doc, neutral=None if scalar == "and" else (None, 0), **options)
+
+
+add = _binary(
+    "add",
+    np.add,
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: g,
+    "x + y.",
+    names=(),
+    traits=("commutes", "exact"),
+    neutral=(-0.0, 0),
+)
+sub = _binary(
+    "sub",
+    np.subtract,
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g,
+    "x - y.",
+    names=(),
+    traits=("exact",),
+    neutral=(0.0, 0),
+)
 mul = _binary(
     "mul",
     np.multiply,
@@ -145,7 +174,8 @@ mul = _binary(
     lambda g, out, x, y: g * x,
     "x * y.",
     names=("mul", "multiply"),
-    traits=("commutes",),
+    traits=("commutes", "exact"),
+    neutral=(1.0, 1),
 )
 div = _binary(
     "div",
@@ -157,6 +187,7 @@ div = _binary(
     domain=POSITIVE,
     cost=4,
     names=("true_divide",),
+    neutral=(1.0, None),
 )
 floordiv = _binary(
     "floordiv",
@@ -207,7 +238,6 @@ maximum = _binary(
     lambda g, out, x, y: g.where(x > y, g.where(x == y, 0.0) * 0.5),
     lambda g, out, x, y: g.where(y > x, g.where(x == y, 0.0) * 0.5),
     "The larger one; NaN if either is.",
-    traits=("commutes",),
 )
 minimum = _binary(
     "minimum",
@@ -215,7 +245,6 @@ minimum = _binary(
     lambda g, out, x, y: g.where(x < y, g.where(x == y, 0.0) * 0.5),
     lambda g, out, x, y: g.where(y < x, g.where(x == y, 0.0) * 0.5),
     "The smaller one; NaN if either is.",
-    traits=("commutes",),
 )
 eq = _compare("eq", np.equal, "Whether x equals y.", ("eq",))
 ne = _compare("ne", np.not_equal, "Whether x differs from y.", ("ne", "not_equal"))
@@ -223,16 +252,12 @@ lt = _compare("lt", np.less, "Whether x < y.", ("lt", "less"))
 le = _compare("le", np.less_equal, "Whether x <= y.", ("le", "less_equal"))
 gt = _compare("gt", np.greater, "Whether x > y.", ("gt", "greater"))
 ge = _compare("ge", np.greater_equal, "Whether x >= y.", ("ge", "greater_equal"))
-logical_and = _binary(
-    "logical_and", np.logical_and, None, None, "x and y.", promotion="logical", result="bool", scalar="and"
-)
-logical_or = _binary("logical_or", np.logical_or, None, None, "x or y.", promotion="logical", result="bool", scalar="or")
-logical_xor = _binary(
-    "logical_xor", np.logical_xor, None, None, "Either x or y.", promotion="logical", result="bool", scalar="xor"
-)
-bitwise_and = _binary("bitwise_and", np.bitwise_and, None, None, "Bits of both.", promotion="bitwise", scalar="and")
-bitwise_or = _binary("bitwise_or", np.bitwise_or, None, None, "Bits of either.", promotion="bitwise", scalar="or")
-bitwise_xor = _binary("bitwise_xor", np.bitwise_xor, None, None, "Bits of one.", promotion="bitwise", scalar="xor")
+logical_and = _bits("logical_and", np.logical_and, "x and y.", "bool")
+logical_or = _bits("logical_or", np.logical_or, "x or y.", "bool")
+logical_xor = _bits("logical_xor", np.logical_xor, "Either x or y.", "bool")
+bitwise_and = _bits("bitwise_and", np.bitwise_and, "Bits of both.")
+bitwise_or = _bits("bitwise_or", np.bitwise_or, "Bits of either.")
+bitwise_xor = _bits("bitwise_xor", np.bitwise_xor, "Bits of one.")
 
 
 def _where_type(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
@@ -256,6 +281,7 @@ where = declare(
             lambda g, out, condition, x, y: (g * 0.0).where(condition, g),
         ),
         domain=((0.0, 1.0), REAL, REAL),
+        traits=frozenset({"exact", "selects"}),
     )
 )
 
@@ -263,6 +289,22 @@ where = declare(
 def _cast_reference(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
     with np.errstate(all="ignore"):
         return x.astype(dtype.numpy)
+
+
+def _cast_compose(
+    x: TensorType, inner: dict[str, dtypes.DType], outer: dict[str, dtypes.DType]
+) -> dict[str, dtypes.DType] | None:
+    """One conversion for two where the first loses nothing and the second can't tell the difference."""
+    source, middle, target = x.dtype, inner["dtype"], outer["dtype"]
+    if not source.fits_in(middle):
+        return None
+    if target.kind in ("int", "uint"):
+        # Out of range, floats and integers convert differently.
+        same = middle.kind != "float" or source.fits_in(target)
+    else:
+        # 16-bit floats are rounded from f32: wider integers would be rounded twice on one way and once on the other.
+        same = target.kind == "bool" or target.bits > 16 or source.kind == "float" or source.fits_in(dtypes.float32)
+    return outer if same else None
 
 
 cast = declare(
@@ -275,6 +317,8 @@ cast = declare(
         scalar="cast",
         derivative=(lambda g, out, x, dtype: g.to(x.dtype),),
         domain=(REAL,),
+        compose=_cast_compose,
+        traits=frozenset({"exact", "keeps_value"}),
     )
 )
 
@@ -283,20 +327,6 @@ def _philox_type(state: TensorType, shape: tuple[sizes.Expr, ...], word: int) ->
     if state.dtype is not dtypes.int64 or len(state.shape) != 1:
         raise ValueError(f"random_bits: the state must be i64[2], not {state}")
     return TensorType(dtypes.int64, shape)
-
-
-def philox(key: int, counter: np.ndarray, word: int) -> np.ndarray:
-    """Philox4x32-10 (Salmon et al., SC 2011): one of the four 32-bit words for each 64-bit counter."""
-    mask = np.uint64(0xFFFFFFFF)
-    shift = np.uint64(32)
-    counter = counter.astype(np.uint64)
-    c = [counter & mask, counter >> shift, np.zeros_like(counter), np.zeros_like(counter)]
-    k = [key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF]
-    for _ in range(10):
-        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(b >> shift) ^ c[1] ^ np.uint64(k[0]), b & mask, (a >> shift) ^ c[3] ^ np.uint64(k[1]), a & mask]
-        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return c[word].astype(np.int64)
 
 
 def _random_reference(state: np.ndarray, shape: tuple[int, ...], word: int) -> np.ndarray:
@@ -335,6 +365,7 @@ constant = declare(
         lambda value, dtype: np.asarray(value).astype(dtype.numpy),
         "A number known when tracing.",
         scalar="const",
+        traits=frozenset({"literal"}),
     )
 )
 size_value = declare(

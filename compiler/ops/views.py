@@ -13,6 +13,13 @@ from eagerjit.compiler.ops.declare import Primitive, declare
 from eagerjit.compiler.shapes import Shape, contiguous_strides, reshape_strides
 
 Extents = dict[int, sizes.Expr]
+Attributes = dict[str, Any]
+
+
+def _outer(x: TensorType, inner: Attributes, outer: Attributes) -> Attributes:
+    """The second view alone does what both do."""
+    return outer
+
 
 def _reshape_type(x: TensorType, shape: Shape) -> TensorType:
     if not sizes.equal(x.numel, sizes.product(shape)):
@@ -45,6 +52,7 @@ reshape = declare(
         "The same elements in the same order under another shape.",
         derivative=(lambda g, out, x, shape: g.reshape(x.shape),),
         layout=_reshape_layout,
+        compose=_outer,
         index_map=_reshape_index,
     )
 )
@@ -72,6 +80,7 @@ permute = declare(
         "Dimensions in another order.",
         derivative=(lambda g, out, x, dims: g.permute(tuple(sorted(range(len(dims)), key=dims.__getitem__))),),
         layout=lambda size, strides, offset, dims: (tuple(strides[d] for d in dims), offset),
+        compose=lambda x, inner, outer: {"dims": tuple(inner["dims"][d] for d in outer["dims"])},
         index_map=_permute_index,
     )
 )
@@ -108,6 +117,7 @@ expand = declare(
         "Dimensions of size 1 repeated without a copy.",
         derivative=(lambda g, out, x, shape: g.sum_to_size(x.shape),),
         layout=_expand_layout,
+        compose=_outer,
         index_map=_expand_index,
     )
 )
@@ -142,6 +152,13 @@ def _slice_index(
     return (*map_[:dim], map_[dim].scaled(step).plus(Affine((), start)), *map_[dim + 1 :])
 
 
+def _slice_compose(x: TensorType, inner: Attributes, outer: Attributes) -> Attributes | None:
+    if inner["dim"] != outer["dim"] or inner["step"] != 1:
+        return None
+    start, stop = (sizes.add(inner["start"], outer[bound]) for bound in ("start", "stop"))
+    return outer | {"start": start, "stop": stop}
+
+
 slice_ = declare(
     Primitive(
         "slice",
@@ -155,6 +172,7 @@ slice_ = declare(
             ),
         ),
         layout=_slice_layout,
+        compose=_slice_compose,
         index_map=_slice_index,
     )
 )

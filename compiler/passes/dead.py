@@ -1,0 +1,21 @@
+"""Dead code."""
+
+from __future__ import annotations
+
+from eagerjit.compiler.ir import Graph, Node, rebuild
+
+
+def remove_dead(graph: Graph) -> Graph:
+    """Keep what a result needs and what may raise an error."""
+    live = set(graph.results())
+    for node in reversed(graph.nodes):
+        if node in live or _may_raise(node):
+            live.add(node)
+            live.update(node.inputs)
+    return rebuild(graph, [n for n in graph.nodes if n in live], {})
+
+
+def _may_raise(node: Node) -> bool:
+    if "integer_zero_divisor" in node.op.traits:
+        return not node.dtype.is_floating_point
+    return "checks_index" in node.op.traits
