@@ -30,9 +30,7 @@ OPERANDS: dict[Op, str] = {
     Op.COPY: "slot slot slot",
     Op.FINISH: "",
     Op.BUMP_VERSION: "leaf",
-} | dict.fromkeys(
-    (Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ), "slot slot slot"
-)
+} | dict.fromkeys((Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ), "slot slot slot")
 """The kinds of the operands of instructions that have a fixed number of them."""
 
 
@@ -91,13 +89,12 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
                 raise ValueError(f"instruction {index}, {code.name.lower()}: there is no {kind} {operand}")
             if kind == "rank":
                 rank = max(rank, operand)
-        if code in _LOADS:
-            loaded.add(operands[0])
-        if code in _OUTPUTS:
-            made.add(operands[0])
-        for kind, operand in zip(kinds, operands, strict=True):
+        makes = code in _LOADS or code in _OUTPUTS
+        for kind, operand in list(zip(kinds, operands, strict=True))[makes:]:
             if (kind == "leaf" and operand not in loaded) or (kind == "output" and operand not in made):
                 raise ValueError(f"instruction {index}, {code.name.lower()}: {kind} {operand} is empty")
+        if makes:
+            (loaded if code in _LOADS else made).add(operands[0])
     if len(made) != program.n_outputs:
         raise ValueError(f"{len(made)} of {program.n_outputs} outputs are made")
     return rank

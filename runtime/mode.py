@@ -1,8 +1,8 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
 Grad mode and the tracing flag belong to a thread. Python reads them from a `threading.local`; native code reads the
-same two bits from a CPython thread-specific-storage key, so that `no_grad()` in one thread never leaks into another. The
-epoch and the sequence number of autograd nodes are words of one small block at a fixed address, guarded by the GIL.
+same two bits from a CPython thread-specific-storage key, so that `no_grad()` in one thread never leaks into another.
+The epoch and the sequence number of autograd nodes are words of one small block at a fixed address, guarded by the GIL.
 """
 
 from __future__ import annotations
