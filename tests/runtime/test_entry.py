@@ -209,7 +209,7 @@ def test_function_may_change_while_it_runs(executor: str) -> None:
 def test_functions_are_collected(executor: str) -> None:
     function = added(executor)
     function.cycle = function
-    function.fallback = lambda *args: function
+    function.fallback = functools.partial(fallback, function)
     reference = weakref.ref(function)
     del function
     gc.collect()
@@ -228,6 +228,31 @@ def test_recursion_through_the_fallback_ends() -> None:
     function.fallback = lambda *args: function(*args)
     with pytest.raises(RecursionError):
         function(1)
+
+
+@both
+def test_references_balance(executor: str) -> None:
+    function, finishing = added(executor), Function(fallback)
+    finishing.insert(executable(executor, adding()), list)
+    x, y = pair(1, 2)
+
+    def calls() -> None:
+        function(x, y)
+        function(x, 1)
+        function(x, key=y)
+        finishing(x, y)
+
+    watched = (x, x._data, y, y._data, function, finishing, fallback, list, Tensor)
+    calls()
+    gc.collect()
+    before = [sys.getrefcount(thing) for thing in watched]
+    constants = [sys.getrefcount(thing) for thing in (None, False, 0)]
+    for _ in range(2000):
+        calls()
+    gc.collect()
+    assert [sys.getrefcount(thing) for thing in watched] == before
+    after = [sys.getrefcount(thing) for thing in (None, False, 0)]
+    assert all(abs(a - b) < 300 for a, b in zip(after, constants, strict=True))
 
 
 def test_making_operators_starts_nothing() -> None:
