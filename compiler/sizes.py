@@ -30,9 +30,9 @@ class Quotient:
 
 
 def _operand(x: int | Size) -> str:
-    """A size inside of a quotient: anything longer than a word in parentheses, so that text parses back as it was."""
-    text = str(x)
-    return text if text.isalnum() else f"({text})"
+    """A size inside of a quotient, in parentheses if it is a sum or a product, so that text parses back as it was."""
+    single = isinstance(x, int) or (len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1)
+    return str(x) if single else f"({x})"
 
 
 Atom = str | Quotient
@@ -274,11 +274,27 @@ _OPERATIONS = {"//": floordiv, "%": mod, "min": minimum, "max": maximum}
 
 
 def dominates(a: Expr, b: Expr) -> bool:
-    """Whether a >= b for all non-negative values of the symbols, as far as the coefficients show it."""
-    difference = add(a, mul(b, -1))
-    if isinstance(difference, int):
-        return difference >= 0
-    return all(c >= 0 for _, c in difference.terms)
+    """Whether a >= b for all values of the symbols, as far as the coefficients show it.
+
+    Symbols are sizes and strides, not negative; those that begin with n are a call's Python ints, which may be.
+    """
+    return _is_natural(add(a, mul(b, -1)))
+
+
+def _is_natural(x: Expr) -> bool:
+    """Whether no term of x can be negative."""
+    if isinstance(x, int):
+        return x >= 0
+    return all(c >= 0 and all(map(_is_natural_atom, atoms)) for atoms, c in x.terms)
+
+
+def _is_natural_atom(atom: Atom) -> bool:
+    if isinstance(atom, str):
+        return not atom.startswith("n")
+    if atom.op == "%":
+        return _is_natural(atom.b)
+    either = any if atom.op == "max" else all
+    return either(map(_is_natural, (atom.a, atom.b)))
 
 
 def parse(text: str) -> Expr:
