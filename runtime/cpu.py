@@ -18,9 +18,11 @@ from typing import Any
 PASSES: dict[str, tuple[str, ...]] = {
     "none": (),
     "light": ("sroa", "instruction_combine", "simplify_cfg"),
+    "inline": ("always_inliner", "sroa", "instruction_combine", "simplify_cfg"),
 }
 """Optimisations before instruction selection. Explicitly vectorised text needs few: "light" adds 0.3 ms to a small
-kernel, O2 (named "full") 2 ms, with the same machine code. "full" is for scalar code made of many functions."""
+kernel, O2 (named "full") 2 ms, with the same machine code. "inline" also inlines functions marked `alwaysinline`; on
+the native runtime it gives code as fast as O2's in a quarter of the time."""
 
 _lock = threading.RLock()
 _names = itertools.count()
@@ -108,7 +110,7 @@ def _optimized(llvm_text: str, passes: str) -> Any:
 
 
 def compile_text(llvm_text: str, passes: str = "light") -> bytes:
-    """Object code of LLVM text. `passes` is "none", "light" or "full" (see PASSES)."""
+    """Object code of LLVM text. `passes` is "none", "light", "inline" or "full" (see PASSES)."""
     with _lock:
         return bytes(_target_machine().emit_object(_optimized(llvm_text, passes)))
 

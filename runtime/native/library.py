@@ -18,6 +18,7 @@ from eagerjit.runtime.native import expressions, intrinsics, language, translate
 MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.memory",
     "eagerjit.runtime.native.threads",
+    "eagerjit.runtime.native.packing",
     "eagerjit.runtime.native.matmul",
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
@@ -67,7 +68,7 @@ def compiled(modules: list[ModuleType]) -> bytes:
     key = cache.content_key(cpu.target_key(), *_fingerprint(modules))
     stored = cache.get("native", key)
     if stored is None:
-        stored = cpu.compile_text(translate.translate(modules), passes="full")
+        stored = cpu.compile_text(translate.translate(modules), passes="inline")
         cache.put("native", key, stored)
     return stored
 

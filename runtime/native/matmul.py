@@ -18,36 +18,21 @@ from eagerjit.runtime.native.language import (
     fill_bytes,
     global_bytes,
     i64,
-    load_bf16,
-    load_f16,
     load_f32,
     load_f64,
-    load_i8,
-    load_i16,
-    load_i32,
     load_i64,
     load_ptr,
-    load_u8,
     ptr,
-    store_bf16,
-    store_f16,
     store_f32,
     store_f64,
-    store_i8,
-    store_i16,
-    store_i32,
     store_i64,
     store_ptr,
 )
+from eagerjit.runtime.native.packing import item_size, pack, unpack, work_size
 from eagerjit.runtime.native.threads import parallel_for, serial_for
 
 TOO_LARGE = -2  # a status of ours: a size or stride beyond what BLAS can count
 
-BOOL = dtypes.bool_.code
-UINT8 = dtypes.uint8.code
-INT8 = dtypes.int8.code
-INT16 = dtypes.int16.code
-INT32 = dtypes.int32.code
 FLOAT16 = dtypes.float16.code
 BFLOAT16 = dtypes.bfloat16.code
 FLOAT32 = dtypes.float32.code
@@ -204,7 +189,7 @@ def _plan_packing(job: ptr) -> i64:
     if dtype == FLOAT32 or dtype == FLOAT64:
         a_leading = _leading(load_i64(job, M), k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
         b_leading = _leading(k, load_i64(job, N), load_i64(job, B_ROW), load_i64(job, B_COLUMN))
-    size = _work_size(dtype)
+    size = work_size(dtype)
     a_bytes = 0 if a_leading else (rows * k * size + 63) & -64
     b_bytes = 0 if b_leading else (columns * k * size + 63) & -64
     c_bytes = 0 if dtype == FLOAT32 or dtype == FLOAT64 else rows * columns * size
@@ -228,19 +213,6 @@ def _leading(rows: i64, columns: i64, row: i64, column: i64) -> i64:
     return 0
 
 
-def _item_size(dtype: i64) -> i64:
-    if dtype == BOOL or dtype == UINT8 or dtype == INT8:
-        return 1
-    if dtype == INT16 or dtype == FLOAT16 or dtype == BFLOAT16:
-        return 2
-    return 4 if dtype == INT32 or dtype == FLOAT32 else 8
-
-
-def _work_size(dtype: i64) -> i64:
-    """Bytes of the type a product is computed in: float32 for the short floats, 64-bit integers for all integers."""
-    return 4 if dtype == FLOAT32 or dtype == FLOAT16 or dtype == BFLOAT16 else 8
-
-
 def _tiles_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     """Computes tiles begin..end, numbered batch by batch, row of tiles by row of tiles."""
     across = load_i64(job, TILES_ACROSS)
@@ -253,7 +225,7 @@ def _tiles_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
 
 def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> None:
     dtype = load_i64(job, DTYPE)
-    item = _item_size(dtype)
+    item = item_size(dtype)
     k = load_i64(job, K)
     row = down * load_i64(job, TILE_ROWS)
     column = across * load_i64(job, TILE_COLUMNS)
@@ -280,12 +252,12 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     b_leading = load_i64(job, B_LEADING)
     packed: ptr = scratch
     if a_leading == 0:
-        _pack(dtype, packed, a, rows, k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
+        pack(dtype, packed, a, rows, k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
         a = packed
         packed += load_i64(job, A_SCRATCH_BYTES)
         a_leading = k if k > 0 else 1
     if b_leading == 0:
-        _pack(dtype, packed, b, k, columns, load_i64(job, B_ROW), load_i64(job, B_COLUMN))
+        pack(dtype, packed, b, k, columns, load_i64(job, B_ROW), load_i64(job, B_COLUMN))
         b = packed
         packed += load_i64(job, B_SCRATCH_BYTES)
         b_leading = columns
@@ -293,10 +265,10 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
         _product(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
     elif dtype == FLOAT16 or dtype == BFLOAT16:
         _product(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
-        _unpack(dtype, c, c_row, packed, rows, columns)
+        unpack(dtype, c, c_row, packed, rows, columns)
     else:
         _product_i64(a, b, packed, rows, columns, k)
-        _unpack(dtype, c, c_row, packed, rows, columns)
+        unpack(dtype, c, c_row, packed, rows, columns)
 
 
 # -- one tile ---------------------------------------------------------------------------------------------------------
@@ -395,70 +367,3 @@ def _product_i64(a: ptr, b: ptr, c: ptr, rows: i64, columns: i64, k: i64) -> Non
             for j in range(columns):
                 at = (i * columns + j) * 8
                 store_i64(c, at, load_i64(c, at) + factor * load_i64(b, (inner * columns + j) * 8))
-
-
-# -- packing ----------------------------------------------------------------------------------------------------------
-def _pack(dtype: i64, to: ptr, source: ptr, rows: i64, columns: i64, row: i64, column: i64) -> None:
-    """Copies a strided matrix to adjacent rows of the type the product is computed in."""
-    for i in range(rows):
-        _pack_row(dtype, to + i * columns * _work_size(dtype), source + i * row * _item_size(dtype), columns, column)
-
-
-def _pack_row(dtype: i64, to: ptr, source: ptr, n: i64, stride: i64) -> None:
-    match dtype:
-        case dtypes.float32.code:
-            for j in range(n):
-                store_f32(to, j * 4, load_f32(source, j * stride * 4))
-        case dtypes.float16.code:
-            for j in range(n):
-                store_f32(to, j * 4, load_f16(source, j * stride * 2))
-        case dtypes.bfloat16.code:
-            for j in range(n):
-                store_f32(to, j * 4, load_bf16(source, j * stride * 2))
-        case dtypes.int32.code:
-            for j in range(n):
-                store_i64(to, j * 8, load_i32(source, j * stride * 4))
-        case dtypes.int16.code:
-            for j in range(n):
-                store_i64(to, j * 8, load_i16(source, j * stride * 2))
-        case dtypes.int8.code:
-            for j in range(n):
-                store_i64(to, j * 8, load_i8(source, j * stride))
-        case dtypes.uint8.code | dtypes.bool_.code:
-            for j in range(n):
-                store_i64(to, j * 8, load_u8(source, j * stride))
-        case _:  # float64, int64
-            for j in range(n):
-                store_i64(to, j * 8, load_i64(source, j * stride * 8))
-
-
-def _unpack(dtype: i64, to: ptr, to_row: i64, source: ptr, rows: i64, columns: i64) -> None:
-    """Stores a computed tile in its own element type."""
-    for i in range(rows):
-        start = i * columns
-        _unpack_row(dtype, to + i * to_row * _item_size(dtype), source + start * _work_size(dtype), columns)
-
-
-def _unpack_row(dtype: i64, to: ptr, source: ptr, n: i64) -> None:
-    match dtype:
-        case dtypes.float16.code:
-            for j in range(n):
-                store_f16(to, j * 2, load_f32(source, j * 4))
-        case dtypes.bfloat16.code:
-            for j in range(n):
-                store_bf16(to, j * 2, load_f32(source, j * 4))
-        case dtypes.int32.code:
-            for j in range(n):
-                store_i32(to, j * 4, load_i64(source, j * 8))
-        case dtypes.int16.code:
-            for j in range(n):
-                store_i16(to, j * 2, load_i64(source, j * 8))
-        case dtypes.int8.code | dtypes.uint8.code:
-            for j in range(n):
-                store_i8(to, j, load_i64(source, j * 8))
-        case dtypes.bool_.code:
-            for j in range(n):
-                store_i8(to, j, load_i64(source, j * 8) != 0)
-        case _:  # int64
-            for j in range(n):
-                store_i64(to, j * 8, load_i64(source, j * 8))

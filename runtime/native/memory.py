@@ -170,7 +170,10 @@ def handler_calloc(context: ptr, count: i64, size: i64) -> ptr:
 
 
 def handler_realloc(context: ptr, block: ptr, size: i64) -> ptr:
-    """Moves a block whose size NumPy does not tell: the C library knows it, up to less than a class."""
+    """Moves a block whose size NumPy does not tell.
+
+    The C library knows it, exactly enough to tell its class; only for huge pages the bytes in use may come out too low.
+    """
     if block == 0:
         return allocate(size)
     moved = allocate(size)

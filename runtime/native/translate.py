@@ -22,6 +22,9 @@ from eagerjit.runtime.native.language import Global, Signature
 
 __all__ = ["TranslationError", "translate"]
 
+INLINE_INSTRUCTIONS = 60
+"""Shorter functions (counted before optimisation) are inlined wherever they are called."""
+
 
 def translate(modules: Sequence[ModuleType]) -> str:
     """LLVM text of all functions defined in the modules; TranslationError names the file and line at fault."""
@@ -132,7 +135,8 @@ class FunctionTranslator(ExpressionTranslator):
         if not ended:
             self.lines.append("  ret void")
         linkage = "internal " if "." in self.symbol else ""
-        head = f'define {linkage}{result} @"{self.symbol}"({", ".join(parameters)}) #0 {{'
+        inline = " alwaysinline" if len(self.lines) < INLINE_INSTRUCTIONS else ""
+        head = f'define {linkage}{result} @"{self.symbol}"({", ".join(parameters)}) #0{inline} {{'
         return "\n".join([head, "entry:", *self.entry, *self.lines, "}"])
 
     def assign(self, name: str, value: Value, node: ast.AST, declared: str | None = None) -> None:

@@ -96,6 +96,10 @@ def collatz(n: i64) -> i64:
     return steps
 
 
+def factorial(n: i64) -> i64:
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
 def arithmetic(a: i64, b: i64, which: i64) -> i64:
     match which:
         case 0:

@@ -23,7 +23,7 @@ def test_a_compiled_function_runs() -> None:
     assert cpu.callable_at(loaded.address("add_one"), ctypes.c_int64, ctypes.c_int64)(41) == 42
 
 
-@pytest.mark.parametrize("passes", ["none", "light", "full"])
+@pytest.mark.parametrize("passes", ["none", "light", "inline", "full"])
 def test_every_pipeline_gives_the_same_result(passes: str) -> None:
     text = """define i64 @triangle(i64 %n) {
     entry:

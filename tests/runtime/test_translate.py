@@ -26,10 +26,10 @@ def load(path: Path) -> Any:
     return module
 
 
-@pytest.fixture(scope="module")
-def examples() -> cpu.LoadedObject:
+@pytest.fixture(scope="module", params=["none", "inline", "full"])
+def examples(request: pytest.FixtureRequest) -> cpu.LoadedObject:
     text = translate([load(Path(__file__).with_name("native_examples.py"))])
-    return cpu.load_object(cpu.compile_text(text, "full"))
+    return cpu.load_object(cpu.compile_text(text, request.param))
 
 
 @pytest.fixture
@@ -50,6 +50,7 @@ def test_loops_and_recurrences(native: Callable[..., Any]) -> None:
     total = sum(j for i in range(11, 0, -2) for j in range(3, min(i, 6)) if i != 4) + 1000 * (0 + 5 + 10)
     assert native("loops", I64)(11) == total
     assert native("endless", ctypes.c_uint8)(250) == 301
+    assert native("factorial", I64)(10) == 3628800
 
 
 @pytest.mark.parametrize("a, b", [(17, 5), (1 << 62, 3), (0, 7), (2**63 - 1, 2**63 - 1), (12345678901, 40)])
