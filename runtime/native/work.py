@@ -34,7 +34,7 @@ from eagerjit.runtime.native.objects import (
 )
 from eagerjit.runtime.native.threads import parallel_for, serial_for
 
-PARALLEL_WORK = 50_000
+PARALLEL_WORK = 200_000
 """Scalar operations from which on a kernel is split over threads."""
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
