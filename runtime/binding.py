@@ -16,7 +16,7 @@ class Binding:
     tensor_defaults: dict[str, object] = field(default_factory=dict)
     node_type: type | None = None
     node_slots: tuple[str, ...] = ()
-    storage_type: type | None = None
+    storage_type: Any = None
     generation: int = 0
 
 
@@ -51,7 +51,7 @@ def tensor_defaults() -> dict[str, object]:
 
 def new_tensor(array: np.ndarray) -> Any:
     """A fresh Tensor over `array`, with every slot set."""
-    tensor = object.__new__(bound.tensor_types[0])
+    tensor: Any = object.__new__(bound.tensor_types[0])
     for slot, default in bound.tensor_defaults.items():
         setattr(tensor, slot, default)
     tensor._data = array

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,6 +115,14 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
         return self.fallback(*args)
 
 
+class _Entry(NamedTuple):
+    """An executable of an operator, which of the arguments are its leaves, and the others, kept for their identity."""
+
+    executable: Any
+    leaves: tuple[int, ...]
+    fixed: tuple[Any, ...]
+
+
 class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
@@ -126,7 +134,19 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_static", "_words", "defaults", "numbers", "op", "parameters", "slow")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_filed",
+        "_names",
+        "_words",
+        "defaults",
+        "numbers",
+        "op",
+        "parameters",
+        "slow",
+    )
+    _words: Any
 
     def __init__(
         self,
@@ -145,8 +165,8 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         self.defaults = [*required, *defaults]
         self.numbers = frozenset(numbers)
         self._records, self._reflected = int(record), int(reflected)
-        self._table_of: dict[tuple[int, ...], list[tuple[Any, tuple[int, ...]]]] = {}
-        self._static: list[Any] = []
+        self._filed: dict[tuple[int, ...], list[_Entry]] = {}
+        self._names = self._describe()
 
     def reflection(self) -> OpCall:
         """The same operator with its first two arguments in the other order."""
@@ -160,22 +180,21 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         """
         arguments = tuple(arguments)
         key = self._key(arguments)
-        if key is None or len(arguments) > MAX_PARAMETERS or len(self._static) >= MAX_ENTRIES:
+        if key is None or len(arguments) > MAX_PARAMETERS or sum(map(len, self._filed.values())) >= MAX_ENTRIES:
             return False
         leaves = tuple(i for i, a in enumerate(arguments) if self._is_leaf(i, a))
-        fixed = [a for i, a in enumerate(arguments) if i not in leaves]
-        if len(leaves) != executable.n_arguments or not all(self._has_identity(a) for a in fixed):
+        fixed = tuple(a for i, a in enumerate(arguments) if i not in leaves)
+        if len(leaves) != executable.n_arguments or not all(map(self._has_identity, fixed)):
             return False
-        self._static.append(fixed)
-        self._table_of.setdefault(key, []).append((executable, leaves))
+        self._filed.setdefault(key, []).append(_Entry(executable, leaves, fixed))
         self._publish()
         return True
 
     def clear(self) -> None:
         """Forgets all executables."""
-        self._table_of = {}
+        forgotten, self._filed = self._filed, {}
         self._publish()
-        self._static = []
+        forgotten.clear()
 
     def _is_leaf(self, position: int, argument: object) -> bool:
         if type(argument) in bound.tensor_types:
@@ -207,8 +226,8 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
 
     def _publish(self) -> None:
         """Tells native code the table; an executable that is not native keeps the operator in Python."""
-        entries = [(key, e, leaves) for key, found in self._table_of.items() for e, leaves in found]
-        if not all(isinstance(executable, NativeExecutable) for _, executable, _ in entries):
+        entries = [(key, entry) for key, found in self._filed.items() for entry in found]
+        if not all(isinstance(entry.executable, NativeExecutable) for _, entry in entries):
             self.__class__ = OpCall
             return
         if type(self) is OpCall and not entries:
@@ -216,18 +235,19 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         stride = 2 + len(self.parameters)
         capacity = max(8, 1 << (2 * len(entries)).bit_length())
         table = (ctypes.c_int64 * (1 + capacity * stride))(capacity - 1)
-        for key, executable, leaves in entries:
+        for key, entry in entries:
             at = _hash(key) & (capacity - 1)
             while table[1 + at * stride]:
                 at = (at + 1) & (capacity - 1)
-            table[1 + at * stride : 1 + (at + 1) * stride] = [id(executable), sum(1 << i for i in leaves), *key]
+            leaves = sum(1 << i for i in entry.leaves)
+            table[1 + at * stride : 1 + (at + 1) * stride] = [id(entry.executable), leaves, *key]
         self._table = ctypes.addressof(table)
-        self._words = [table, *self._words[1:]] if type(self) is not OpCall else [table, self._describe()]
+        self._words = table
         if type(self) is OpCall:
             self.__class__, self._vectorcall = _native_type(OpCall, "operator_call")
 
     def _describe(self) -> Any:
-        """The table of parameter names and defaults."""
+        """Tells native code the parameters; the table of their names and defaults."""
         pairs = zip(self.parameters, self.defaults, strict=True)
         words = [word for name, d in pairs for word in (id(name), 0 if d is Parameter.empty else id(d))]
         table = (ctypes.c_int64 * max(len(words), 1))(*words)
@@ -238,9 +258,12 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._reflected and len(args) == 2 and not kwargs:
             args = args[::-1]
-        full = None if mode.tracing() else self._bind(args, kwargs)
-        for executable, leaves in self._table_of.get(self._key(full), ()) if full else ():
-            result = executable.run(tuple(full[i] for i in leaves))
+        full = None if mode.tracing() or not self._filed else self._bind(args, kwargs)
+        key = self._key(full) if full else None
+        if full is None or key is None:
+            return self.slow(*args, **kwargs)
+        for entry in self._filed.get(key, ()):
+            result = entry.executable.run(tuple(full[i] for i in entry.leaves))
             if result is MISS:
                 continue
             if self._records and mode.grad_mode():
@@ -283,7 +306,7 @@ def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
     if not outputs:
         return
     assert bound.node_type is not None
-    node = object.__new__(bound.node_type)
+    node: Any = object.__new__(bound.node_type)
     for slot in bound.node_slots:
         setattr(node, slot, None)
     storages = [None if t is None else t._storage for t in tensors]

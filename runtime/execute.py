@@ -20,7 +20,7 @@ __all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind",
 _PADDING = [0] * 8  # the native decoder reads three operands of any instruction before it knows how many there are
 
 
-class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS)):
+class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS)):  # type: ignore[misc]
     """A loaded Program run by native code: `run(leaves)` takes the tuple of arguments.
 
     It returns the single output, or a tuple where `n_outputs` is not 1, or MISS where a guard fails. `epochs` holds the

@@ -133,7 +133,8 @@ def slot_offset(owner: type, name: str) -> int:
 
     RuntimeError where the object does not show up in exactly one word.
     """
-    instance, mark = object.__new__(owner), object()
+    instance: Any = object.__new__(owner)
+    mark = object()
     setattr(instance, name, mark)
     words = (ctypes.c_int64 * (owner.__basicsize__ // 8)).from_address(id(instance))
     found = [8 * i for i, word in enumerate(words) if word == id(mark)]

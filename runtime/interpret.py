@@ -59,7 +59,7 @@ class PythonExecutable:
     def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
         self.program = program
         self.functions = [KernelType(address) for address in functions]
-        self.objects = list(objects)
+        self.objects: list[Any] = list(objects)
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = program.n_arguments
         self.n_outputs = program.n_outputs
@@ -84,7 +84,7 @@ def same_value(a: object, b: object) -> bool:
         return False
     if isinstance(a, float):
         return struct.pack("d", a) == struct.pack("d", b)
-    if isinstance(a, tuple):
+    if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(map(same_value, a, b))
     return bool(a == b)
 
@@ -151,7 +151,7 @@ def _epoch(frame: _Frame, word: int) -> None:
     _require(frame.executable.epochs[word] == mode.epoch())
 
 
-def _array_of(leaf: object) -> np.ndarray:
+def _array_of(leaf: Any) -> np.ndarray:
     """The ndarray under a Tensor leaf; anything else is a miss."""
     _require(type(leaf) in bound.tensor_types)
     array = leaf._data

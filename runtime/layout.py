@@ -192,7 +192,7 @@ def _tensor_fields() -> dict[int, int]:
 
 
 def _node_fields() -> dict[int, int]:
-    assert bound.node_type is not None and bound.storage_type is not None
+    assert bound.node_type is not None
     address, count = _defaults(bound.node_type, dict.fromkeys(bound.node_slots))
     names: dict[str, int] = {
         "op": c.NODE_OP,
