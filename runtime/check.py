@@ -34,6 +34,11 @@ OPERANDS: dict[Op, str] = {
 """The kinds of the operands of instructions that have a fixed number of them."""
 
 
+WITHOUT_GIL = frozenset(
+    (Op.KERNEL, Op.MATMUL, Op.COPY, Op.CONST, Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ)
+)
+"""What may stand between BEGIN and FINISH: nothing that touches Python objects or can miss."""
+
 _LOADS = (Op.LOAD_OBJECT, Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD)
 _OUTPUTS = (Op.OUTPUT, Op.OUTPUT_LEAF, Op.OUTPUT_VIEW, Op.OUTPUT_OBJECT)
 
@@ -79,9 +84,13 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
     made: set[int] = set()
     loaded = set(range(program.n_arguments))
     rank = 0
+    working = False
     for index, (number, *operands) in enumerate(program.instructions):
         code = Op(number)
         kinds = operand_kinds(code, tuple(operands))
+        if (working and code not in WITHOUT_GIL and code != Op.FINISH) or (code == Op.FINISH and not working):
+            raise ValueError(f"instruction {index}, {code.name.lower()}, stands on the wrong side of begin or finish")
+        working = code == Op.BEGIN or (working and code != Op.FINISH)
         if len(kinds) != len(operands):
             raise ValueError(f"instruction {index}, {code.name.lower()}: {len(operands)} operands")
         for kind, operand in zip(kinds, operands, strict=True):
@@ -95,6 +104,8 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
                 raise ValueError(f"instruction {index}, {code.name.lower()}: {kind} {operand} is empty")
         if makes:
             (loaded if code in _LOADS else made).add(operands[0])
+    if working:
+        raise ValueError("finish is missing")
     if len(made) != program.n_outputs:
         raise ValueError(f"{len(made)} of {program.n_outputs} outputs are made")
     return rank

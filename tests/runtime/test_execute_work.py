@@ -449,6 +449,10 @@ def test_threads_share_an_executable(executor: str) -> None:
         ([(Op.OUTPUT_VIEW, 0, 1, 0, 8, 0, 0)], "output 0 is empty"),
         ([(Op.SET_GRAD, 0, 0)], "output 0 is empty"),
         ([(Op.DISTINCT, 2, 0)], "2 operands"),
+        ([(Op.BEGIN, 0), (Op.READ_INT, 0, 0)], "wrong side"),
+        ([(Op.BEGIN, 0), (Op.BEGIN, 0)], "wrong side"),
+        ([(Op.FINISH,)], "wrong side"),
+        ([(Op.BEGIN, 0)], "finish is missing"),
         ([], "0 of 1 outputs are made"),
     ],
 )
