@@ -37,7 +37,7 @@ _CODES = {d.numpy: d.code for d in dtypes.ALL}
 _FLOATING = frozenset(d.numpy for d in dtypes.ALL if d.is_floating_point)
 _NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
 
-Finish = Callable[[tuple[Any, ...]], Any]
+Finish = Callable[..., Any]
 
 
 class _Callable:
@@ -66,11 +66,14 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
 
     def __init__(self, fallback: Callable[..., Any]):
         self.fallback = fallback
-        self._entries: list[tuple[Any, Finish | None]] = []
+        self._entries: list[tuple[Any, Finish | None, bool]] = []
 
-    def insert(self, executable: Any, finish: Finish | None = None) -> None:
-        """Tries `executable` after those inserted before; `finish` turns the tuple of its outputs into the result."""
-        self._entries = [*self._entries, (executable, finish)]
+    def insert(self, executable: Any, finish: Finish | None = None, with_arguments: bool = False) -> None:
+        """Tries `executable` after those inserted before.
+
+        `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result.
+        """
+        self._entries = [*self._entries, (executable, finish, with_arguments)]
         self._publish()
 
     def clear(self) -> None:
@@ -81,17 +84,17 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
     @property
     def executables(self) -> list[Any]:
         """What `insert` added, in order."""
-        return [executable for executable, _ in self._entries]
+        return [executable for executable, *_ in self._entries]
 
     def _publish(self) -> None:
         """Tells native code the entries; one that is not native keeps the whole function in Python."""
         words = [len(self._entries)]
-        for executable, finish in self._entries:
+        for executable, finish, with_arguments in self._entries:
             if not isinstance(executable, NativeExecutable):
                 self.__class__ = Function
                 return
-            shape = executable.n_arguments | (executable.n_outputs == 1) << 32
-            words += (id(executable), shape, 0 if finish is None else id(finish))
+            single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
+            words += (id(executable), executable.n_arguments | single | arguments, 0 if finish is None else id(finish))
         if type(self) is Function and not self._entries:
             return
         table = (ctypes.c_int64 * len(words))(*words)
@@ -103,7 +106,7 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or mode.tracing():
             return self.fallback(*args, **kwargs)
-        for executable, finish in self._entries:
+        for executable, finish, with_arguments in self._entries:
             if executable.n_arguments != len(args):
                 continue
             result = executable.run(args)
@@ -111,7 +114,8 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
                 continue
             if finish is None:
                 return result
-            return finish((result,) if executable.n_outputs == 1 else result)
+            flat = (result,) if executable.n_outputs == 1 else result
+            return finish(flat, args) if with_arguments else finish(flat)
         return self.fallback(*args)
 
 

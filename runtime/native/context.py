@@ -88,7 +88,10 @@ EXECUTABLE_PARAMETERS = 96  # of the kernel or call that has the most
 EXECUTABLE_FRAME = 104  # the frame the executable owns
 EXECUTABLE_BUSY = 112  # 1 while a run uses it
 
-FUNCTION_TABLE = 24  # count, then per entry: executable, arity + (one output) << 32, finish (or null)
+FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null)
+ARITY = 0xFFFF_FFFF
+SINGLE_OUTPUT = 1 << 32  # the run returns its only output as it is
+WITH_ARGUMENTS = 1 << 33  # finish takes the outputs and the arguments
 
 OPERATOR_TABLE = 24  # see `operators.py`
 OPERATOR_RECORDS = 32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eagerjit.runtime.mode import TRACING
 from eagerjit.runtime.native.context import (
+    ARITY,
     EXECUTABLE_ARGUMENTS,
     FLAGS_KEY,
     FUNCTION_FALLBACK,
@@ -16,6 +17,8 @@ from eagerjit.runtime.native.context import (
     OPERATOR_REFLECTED,
     OPERATOR_SLOW,
     OPERATOR_TABLE,
+    SINGLE_OUTPUT,
+    WITH_ARGUMENTS,
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
@@ -31,11 +34,12 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
-from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments, make_key, record, same_key
+from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments, make_key, record, same_key, tuple_of
 
 PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
+PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
 PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
@@ -62,16 +66,23 @@ def _to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr
 # -- jitted functions -------------------------------------------------------------------------------------------------
 
 
-def _finished(finish: ptr, made: ptr, single: i64) -> ptr:
-    """Calls `finish` with the tuple of outputs; takes over the reference to `made`."""
+def _finished(finish: ptr, made: ptr, flags: i64, arguments: ptr, n: i64) -> ptr:
+    """Calls `finish` with the outputs, and the arguments if it wants them; takes over the reference to `made`."""
     flat = made
-    if single:
+    if flags & SINGLE_OUTPUT:
         flat = PyTuple_New(1)
         if flat == 0:
             Py_DecRef(made)
             return 0
         PyTuple_SetItem(flat, 0, made)
-    result = PyObject_CallOneArg(finish, flat)
+    result: ptr = 0
+    if flags & WITH_ARGUMENTS:
+        given = tuple_of(arguments, n)
+        if given:
+            result = PyObject_CallFunctionObjArgs(finish, flat, given, ptr(0))
+            Py_DecRef(given)
+    else:
+        result = PyObject_CallOneArg(finish, flat)
     Py_DecRef(flat)
     return result
 
@@ -85,10 +96,10 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
             entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i
             i += 1
-            if load_i64(entry, 8) & 0xFFFF_FFFF != n:
+            flags = load_i64(entry, 8)
+            if flags & ARITY != n:
                 continue
             executable = load_ptr(entry, 0)
-            single = load_i64(entry, 8) >> 32
             finish = load_ptr(entry, 16)
             Py_IncRef(executable)
             Py_IncRef(finish)
@@ -97,7 +108,7 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             if status == DONE:
                 made = load_ptr(result, 0)
                 if finish:
-                    made = _finished(finish, made, single)
+                    made = _finished(finish, made, flags, arguments, n)
             Py_DecRef(executable)
             Py_DecRef(finish)
             if status == DONE or status == FAILED:

@@ -209,7 +209,7 @@ def _put(node: ptr, offset: i64, value: ptr) -> i64:
     return 0
 
 
-def _inputs(arguments: ptr, n: i64) -> ptr:
+def tuple_of(arguments: ptr, n: i64) -> ptr:
     """The arguments as a tuple; null on failure."""
     result = PyTuple_New(n)
     if result == 0:
@@ -230,7 +230,7 @@ def _next_sequence() -> ptr:
 
 def _record_in_python(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     """Results that are not a single Tensor, rare ones."""
-    inputs = _inputs(arguments, n)
+    inputs = tuple_of(arguments, n)
     if inputs == 0:
         return -1
     answer = PyObject_CallFunctionObjArgs(load_ptr(context, RECORD_NODE), op, inputs, result, ptr(0))
@@ -259,7 +259,7 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     Py_IncRef(array)
     status = _put(node, NODE_OP, op)
     status |= _put(node, NODE_OUTPUT, array)
-    status |= _put(node, NODE_INPUTS, _inputs(arguments, n))
+    status |= _put(node, NODE_INPUTS, tuple_of(arguments, n))
     status |= _put(node, NODE_SEQUENCE, _next_sequence())
     status |= _put(node, NODE_VERSIONS, _versions(arguments, n))
     if status == 0:

@@ -109,6 +109,8 @@ def test_function_finishes_results(executor: str) -> None:
     assert function("a") == {"result": ("a",)}
     assert function("a", "b") == ["a", "b"]
     assert function(1, 2, 3) == ()
+    function.insert(executable(executor, program(4, (Op.OUTPUT_LEAF, 0, 3))), lambda *both: both, with_arguments=True)
+    assert function(1, 2, 3, 4) == ((4,), (1, 2, 3, 4))
     function.clear()
     function.insert(double)
     assert function("a", "b") == ("a", "b")
@@ -233,7 +235,7 @@ def test_recursion_through_the_fallback_ends() -> None:
 @both
 def test_references_balance(executor: str) -> None:
     function, finishing = added(executor), Function(fallback)
-    finishing.insert(executable(executor, adding()), list)
+    finishing.insert(executable(executor, adding()), lambda *given: given, with_arguments=True)
     x, y = pair(1, 2)
 
     def calls() -> None:
@@ -242,7 +244,7 @@ def test_references_balance(executor: str) -> None:
         function(x, key=y)
         finishing(x, y)
 
-    watched = (x, x._data, y, y._data, function, finishing, fallback, list, Tensor)
+    watched = (x, x._data, y, y._data, function, finishing, fallback, Tensor)
     calls()
     gc.collect()
     before = [sys.getrefcount(thing) for thing in watched]
