@@ -1,12 +1,14 @@
 """Matrix products C = A @ B over batches, on the thread pool, each tile by one single-threaded BLAS call.
 
-A product is cut into tiles of C by its sizes alone, never by the number of threads, so every element is computed the
-same way whatever runs it. An operand BLAS can't read (no unit stride, another element type) is packed tile by tile into
-scratch memory; float16 and bfloat16 are computed in float32, integers in 64 bits by a plain loop. Without BLAS, the
-plain loop does the floats too.
+A product is cut into tiles of C by its sizes and the machine's processors, never by the number of threads in use, so
+every element is computed the same way whatever runs it. An operand BLAS can't read (no unit stride, another element
+type) is packed tile by tile into scratch memory; float16 and bfloat16 are computed in float32, integers in 64 bits by a
+plain loop. Without BLAS, the plain loop does the floats too.
 """
 
 from __future__ import annotations
+
+import os
 
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.language import (
@@ -51,10 +53,10 @@ TRANSPOSE = 112
 INT32_MAX = 2**31 - 1
 
 TILE = 512  # rows and columns of a tile of a large product: BLAS runs at full speed from about 256
-ENOUGH_TILES = 4  # more would cost packing the operands more often
+ENOUGH_TILES = min(16, max(2, os.cpu_count() or 1))  # one per processor; more would pack the operands more often
 LEAST_TILE = 64
-LEAST_TILE_WORK = 2 << 20  # multiplications worth a task of their own: about 15 microseconds
-SERIAL_WORK = 1 << 20  # multiplications of a whole product that one thread had better do alone
+LEAST_TILE_WORK = 1 << 18  # multiplications worth a task of their own: some 3 microseconds
+SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had better do alone
 TILE_ALIGNMENT = 16
 
 # Offsets in the job block that tasks read.

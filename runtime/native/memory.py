@@ -182,7 +182,7 @@ def handler_realloc(context: ptr, block: ptr, size: i64) -> ptr:
     old_size = usable_size(block)
     copy_bytes(moved, block, size if size < old_size else old_size)
     old_class = _size_class(old_size)
-    while _class_bytes(old_class) > old_size:
+    while _class_bytes(old_class) > old_size or _class_bytes(old_class) % ALIGNMENT != 0:
         old_class -= 1
     store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - _class_bytes(old_class))
     free(block)

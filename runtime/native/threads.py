@@ -6,6 +6,9 @@ workers inside. Workers enter only while it is open; the caller works too, close
 waits for those inside, so that workers slow to wake up delay nobody. One job runs at a time: a second caller, on
 another thread or inside a kernel, does its tasks itself.
 
+Every thread begins with a share of its own, the same for every job of as many tasks, so that kernel after kernel it
+meets memory that its core's cache holds; then it helps with what is left of other shares.
+
 Elsewhere than on Linux everything runs on the calling thread.
 """
 
@@ -72,20 +75,25 @@ GENERATION = 128  # counts jobs; workers sleep on its lower half
 SLEEPERS = 192
 GATE = 256  # OPEN while workers may enter, plus the number inside
 CALLER_SLEEPS = 320
-NEXT = 384  # first task not yet taken
-FAILURE = 448  # first task of the first failed range * FAILURE_STEP + status; NO_FAILURE
-KERNEL = 512
-ARGUMENTS = 520
-TASKS = 528
-RANGE = 536
-SCRATCH_BYTES = 544
+FAILURE = 384  # first task of the earliest failed range * FAILURE_STEP + its status + 1; NO_FAILURE
+KERNEL = 448
+ARGUMENTS = 456
+SHARES = 464  # threads among which the tasks are shared out
+RANGE = 472
+SCRATCH_BYTES = 480
+
+# Offsets in a thread's entry of `_shares`.
+NEXT = 0  # first task not yet taken
+END = 8
+SHARE_BYTES = 64
 
 OPEN = 1 << 20
 INSIDE = OPEN - 1
 FAILURE_STEP = 1 << 16
 NO_FAILURE = (1 << 63) - 1
 
-thread_pool = global_bytes(576)
+thread_pool = global_bytes(512)
+_shares = global_bytes(SHARE_BYTES * MAX_THREADS)
 _scratch = global_bytes(16 * MAX_THREADS)  # per thread: address, bytes; entry 0 is the caller's that holds BUSY
 
 
@@ -102,12 +110,9 @@ def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) ->
         threads = _start_workers(threads)
     store_ptr(thread_pool, KERNEL, kernel)
     store_ptr(thread_pool, ARGUMENTS, arguments)
-    store_i64(thread_pool, TASKS, tasks)
-    step = tasks // (threads * RANGES_PER_THREAD)
-    store_i64(thread_pool, RANGE, step if step > 0 else 1)
+    _share_out(tasks, threads)
     store_i64(thread_pool, SCRATCH_BYTES, scratch_bytes)
     store_i64(thread_pool, FAILURE, NO_FAILURE)
-    atomic_store(thread_pool, NEXT, 0)
     atomic_add(thread_pool, GATE, OPEN)
     atomic_add_i32(thread_pool, GENERATION, 1)
     if atomic_add(thread_pool, SLEEPERS, 0) > 0:
@@ -134,23 +139,42 @@ def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i
     return status
 
 
+def _share_out(tasks: i64, threads: i64) -> None:
+    """Gives every thread an equal share, to be taken in a few ranges."""
+    step = tasks // (threads * RANGES_PER_THREAD)
+    store_i64(thread_pool, RANGE, step if step > 0 else 1)
+    store_i64(thread_pool, SHARES, threads)
+    begin = 0
+    for index in range(threads):
+        end = begin + (tasks - begin) // (threads - index)
+        store_i64(_shares, index * SHARE_BYTES + NEXT, begin)
+        store_i64(_shares, index * SHARE_BYTES + END, end)
+        begin = end
+
+
 def _take_ranges(index: i64) -> None:
-    """Takes and runs ranges of tasks until none is left."""
-    tasks = load_i64(thread_pool, TASKS)
+    """Takes and runs ranges of tasks, first of the thread's own share, then of the others', until none is left."""
+    shares = load_i64(thread_pool, SHARES)
     step = load_i64(thread_pool, RANGE)
+    for turn in range(shares):
+        share: ptr = _shares + (index + turn) % shares * SHARE_BYTES
+        share_end = load_i64(share, END)
+        begin = atomic_add(share, NEXT, step)
+        # ranges after a failed one no longer matter, those before it do
+        while begin < share_end and begin * FAILURE_STEP < atomic_load(thread_pool, FAILURE):
+            end = begin + step if begin + step < share_end else share_end
+            status = _run_range(index, begin, end)
+            if unlikely(status != 0):
+                _fail(begin * FAILURE_STEP + status + 1)
+            begin = atomic_add(share, NEXT, step)
+
+
+def _run_range(index: i64, begin: i64, end: i64) -> i64:
     scratch_bytes = load_i64(thread_pool, SCRATCH_BYTES)
-    while True:
-        begin = atomic_add(thread_pool, NEXT, step)
-        if begin >= tasks:
-            return
-        end = begin + step if begin + step < tasks else tasks
-        status = OUT_OF_MEMORY
-        if load_i64(_scratch, index * 16 + 8) >= scratch_bytes or _grow_scratch(index, scratch_bytes):
-            scratch: ptr = load_ptr(_scratch, index * 16)
-            status = call_i64(load_ptr(thread_pool, KERNEL), load_ptr(thread_pool, ARGUMENTS), begin, end, scratch)
-        if unlikely(status != 0):
-            _fail(begin * FAILURE_STEP + status + 1)
-            atomic_store(thread_pool, NEXT, tasks)  # earlier ranges are taken already; later ones no longer matter
+    if load_i64(_scratch, index * 16 + 8) < scratch_bytes and not _grow_scratch(index, scratch_bytes):
+        return OUT_OF_MEMORY
+    scratch: ptr = load_ptr(_scratch, index * 16)
+    return call_i64(load_ptr(thread_pool, KERNEL), load_ptr(thread_pool, ARGUMENTS), begin, end, scratch)
 
 
 def _fail(failure: i64) -> None:

@@ -128,14 +128,15 @@ def test_arrays_give_their_block_back(shape: tuple[int, ...], dtype: type) -> No
 
 def test_arrays_can_be_resized_in_place() -> None:
     before = memory.memory_stats()["allocated_bytes"]
-    array = memory.empty((10,), F32)
-    array[:] = np.arange(10)
-    for size in (1000, 17, 300_000, 3):
-        array.resize((size,), refcheck=False)
-        assert (array[:3] == [0, 1, 2]).all()
-        assert memory.is_cached(array)
-    del array
-    assert memory.memory_stats()["allocated_bytes"] == before
+    for start in (3, 10, 20, 40, 50, 70, 100, 120):
+        array = memory.empty((start,), F32)
+        array[:] = np.arange(start)
+        for size in (1000, 17, 300_000, 3):
+            array.resize((size,), refcheck=False)
+            assert (array[:3] == [0, 1, 2]).all()
+            assert memory.is_cached(array)
+        del array
+        assert memory.memory_stats()["allocated_bytes"] == before
 
 
 def test_results_of_numpy_are_not_ours() -> None:
