@@ -32,7 +32,7 @@ class IntLeaf:
     """A Python int that is a symbolic size."""
 
     leaf: int
-    symbol: str
+    size: sizes.Expr
 
 
 @dataclass(slots=True)
@@ -58,9 +58,10 @@ Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | Load
 
 @dataclass(slots=True)
 class Fresh:
-    """An output computed into new memory, or a view of memory that is computed or passed in."""
+    """An output in new memory, or, where the call would return one, a view of an input's or another output's."""
 
     node: Node
+    aliases: bool = False
 
 
 @dataclass(slots=True)

@@ -242,6 +242,14 @@ def _evaluate_atom(atom: Quotient, values: Mapping[str, int]) -> int:
     return min(a, b) if atom.op == "min" else max(a, b)
 
 
+def is_symbol(x: Expr) -> bool:
+    """Whether x is one unknown by itself."""
+    if isinstance(x, int) or len(x.terms) != 1:
+        return False
+    monomial, coefficient = x.terms[0]
+    return coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str)
+
+
 def symbols(x: Expr) -> set[str]:
     """The names of the symbols in x."""
     if isinstance(x, int):
@@ -338,6 +346,17 @@ class Guard:
     b: Expr
     holds: bool
     source: str = ""
+
+    def replaced(self, values: Mapping[str, Expr]) -> "Guard":
+        """The same fact with symbols replaced."""
+        return Guard(self.relation, substitute(self.a, values), substitute(self.b, values), self.holds, self.source)
+
+    def is_certain(self) -> bool:
+        """Whether algebra alone shows it."""
+        difference = add(self.a, mul(self.b, -1))
+        if not isinstance(difference, int):
+            return False
+        return (difference == 0 if self.relation == "==" else difference < 0) == self.holds
 
     def __str__(self) -> str:
         return f"{'' if self.holds else 'not '}{self.a} {self.relation} {self.b}"

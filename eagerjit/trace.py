@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
@@ -137,7 +137,7 @@ class Tracer:
 
     def float_leaf(self, value: float, leaf: int) -> TracedFloat:
         """Make a Python float an input."""
-        node = Node(elementwise.argument, (), {"leaf": leaf}, TensorType(dtypes.float64, ()))
+        node = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, TensorType(dtypes.float64, ()))
         self.inputs.append(node)
         self.bindings.append(FloatLeaf(leaf, node))
         self._floats[node] = (leaf, value)
@@ -146,7 +146,7 @@ class Tracer:
     def int_leaf(self, value: int, leaf: int) -> Any:
         """Make a Python int an input."""
         symbol = self.new_symbol("n", value)
-        self.bindings.append(IntLeaf(leaf, str(symbol)))
+        self.bindings.append(IntLeaf(leaf, symbol))
         return SymbolicInt(symbol)
 
     def guard_object(self, leaf: int, op: Op, value: Any) -> None:
@@ -283,15 +283,15 @@ class Tracer:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def graph(self, outputs: list[Node]) -> Graph:
-        """The recorded Graph with these outputs."""
-        writes = [(self.inputs_of(t), self.value(t)) for t in self.written.values()]
-        return Graph(self.name, self.inputs, self.nodes, outputs, writes)
-
-    def inputs_of(self, tensor: Tensor) -> Node:
-        """The input node of an outside tensor."""
-        leaf = self.leaf_of[id(tensor)]
-        return next(n for n in self.inputs if n.attributes["leaf"] == leaf)
+    def final_writes(self) -> list[tuple[int, Node]]:
+        """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
+        writes = []
+        for tensor in self.written.values():
+            node = self.value(tensor)
+            if node.op.family in ("view", "argument", "generator"):
+                node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
+            writes.append((self.leaf_of[id(tensor)], node))
+        return writes
 
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""

@@ -1,0 +1,187 @@
+"""Kernels from emitted values: loops merged where memory allows, addresses written out, loop skeletons around them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.affine import Affine
+from eagerjit.compiler.lower.emit import Access, Argument, Emitter, Indexed, Position, Temporary
+
+BLOCK = 8192
+"""Elements per task of a flat loop."""
+
+
+@dataclass(slots=True)
+class Built:
+    """A kernel with what its parameters stand for and how it is launched: all sizes are expressions."""
+
+    kernel: loops.Kernel
+    arguments: list[Argument]
+    tasks: sizes.Expr
+    work: sizes.Expr
+    scratch: sizes.Expr = 0
+    sources: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    temporaries: dict[Temporary, sizes.Expr] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Loops:
+    """The loop variables of a kernel after merging: per class its variables, all of one side of the row split."""
+
+    classes: list[list[int]]
+    inner: int
+
+    def between(self, first: int, last: int) -> list[int]:
+        """The classes of the variables first..last-1."""
+        return [k for k, c in enumerate(self.classes) if first <= c[0] < last]
+
+
+def _places(statements: list[Any]) -> list[Affine]:
+    return [s.place for s in statements if isinstance(s, (Access, Indexed, Position))]
+
+
+def merge_loops(emitter: Emitter, inner: int | None, first_row: int = 0) -> Loops:
+    """Loops that every address runs through as one, on one side of `inner` and `first_row`.
+
+    With `inner` None any neighbours merge, and the last of them becomes the inner loop.
+    """
+    dims = emitter.group.dims
+    places = [
+        dict(p.terms) for block in (emitter.head, emitter.row, emitter.body, *emitter.done) for p in _places(block)
+    ]
+    classes: list[list[int]] = []
+    for v in range(len(dims)):
+        if classes and v != inner and v != first_row:
+            u = classes[-1][-1]
+            if all(terms.get(u, 0) == sizes.mul(terms.get(v, 0), dims[v]) for terms in places):
+                classes[-1].append(v)
+                continue
+        classes.append([v])
+    if inner is None:
+        inner = classes[-1][0] if classes else 0
+    return Loops(classes, inner)
+
+
+class Writer:
+    """Turns an emitter's statements into kernel IR once its loops are known."""
+
+    def __init__(self, emitter: Emitter, merged: Loops):
+        self.emitter, self.loops = emitter, merged
+        dims = emitter.group.dims
+        self.extent = [sizes.product(tuple(dims[v] for v in c)) for c in merged.classes]
+        self.class_of = {v: k for k, c in enumerate(merged.classes) for v in c}
+        self.variable: dict[int, str] = {}
+
+    def unflatten(self, classes: list[int], flat: str, into: list[Any]) -> None:
+        """Name the loop indices of these classes, given their row-major position."""
+        if not classes:
+            return
+        if len(classes) == 1:
+            self.variable[classes[0]] = flat
+            return
+        emitter = self.emitter
+        rest = flat
+        for k in reversed(classes[1:]):
+            extent = self.operand(self.extent[k], into)
+            index, above = emitter.name(), emitter.name()
+            into.append(loops.Let(index, "rem", (rest, extent), "i64"))
+            into.append(loops.Let(above, "floordiv", (rest, extent), "i64"))
+            self.variable[k] = index
+            rest = above
+        self.variable[classes[0]] = rest
+
+    def operand(self, size: sizes.Expr, into: list[Any]) -> str:
+        """A size as a value's name."""
+        amount = self.emitter.amount(size)
+        if isinstance(amount, str):
+            return amount
+        name = self.emitter.name()
+        into.append(loops.Let(name, "const", (), "i64", amount))
+        return name
+
+    def index(self, place: Affine) -> loops.Index:
+        """An affine address as kernel IR; its offset is in the pointer."""
+        coefficients: dict[int, sizes.Expr] = {}
+        for v, c in place.terms:
+            k = self.class_of[v]
+            if v == self.loops.classes[k][-1]:
+                coefficients[k] = c
+        return tuple((self.variable[k], self.emitter.amount(c)) for k, c in sorted(coefficients.items()))
+
+    def written(self, statements: list[Any]) -> list[loops.Stmt]:
+        """The statements with their addresses."""
+        out: list[loops.Stmt] = []
+        for s in statements:
+            match s:
+                case Access(param, place, dtype, into, value):
+                    index = self.index(place)
+                    if place.offset != 0:
+                        index = (*index, (self.operand(place.offset, out), 1))
+                    out.append(self._memory(param, index, dtype, into, value))
+                case Indexed(param, place, computed, stride, dtype, into, value):
+                    index = (*self.index(place), (computed, stride))
+                    out.append(self._memory(param, index, dtype, into, value))
+                case Position(into, place):
+                    self._position(into, place, out)
+                case _:
+                    out.append(s)
+        return out
+
+    def _memory(self, param: str, index: loops.Index, dtype: str, into: str | None, value: str) -> loops.Stmt:
+        return loops.Store(param, index, value) if into is None else loops.Load(into, param, index, dtype)
+
+    def _position(self, into: str, place: Affine, out: list[Any]) -> None:
+        """An affine function of the indices, spelled as multiplications and additions."""
+        terms: list[str] = []
+        for name, coefficient in self.index(place):
+            if coefficient == 1:
+                terms.append(name)
+                continue
+            factor = coefficient if isinstance(coefficient, str) else self.operand(coefficient, out)
+            product = self.emitter.name()
+            out.append(loops.Let(product, "mul", (name, factor), "i64"))
+            terms.append(product)
+        terms.append(self.operand(place.offset, out))
+        total = terms[0]
+        for k, term in enumerate(terms[1:], 2):
+            name = into if k == len(terms) else self.emitter.name()
+            out.append(loops.Let(name, "add", (total, term), "i64"))
+            total = name
+
+    def block(self, flat: str, count: sizes.Expr, size: int, into: list[Any]) -> tuple[str, str]:
+        """(start, stop) of block number `flat` among `count` things in blocks of `size`."""
+        emitter = self.emitter
+        start, end, stop = emitter.name(), emitter.name(), emitter.name()
+        width = self.operand(size, into)
+        into.append(loops.Let(start, "mul", (flat, width), "i64"))
+        into.append(loops.Let(end, "add", (start, width), "i64"))
+        into.append(loops.Let(stop, "minimum", (end, self.operand(count, into)), "i64"))
+        return start, stop
+
+    def product(self, a: str, size: sizes.Expr, into: list[Any]) -> str:
+        """a * size."""
+        if isinstance(size, int) and size == 1:
+            return a
+        name = self.emitter.name()
+        into.append(loops.Let(name, "mul", (a, self.operand(size, into)), "i64"))
+        return name
+
+    def finish(self, name: str, body: list[loops.Stmt]) -> loops.Kernel:
+        """The kernel: the head, then the tasks."""
+        head = self.written(self.emitter.head)
+        return loops.Kernel(name, tuple(self.emitter.params), (*head, *body))
+
+
+def blocks_of(count: sizes.Expr, size: int) -> sizes.Expr:
+    """How many blocks of a size cover a count."""
+    if isinstance(count, int):
+        return -(-count // size)
+    return sizes.floordiv(sizes.add(count, size - 1), size)
+
+
+def tasks_loop(body: list[loops.Stmt]) -> loops.Loop:
+    """The outermost loop of a kernel."""
+    return loops.Loop("tasks", "t", 0, 0, tuple(body))

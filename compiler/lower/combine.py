@@ -1,0 +1,92 @@
+"""The second kernel of a reduction: partial results combined in order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.lower.build import Built, tasks_loop
+from eagerjit.compiler.lower.emit import Amount, Argument, Temporary
+from eagerjit.runtime.dtypes import BY_SHORT
+
+
+def identity(op: str, dtype: str) -> Any:
+    """What an accumulator starts from."""
+    if op in ("add", "mul"):
+        return 0 if op == "add" else 1
+    if op in ("and", "or"):
+        return op == "and"
+    kind = BY_SHORT[dtype]
+    if kind.kind == "float":
+        return -math.inf if op == "maximum" else math.inf
+    if kind.kind == "bool":
+        return op == "minimum"
+    info = np.iinfo(kind.numpy)
+    return int(info.min if op == "maximum" else info.max)
+
+
+def combine(
+    name: str,
+    op: str,
+    partial: Temporary,
+    out: Argument,
+    dtype: str,
+    around: sizes.Expr,
+    chunks: sizes.Expr,
+    inner: sizes.Expr,
+    lanes: int,
+) -> Built:
+    """out[a, j] = partial[a, 0, j] op partial[a, 1, j] op ... ; one task per a."""
+    params = [loops.Param("p", "memory", dtype), loops.Param("o", "memory", dtype)]
+    arguments: list[Argument] = [partial, out]
+
+    def amount(size: sizes.Expr) -> int | str:
+        if isinstance(size, int):
+            return size
+        params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+        arguments.append(Amount(size))
+        return params[-1].name
+
+    count, width = amount(chunks), amount(inner)
+    start = loops.Let("z", "const", (), dtype, identity(op, dtype))
+    if isinstance(inner, int) and inner == 1:
+        body: list[loops.Stmt] = [
+            loops.Init("a", op, dtype),
+            loops.Loop(
+                "serial", "c", 0, count, (loops.Load("v", "p", (("t", count), ("c", 1)), dtype), loops.Accumulate("a", "v"))
+            ),
+            loops.Finish("r", "a", dtype),
+            loops.Store("o", (("t", 1),), "r"),
+        ]
+    else:
+        step = (
+            loops.Load("x", "o", (("t", width), ("i", 1)), dtype),
+            loops.Load("v", "p", (("k", width), ("i", 1)), dtype),
+            loops.Let("y", op, ("x", "v"), dtype),
+            loops.Store("o", (("t", width), ("i", 1)), "y"),
+        )
+        clear = (loops.Store("o", (("t", width), ("i", 1)), "z"),)
+        body = [
+            _constant("n", count),
+            loops.Let("b", "mul", ("t", "n"), "i64"),
+            loops.Loop("vector", "i", 0, width, clear, lanes),
+            loops.Loop(
+                "serial",
+                "c",
+                0,
+                count,
+                (loops.Let("k", "add", ("b", "c"), "i64"), loops.Loop("vector", "i", 0, width, step, lanes)),
+            ),
+        ]
+    kernel = loops.Kernel(name, tuple(params), (start, tasks_loop(body)))
+    return Built(kernel, arguments, around, sizes.mul(sizes.mul(around, chunks), inner))
+
+
+def _constant(name: str, value: int | str) -> loops.Let:
+    """A size as a value: a literal, or a parameter under another name."""
+    if isinstance(value, int):
+        return loops.Let(name, "const", (), "i64", value)
+    return loops.Let(name, "cast", (value,), "i64")

@@ -1,0 +1,358 @@
+"""Kernel emission: the values of a group, as kernel IR at the loop level where they vary.
+
+Statements are collected per level: the kernel's head (no loop variable), the row, and the innermost vector body. Every memory
+access keeps its affine address until all are known, so that loops which run through memory as one can be merged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.affine import Affine, Map, address, broadcast_map
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.groups import Group, is_inline
+from eagerjit.compiler.shapes import contiguous_strides
+
+HEAD, ROW, BODY = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A parameter: the memory that holds a node, from an element offset on."""
+
+    root: Node
+    offset: sizes.Expr = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A parameter: memory of the program that no node stands for, such as partial sums."""
+
+    name: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A parameter: one row of the thread's scratch memory."""
+
+    position: int
+    dtype: str
+    offset: sizes.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A parameter: a Python float of the call."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """A parameter: a size."""
+
+    size: sizes.Expr
+
+
+Argument = Pointer | Temporary | Scratch | Number | Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A load or store before its address is written out: `into` is a value's name, or None for a store of `value`."""
+
+    param: str
+    place: Affine
+    dtype: str
+    into: str | None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """An affine function of the loop variables as an i64 value."""
+
+    into: str
+    place: Affine
+
+
+@dataclass
+class Failures:
+    """Messages of the checks in a program's kernels, numbered from 1."""
+
+    messages: list[tuple[str, str]] = field(default_factory=list)
+
+    def status(self, exception: str, message: str) -> int:
+        """The status of a failure, new or known."""
+        entry = (exception, message)
+        if entry not in self.messages:
+            self.messages.append(entry)
+        return self.messages.index(entry) + 1
+
+
+class Emitter:
+    """Emits the values of one group. `inner` is the first loop variable of the vectorised part."""
+
+    def __init__(self, group: Group, inner: int, inline: dict[Node, bool], failures: Failures):
+        self.group, self.inner, self.inline, self.failures = group, inner, inline, failures
+        self.arguments: dict[Argument, str] = {}
+        self.params: list[loops.Param] = []
+        self.head: list[Any] = []
+        self.row: list[Any] = []
+        self.body: list[Any] = []
+        self.done: list[list[Any]] = []
+        self.values: dict[Any, tuple[str, int]] = {}
+        self.lanes: dict[Any, tuple[str, int]] = {}
+        self._names = 0
+        self._reload: dict[Node, Argument] = {}
+
+    # -- names --------------------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """A fresh value name."""
+        self._names += 1
+        return f"v{self._names}"
+
+    def param(self, argument: Argument, dtype: str) -> str:
+        """The parameter that carries an argument."""
+        found = self.arguments.get(argument)
+        if found is None:
+            kind = {Number: "number", Amount: "size", Scratch: "scratch"}.get(type(argument), "memory")
+            found = self.arguments[argument] = f"{kind[0]}{len(self.params)}"
+            self.params.append(loops.Param(found, kind, dtype))
+        return found
+
+    def amount(self, size: sizes.Expr) -> int | str:
+        """A size as an operand: itself if known, else a parameter."""
+        return size if isinstance(size, int) else self.param(Amount(size), "i64")
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def level_of(self, place: Affine) -> int:
+        """The innermost loop level that an affine function varies in."""
+        if not place.terms:
+            return HEAD
+        return BODY if max(v for v, _ in place.terms) >= self.inner else ROW
+
+    def add(self, level: int, statement: Any) -> None:
+        """Append a statement to the code of a level."""
+        (self.head, self.row, self.body)[level].append(statement)
+
+    def let(self, op: str, args: tuple[tuple[str, int], ...], dtype: str, value: Any = None) -> tuple[str, int]:
+        """A scalar operation, where its operands allow."""
+        level = max((lv for _, lv in args), default=HEAD)
+        names = tuple(n for n, _ in args)
+        key = (op, names, dtype, repr(value))
+        memo = self.lanes if level == BODY else self.values
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = (self.name(), level)
+            self.add(level, loops.Let(found[0], op, names, dtype, value))
+        return found
+
+    def constant(self, value: Any, dtype: str) -> tuple[str, int]:
+        """A literal."""
+        return self.let("const", (), dtype, value)
+
+    def load(self, argument: Argument, place: Affine, dtype: str) -> tuple[str, int]:
+        """An element of memory."""
+        level = self.level_of(place)
+        key = (argument, place)
+        memo = self.lanes if level == BODY else self.values
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = (self.name(), level)
+            self.add(level, Access(self.param(argument, dtype), place, dtype, found[0]))
+        return found
+
+    def store(self, argument: Argument, place: Affine, dtype: str, value: tuple[str, int], level: int) -> None:
+        """Write an element of memory."""
+        self.add(level, Access(self.param(argument, dtype), place, dtype, None, value[0]))
+
+    def position(self, place: Affine) -> tuple[str, int]:
+        """An index as an i64 value."""
+        if not place.terms:
+            if isinstance(place.offset, int):
+                return self.constant(place.offset, "i64")
+            return self.param(Amount(place.offset), "i64"), HEAD
+        level = self.level_of(place)
+        memo = self.lanes if level == BODY else self.values
+        found = memo.get(place)
+        if found is None:
+            found = memo[place] = (self.name(), level)
+            self.add(level, Position(found[0], place))
+        return found
+
+    def next_phase(self) -> None:
+        """Start another innermost loop: lane values of the last one are gone."""
+        self.done.append(self.body)
+        self.body = []
+        self.lanes = {}
+
+    def reload(self, node: Node, argument: Argument) -> None:
+        """From the next phase on read a full value back from memory."""
+        self._reload[node] = argument
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def value(self, node: Node, map_: Map) -> tuple[str, int]:
+        """The value of a node at a map."""
+        key = (node, map_)
+        found = self.lanes.get(key) or self.values.get(key)
+        if found is None:
+            found = self._value(node, map_)
+            (self.lanes if found[1] == BODY else self.values)[key] = found
+        return found
+
+    def _value(self, node: Node, map_: Map) -> tuple[str, int]:
+        group, op = self.group, node.op
+        if node in self._reload:
+            argument = self._reload[node]
+            if isinstance(argument, Scratch):
+                name = self.name()
+                param = self.param(argument, node.dtype.short)
+                self.add(BODY, loops.Load(name, param, (("i", 1),), node.dtype.short))
+                return name, BODY
+            place = address(map_, contiguous_strides(node.type.shape), 0)
+            return self.load(argument, place, node.dtype.short)
+        mine = node in group.full or node in group.row
+        if op.family == "argument" and node.attributes.get("number"):
+            return self.param(Number(node), "f64"), HEAD
+        if not mine and not is_inline(node, self.inline):
+            if op.family != "view" or not self._computed_here(node):
+                return self._from_memory(node, map_)
+        if op.family == "view":
+            base = node.inputs[0]
+            if mine and layout(node).root is node:
+                return self.value(base, group.full_map(base.type.shape))
+            inner = op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
+            return self.value(base, inner)
+        if op.family == "generator":
+            return self._generated(node, map_)
+        if "gathers" in op.traits:
+            return self._gathered(node, map_)
+        shape = node.type.shape
+        operands = tuple(self.value(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs)
+        operands = self._safe_divisor(node, operands)
+        return self.let(op.scalar, operands, node.dtype.short)
+
+    def _computed_here(self, node: Node) -> bool:
+        root = node
+        while root.op.family == "view" and root not in self.group.full:
+            root = root.inputs[0]
+        return root in self.group.full or root in self.group.row
+
+    def _from_memory(self, node: Node, map_: Map) -> tuple[str, int]:
+        where = layout(node)
+        place = address(map_, where.strides, 0)
+        offset = sizes.add(where.offset, place.offset)
+        return self.load(Pointer(where.root, offset), Affine(place.terms), node.dtype.short)
+
+    def _safe_divisor(self, node: Node, operands: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+        """Integer division by zero ends the kernel with an error."""
+        if node.dtype.kind == "float" or "integer_zero_divisor" not in node.op.traits:
+            return operands
+        dtype = node.dtype.short
+        nonzero = self.let("ne", (operands[1], self.constant(0, dtype)), "bool")
+        self.add(nonzero[1], loops.Check(nonzero[0], self.failures.status("RuntimeError", "ZeroDivisionError")))
+        return operands
+
+    def _generated(self, node: Node, map_: Map) -> tuple[str, int]:
+        attributes, dtype = node.attributes, node.dtype.short
+        match node.op.scalar:
+            case "const":
+                return self.constant(attributes["value"], dtype)
+            case "size":
+                return self.position(Affine((), attributes["size"]))
+            case "index":
+                return self._cast(self.position(map_[0]), "i64", dtype)
+            case "philox":
+                return self._random(node, map_)
+        raise AssertionError(node.op.scalar)
+
+    def _cast(self, value: tuple[str, int], source: str, dtype: str) -> tuple[str, int]:
+        return value if source == dtype else self.let("cast", (value,), dtype)
+
+    def _random(self, node: Node, map_: Map) -> tuple[str, int]:
+        """Philox4x32-10 on the element's row-major position; see `random_bits` for the reference."""
+        state = node.inputs[0]
+        seed = self.value(state, (Affine(),))
+        start = self.value(state, (Affine((), 1),))
+        place = address(map_, contiguous_strides(node.type.shape), 0)
+        counter = self.let("add", (start, self.position(place)), "i64")
+
+        def words(value: tuple[str, int]) -> tuple[Any, Any]:
+            wide = self.let("cast", (value,), "u64")
+            high = self.let("shr", (wide, self.constant(32, "u64")), "u64")
+            return self.let("cast", (wide,), "u32"), self.let("cast", (high,), "u32")
+
+        k0, k1 = words(seed)
+        c0, c1 = words(counter)
+        zero = self.constant(0, "u32")
+        c = [c0, c1, zero, zero]
+        multipliers = self.constant(0xD2511F53, "u32"), self.constant(0xCD9E8D57, "u32")
+        weyl = self.constant(0x9E3779B9, "u32"), self.constant(0xBB67AE85, "u32")
+        for _ in range(10):
+            high0 = self.let("mulhi", (c[0], multipliers[0]), "u32")
+            low0 = self.let("mul", (c[0], multipliers[0]), "u32")
+            high1 = self.let("mulhi", (c[2], multipliers[1]), "u32")
+            low1 = self.let("mul", (c[2], multipliers[1]), "u32")
+            first = self.let("xor", (self.let("xor", (high1, c[1]), "u32"), k0), "u32")
+            third = self.let("xor", (self.let("xor", (high0, c[3]), "u32"), k1), "u32")
+            c = [first, low1, third, low0]
+            k0, k1 = self.let("add", (k0, weyl[0]), "u32"), self.let("add", (k1, weyl[1]), "u32")
+        return self.let("cast", (c[node.attributes["word"]],), "i64")
+
+    def _gathered(self, node: Node, map_: Map) -> tuple[str, int]:
+        """A load at an index that is itself a value; out of range ends the kernel with an IndexError."""
+        table, index = node.inputs
+        rank = len(index.type.shape)
+        if "rows" in node.op.traits:
+            dim, index_map, rest = 0, map_[:rank], map_[rank:]
+            table_map = (Affine(), *rest)
+        else:
+            dim = node.attributes["dim"]
+            index_map = map_
+            table_map = (*map_[:dim], Affine(), *map_[dim + 1 :])
+        where = layout(table)
+        place = address(table_map, where.strides, where.offset)
+        found = self._cast(self.value(index, index_map), index.dtype.short, "i64")
+        self.check_index(found, table.type.shape[dim], node)
+        return self.indexed_load(where.root, place, found, where.strides[dim], table.dtype.short)
+
+    def check_index(self, index: tuple[str, int], size: sizes.Expr, node: Node) -> None:
+        """End the kernel unless 0 <= index < size."""
+        limit = self.position(Affine((), size))
+        low = self.let("ge", (index, self.constant(0, "i64")), "bool")
+        high = self.let("lt", (index, limit), "bool")
+        inside = self.let("and", (low, high), "bool")
+        where = f" ({node.source})" if node.source else ""
+        message = f"index out of range in {node.op.name} over a dimension of size {size}{where}"
+        self.add(inside[1], loops.Check(inside[0], self.failures.status("IndexError", message)))
+
+    def indexed_load(
+        self, root: Node, place: Affine, index: tuple[str, int], stride: sizes.Expr, dtype: str
+    ) -> tuple[str, int]:
+        """memory[place + index * stride]."""
+        level = max(self.level_of(Affine(place.terms)), index[1])
+        name = self.name()
+        param = self.param(Pointer(root, place.offset), dtype)
+        self.add(level, Indexed(param, Affine(place.terms), index[0], self.amount(stride), dtype, name))
+        return name, level
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A load (or a store of `value`) at an affine address plus a computed index times a stride."""
+
+    param: str
+    place: Affine
+    index: str
+    stride: int | str
+    dtype: str
+    into: str | None
+    value: str = ""

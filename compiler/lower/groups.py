@@ -1,0 +1,136 @@
+"""Groups: the nodes that one kernel computes, and the loops they share.
+
+A group's loops run over `dims` (sizes above 1, outermost first). Its nodes are
+
+- full      one value per point of the loops, in row-major order,
+- row       one value per row: the leading dims up to the split; reductions over the trailing dims make these,
+- columns   reductions over the leading dims: finished by a second kernel, so nothing in the group may read them,
+- total     reductions over everything: likewise finished by a second kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.affine import Map, broadcast_map, identity_map, refine, without_ones
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.shapes import Shape
+
+
+@dataclass(slots=True, eq=False)
+class Group:
+    """One kernel in the making. `needs` is a bit set of the steps it depends on."""
+
+    number: int
+    dims: Shape
+    nodes: list[Node] = field(default_factory=list)
+    full: set[Node] = field(default_factory=set)
+    row: set[Node] = field(default_factory=set)
+    columns: set[Node] = field(default_factory=set)
+    total: set[Node] = field(default_factory=set)
+    rows: sizes.Expr | None = None
+    needs: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+    def split(self) -> int:
+        """How many of the dims make up the rows."""
+        reach: sizes.Expr = 1
+        for position, d in enumerate(self.dims):
+            if reach == self.rows:
+                return position
+            reach = sizes.mul(reach, d)
+        return len(self.dims)
+
+    def extents(self) -> dict[int, sizes.Expr]:
+        """The loops' extents by variable."""
+        return dict(enumerate(self.dims))
+
+    def full_map(self, shape: Shape) -> Map | None:
+        """The map of a full value of this shape."""
+        return identity_map(shape, self.dims)
+
+    def row_map(self, shape: Shape) -> Map | None:
+        """The map of a row value of this shape."""
+        return identity_map(shape, self.dims[: self.split()])
+
+
+@dataclass(slots=True, eq=False)
+class Library:
+    """A step that is not a loop nest of ours: a matrix product."""
+
+    number: int
+    node: Node
+    needs: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """A step that writes one result in parts: concatenation, scatter, slices replaced."""
+
+    number: int
+    node: Node
+    needs: int = 0
+
+
+Step = Group | Library | Region
+
+
+def is_inline(node: Node, known: dict[Node, bool]) -> bool:
+    """Whether a node needs no memory and is cheap enough to compute again wherever it is read."""
+    found = known.get(node)
+    if found is None:
+        op = node.op
+        if op.family == "generator":
+            found = "stateful" not in op.traits and not node.inputs
+        elif op.family == "argument":
+            found = node.attributes.get("number", False)
+        elif op.family == "view":
+            found = is_inline(node.inputs[0], known)
+        else:
+            cheap = op.family == "elementwise" and (op.cost <= 2 or node.type.shape == ())
+            found = cheap and all(is_inline(i, known) for i in node.inputs)
+        known[node] = found
+    return found
+
+
+class Access:
+    """Whether, and how, a group's loops reach the values that a node reads."""
+
+    def __init__(self, inline: dict[Node, bool]):
+        self.inline = inline
+
+    def reaches(self, node: Node, map_: Map, group: Group) -> bool:
+        """Whether the loops can get at `node` at this map without another kernel in between."""
+        if node in group.full:
+            return map_ == group.full_map(node.type.shape)
+        if node in group.row:
+            return map_ == group.row_map(node.type.shape)
+        if node in group.columns or node in group.total:
+            return False
+        if is_inline(node, self.inline):
+            return self._inline_reaches(node, map_, group)
+        if node.op.family == "view":
+            root = layout(node).root
+            if root is not node and root not in group.full and root not in group.row:
+                return root not in group.columns and root not in group.total
+            if root is node:
+                return True
+            base = node.inputs[0]
+            inner = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
+            return inner is not None and self.reaches(base, inner, group)
+        return True
+
+    def _inline_reaches(self, node: Node, map_: Map, group: Group) -> bool:
+        if node.op.family == "view":
+            base = node.inputs[0]
+            inner = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
+            return inner is not None and self.reaches(base, inner, group)
+        shape = node.type.shape
+        return all(self.reaches(i, broadcast_map(map_, shape, i.type.shape), group) for i in node.inputs)
+
+
+def refined(group: Group, shape: Shape) -> Shape | None:
+    """The group's dims refined so that a value of this shape fits its loops."""
+    return refine(group.dims, without_ones(shape))

@@ -1,0 +1,76 @@
+"""Memory planning: which results share a piece of the arena."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eagerjit.compiler import sizes
+
+ALIGNMENT = 64
+
+
+def aligned(size: sizes.Expr) -> sizes.Expr:
+    """A number of bytes rounded up to the alignment."""
+    if isinstance(size, int):
+        return -(-size // ALIGNMENT) * ALIGNMENT
+    if sizes.exact_quotient(size, ALIGNMENT) is not None:
+        return size
+    return sizes.mul(sizes.floordiv(sizes.add(size, ALIGNMENT - 1), ALIGNMENT), ALIGNMENT)
+
+
+@dataclass(slots=True)
+class Block:
+    """A piece of the arena and what has used it: (name, first step, last step)."""
+
+    size: sizes.Expr
+    offset: sizes.Expr = 0
+    free_after: int = -1
+    uses: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Request:
+    """Memory that one result needs, from the step that makes it to the last that reads it."""
+
+    name: str
+    size: sizes.Expr
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class Plan:
+    """The arena: its blocks, its size in bytes, and every request's block."""
+
+    blocks: list[Block]
+    total: sizes.Expr
+    block_of: dict[str, Block]
+
+    def __str__(self) -> str:
+        lines = [f"arena of {self.total} bytes"]
+        for block in self.blocks:
+            uses = ", ".join(f"{name} ({first}..{last})" for name, first, last in block.uses)
+            lines.append(f"  {block.offset}: {block.size} bytes: {uses}")
+        return "\n".join(lines)
+
+
+def plan(requests: list[Request]) -> Plan:
+    """Give each request the smallest free block that is surely large enough, else a new one."""
+    blocks: list[Block] = []
+    block_of: dict[str, Block] = {}
+    for request in sorted(requests, key=lambda r: r.first):
+        size = aligned(request.size)
+        fitting = [b for b in blocks if b.free_after < request.first and sizes.dominates(b.size, size)]
+        if fitting:
+            block = min(fitting, key=lambda b: sizes.hint(b.size))
+        else:
+            block = Block(size)
+            blocks.append(block)
+        block.free_after = request.last
+        block.uses.append((request.name, request.first, request.last))
+        block_of[request.name] = block
+    total: sizes.Expr = 0
+    for block in blocks:
+        block.offset = total
+        total = sizes.add(total, block.size)
+    return Plan(blocks, total, block_of)

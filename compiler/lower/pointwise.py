@@ -1,0 +1,74 @@
+"""Kernels without reductions: one value per point, stored anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.affine import Affine, address
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.build import BLOCK, Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures
+from eagerjit.compiler.lower.groups import Group
+from eagerjit.compiler.shapes import Shape
+
+
+@dataclass(slots=True)
+class Target:
+    """Where a value goes: memory, strides per dimension of the value, offset."""
+
+    node: Node
+    argument: Argument
+    strides: Shape
+    offset: sizes.Expr = 0
+
+
+def pointwise(
+    name: str, group: Group, targets: list[Target], inline: dict[Node, bool], failures: Failures, lanes: int
+) -> Built:
+    """A kernel that stores each target's value over the group's loops."""
+    probe = Emitter(group, 0, inline, failures)
+    _store_all(probe, targets)
+    merged = merge_loops(probe, None)
+    emitter = Emitter(group, merged.inner if group.dims else 1, inline, failures)
+    _store_all(emitter, targets)
+    writer = Writer(emitter, merged)
+    count = sizes.product(group.dims)
+    work = sizes.mul(count, cost_of(group))
+    sources = tuple(dict.fromkeys(n.source for n in group.nodes if n.source))
+    if not group.dims:
+        body = writer.written(emitter.row)
+        kernel = writer.finish(name, [tasks_loop(body)])
+        return Built(kernel, list(emitter.arguments), 1, work, 0, sources, tuple(group.reasons))
+    outer = merged.between(0, merged.inner)
+    inner = merged.between(merged.inner, len(group.dims))[0]
+    extent = writer.extent[inner]
+    writer.variable[inner] = "i"
+    row: list[loops.Stmt] = []
+    if outer:
+        writer.unflatten(outer, "t", row)
+        tasks: sizes.Expr = sizes.product(tuple(writer.extent[k] for k in outer))
+        start, stop = 0, emitter.amount(extent)
+    else:
+        tasks = blocks_of(extent, BLOCK)
+        start, stop = writer.block("t", extent, BLOCK, row)
+    row += writer.written(emitter.row)
+    vector = loops.Loop("vector", "i", start, stop, tuple(writer.written(emitter.body)), lanes)
+    kernel = writer.finish(name, [tasks_loop([*row, vector])])
+    return Built(kernel, list(emitter.arguments), tasks, work, 0, sources, tuple(group.reasons))
+
+
+def _store_all(emitter: Emitter, targets: list[Target]) -> None:
+    group = emitter.group
+    level = BODY if group.dims else ROW
+    for target in targets:
+        map_ = group.full_map(target.node.type.shape)
+        assert map_ is not None, "a stored value has the group's loops"
+        value = emitter.value(target.node, map_)
+        place = address(map_, target.strides, target.offset)
+        emitter.store(target.argument, Affine(place.terms, place.offset), target.node.dtype.short, value, level)
+
+
+def cost_of(group: Group) -> int:
+    """Scalar operations per point."""
+    return max(1, sum(n.op.cost for n in group.nodes))

@@ -1,0 +1,145 @@
+"""Results that are written in parts: concatenation, replaced slices, rows and elements scattered into a copy."""
+
+from __future__ import annotations
+
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.affine import Affine, address, identity_map, without_ones
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.build import Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
+from eagerjit.compiler.lower.groups import Group
+from eagerjit.compiler.lower.pointwise import Target, pointwise
+from eagerjit.compiler.shapes import Shape, contiguous_strides
+
+COLUMNS = 1024
+"""Columns that one task of a row scatter covers."""
+
+
+class RegionBuilder:
+    """Builds the kernels of one such node; `out` is the memory of its result."""
+
+    def __init__(self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, lanes: int):
+        self.name, self.node, self.out = name, node, out
+        self.inline, self.failures, self.lanes = inline, failures, lanes
+        self.strides = contiguous_strides(node.type.shape)
+
+    def build(self) -> list[Built]:
+        """The kernels, in order."""
+        return getattr(self, f"_{self.node.op.scalar}")()
+
+    def _copy(self, part: int, value: Node, strides: Shape, offset: sizes.Expr) -> Built:
+        """Store a value into a region of the result."""
+        group = Group(-1, without_ones(value.type.shape))
+        target = Target(value, self.out, strides, offset)
+        built = pointwise(f"{self.name}.{part}", group, [target], self.inline, self.failures, self.lanes)
+        built.sources = (self.node.source,)
+        return built
+
+    def _base(self) -> Built:
+        return self._copy(0, self.node.inputs[0], self.strides, 0)
+
+    def _concatenate(self) -> list[Built]:
+        dim = self.node.attributes["dim"]
+        built: list[Built] = []
+        start: sizes.Expr = 0
+        for part, value in enumerate(self.node.inputs):
+            built.append(self._copy(part, value, self.strides, sizes.mul(start, self.strides[dim])))
+            start = sizes.add(start, value.type.shape[dim])
+        return built
+
+    def _replace_slice(self) -> list[Built]:
+        a = self.node.attributes
+        dim = a["dim"]
+        strides = (*self.strides[:dim], sizes.mul(self.strides[dim], a["step"]), *self.strides[dim + 1 :])
+        return [self._base(), self._copy(1, self.node.inputs[1], strides, sizes.mul(self.strides[dim], a["start"]))]
+
+    def _add_rows(self) -> list[Built]:
+        return [self._base(), self._rows("add")]
+
+    def _put_rows(self) -> list[Built]:
+        return [self._base(), self._rows("")]
+
+    def _rows(self, op: str) -> Built:
+        """Rows of the value combined, in order, into rows of the result; tasks take ranges of columns."""
+        base, index, value = self.node.inputs
+        lead = without_ones(index.type.shape)
+        group = Group(-1, (*lead, *without_ones(base.type.shape[1:])))
+        emitter = Emitter(group, len(lead), self.inline, self.failures)
+        place = self._index(emitter, index, identity_map(index.type.shape, lead))
+        incoming, _ = emitter.value(value, group.full_map(value.type.shape))
+        merged = merge_loops(emitter, len(lead))
+        writer = Writer(emitter, merged)
+        rows, width = sizes.product(lead), sizes.product(base.type.shape[1:])
+        dtype = base.dtype.short
+        code: list[loops.Stmt] = []
+        start, stop = writer.block("t", width, COLUMNS, code)
+        row: list[loops.Stmt] = []
+        writer.unflatten(merged.between(0, len(lead)), "r", row)
+        body: list[loops.Stmt] = []
+        writer.unflatten(merged.between(len(lead), len(group.dims)), "i", body)
+        row += writer.written(emitter.row)
+        body += writer.written(emitter.body)
+        out = emitter.param(self.out, dtype)
+        where = ((place, emitter.amount(width)), ("i", 1))
+        if op:
+            before, after = emitter.name(), emitter.name()
+            body.append(loops.Load(before, out, where, dtype))
+            body.append(loops.Let(after, op, (before, incoming), dtype))
+            incoming = after
+        body.append(loops.Store(out, where, incoming))
+        row.append(loops.Loop("vector", "i", start, stop, tuple(body), self.lanes))
+        code.append(loops.Loop("serial", "r", 0, emitter.amount(rows), tuple(row)))
+        kernel = writer.finish(f"{self.name}.1", [tasks_loop(code)])
+        work = sizes.mul(rows, width)
+        return Built(kernel, list(emitter.arguments), blocks_of(width, COLUMNS), work, 0, (self.node.source,))
+
+    def _index(self, emitter: Emitter, index: Node, map_) -> str:
+        """The checked index of a row, as i64."""
+        found = emitter.value(index, map_)
+        if index.dtype.short != "i64":
+            found = emitter.let("cast", (found,), "i64")
+        emitter.check_index(found, self.node.type.shape[0], self.node)
+        return found[0]
+
+    def _scatter_add(self) -> list[Built]:
+        return [self._base(), self._elements()]
+
+    def _elements(self) -> Built:
+        """Elements of the value added one by one; tasks take the dimensions before the scattered one."""
+        base, index, value = self.node.inputs
+        dim = self.node.attributes["dim"]
+        dims = without_ones(index.type.shape)
+        lead = len(without_ones(index.type.shape[:dim]))
+        group = Group(-1, dims)
+        emitter = Emitter(group, len(dims), self.inline, self.failures)
+        map_ = group.full_map(index.type.shape)
+        found = emitter.value(index, map_)
+        if index.dtype.short != "i64":
+            found = emitter.let("cast", (found,), "i64")
+        emitter.check_index(found, base.type.shape[dim], self.node)
+        incoming = emitter.value(value, map_)
+        dtype = base.dtype.short
+        out = emitter.param(self.out, dtype)
+        rest = (*map_[:dim], Affine(), *map_[dim + 1 :])
+        place = address(rest, self.strides, 0)
+        stride = emitter.amount(self.strides[dim])
+        before = emitter.name()
+        emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, before))
+        after = emitter.let("add", ((before, ROW), (incoming[0], ROW)), dtype)
+        emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, None, after[0]))
+        merged = merge_loops(emitter, len(dims), lead)
+        writer = Writer(emitter, merged)
+        outer: list[loops.Stmt] = []
+        writer.unflatten(merged.between(0, lead), "t", outer)
+        inner: list[loops.Stmt] = []
+        writer.unflatten(merged.between(lead, len(dims)), "r", inner)
+        inner += writer.written(emitter.row)
+        count = sizes.product(dims[lead:])
+        outer.append(loops.Loop("serial", "r", 0, emitter.amount(count), tuple(inner)))
+        kernel = writer.finish(f"{self.name}.1", [tasks_loop(outer)])
+        tasks = sizes.product(dims[:lead])
+        work = sizes.mul(sizes.product(dims), 4)
+        return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
+
+

@@ -1,0 +1,384 @@
+"""Fusion: assigns every node to a kernel, greedily and in program order.
+
+A node joins the kernels of its operands, merging them where it reads several, as long as the loops agree and no other step
+would have to run in between. What could not be fused says why (`Group.reasons`).
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.affine import broadcast_map, without_ones
+from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.build import BLOCK
+from eagerjit.compiler.lower.groups import Access, Group, Library, Region, Step, is_inline, refined
+from eagerjit.compiler.shapes import Shape
+
+MAX_NODES = 400
+
+
+class Scheduler:
+    """Builds the steps of a graph."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.steps: dict[int, Step] = {}
+        self.step_of: dict[Node, int] = {}
+        self.inline: dict[Node, bool] = {}
+        self.access = Access(self.inline)
+        self.reason: dict[Node, str] = {}
+        self._merged: dict[int, int] = {}
+        self._count = 0
+
+    def run(self) -> list[Step]:
+        """The steps in an order in which each finds what it needs."""
+        for node in self.graph.nodes:
+            self._place(node)
+        self._store_inline_results()
+        return self._ordered()
+
+    def find(self, number: int) -> int:
+        """The step that a merged step became part of."""
+        while number in self._merged:
+            number = self._merged[number]
+        return number
+
+    def _place(self, node: Node) -> None:
+        if is_inline(node, self.inline):
+            return
+        family = node.op.family
+        if family == "view":
+            if layout(node).root is node:
+                self._new_group(node, node.inputs[0].type.shape, "a reshape that needs a copy")
+            return
+        if family == "linear":
+            self._new_step(Library(self._count, node), node)
+        elif family == "index" and "gathers" not in node.op.traits:
+            self._new_step(Region(self._count, node), node)
+        elif family == "reduction":
+            self._place_reduction(node)
+        else:
+            self._place_elementwise(node)
+
+    # -- dependencies -------------------------------------------------------------------------------------------------
+
+    def origins(self, node: Node) -> set[int]:
+        """The steps whose results a node reads, through views and inlined nodes."""
+        out: set[int] = set()
+        stack = list(node.inputs)
+        while stack:
+            value = stack.pop()
+            number = self.step_of.get(value)
+            if number is not None:
+                out.add(self.find(number))
+            else:
+                stack += value.inputs
+        return out
+
+    def _bits(self, numbers: set[int]) -> int:
+        bits = 0
+        for number in numbers:
+            bits |= 1 << number | self.steps[number].needs
+        return bits
+
+    def _add_needs(self, step: Step, bits: int) -> None:
+        """Make a step, and all that depend on it, depend on more."""
+        bits &= ~(1 << step.number)
+        if step.needs | bits == step.needs:
+            return
+        step.needs |= bits
+        mark = 1 << step.number
+        for other in self.steps.values():
+            if other.needs & mark:
+                other.needs |= bits
+
+    def _new_step(self, step: Step, node: Node) -> None:
+        step.needs = self._bits(self.origins(node))
+        self.steps[step.number] = step
+        self.step_of[node] = step.number
+        self._count += 1
+
+    def _new_group(self, node: Node, shape: Shape, why: str) -> Group:
+        group = Group(self._count, without_ones(shape))
+        group.reasons.append(why)
+        self._new_step(group, node)
+        group.nodes.append(node)
+        group.full.add(node)
+        return group
+
+    # -- joining ------------------------------------------------------------------------------------------------------
+
+    def _candidate(self, node: Node) -> tuple[Group | None, str]:
+        """The group that computes the node's operands, after merging them; or why there is none."""
+        groups = [s for n in sorted(self.origins(node)) if isinstance(s := self.steps[n], Group)]
+        if not groups:
+            return None, "reads only memory"
+        host = groups[-1]
+        for other in reversed(groups[:-1]):
+            self._try_merge(host, other)
+        return host, ""
+
+    def _joinable(self, node: Node, group: Group) -> str:
+        """Why the node's other operands keep it out of the group; empty if they do not."""
+        if len(group.nodes) >= MAX_NODES:
+            return "the kernel is large already"
+        mark = 1 << group.number
+        for number in self.origins(node):
+            if number != group.number and self.steps[number].needs & mark:
+                return "an operand is computed by a step that runs after this kernel"
+        return ""
+
+    def _place_elementwise(self, node: Node) -> None:
+        group, why = self._candidate(node)
+        if group is not None:
+            why = self._join_elementwise(node, group)
+            if not why:
+                return
+        for number in sorted(self.origins(node), reverse=True):
+            other = self.steps[number]
+            if isinstance(other, Group) and other is not group and not self._join_elementwise(node, other):
+                return
+        self._new_group(node, node.type.shape, why)
+
+    def _join_elementwise(self, node: Node, group: Group) -> str:
+        why = self._joinable(node, group)
+        if why:
+            return why
+        shape = node.type.shape
+        as_row = group.rows is not None and node.type.numel == group.rows and group.rows != sizes.product(group.dims)
+        if not as_row and node.type.numel != sizes.product(group.dims):
+            return f"its {node.type} has other loops than {list(group.dims)}"
+        before = group.dims
+        rows_shape = self._row_dims(group, shape) if as_row else refined(group, shape)
+        if rows_shape is None:
+            return f"the shape {list(shape)} does not nest in the loops {list(group.dims)}"
+        group.dims = rows_shape
+        map_ = group.row_map(shape) if as_row else group.full_map(shape)
+        if map_ is None or not self._all_reached(node, map_, group):
+            group.dims = before
+            return "an operand is read in another order than it is computed"
+        (group.row if as_row else group.full).add(node)
+        self._adopt(node, group)
+        return ""
+
+    def _row_dims(self, group: Group, shape: Shape) -> Shape | None:
+        split = group.split()
+        probe = Group(-1, group.dims[:split])
+        rows = refined(probe, shape)
+        return None if rows is None else (*rows, *group.dims[split:])
+
+    def _all_reached(self, node: Node, map_, group: Group) -> bool:
+        if "gathers" in node.op.traits:
+            table, index = node.inputs
+            if self._inside(table, group):
+                return False
+            index_map = map_[: len(index.type.shape)] if "rows" in node.op.traits else map_
+            return self.access.reaches(index, index_map, group)
+        if node.op.family == "generator":
+            return not any(self._inside(i, group) for i in node.inputs)
+        shape = node.type.shape
+        return all(self.access.reaches(i, broadcast_map(map_, shape, i.type.shape), group) for i in node.inputs)
+
+    def _inside(self, node: Node, group: Group) -> bool:
+        root = node
+        while root.op.family == "view":
+            root = root.inputs[0]
+        number = self.step_of.get(root)
+        return is_inline(root, self.inline) or (number is not None and self.find(number) == group.number)
+
+    def _adopt(self, node: Node, group: Group) -> None:
+        self._add_needs(group, self._bits(self.origins(node)))
+        group.nodes.append(node)
+        self.step_of[node] = group.number
+
+    # -- reductions ---------------------------------------------------------------------------------------------------
+
+    def _place_reduction(self, node: Node) -> None:
+        group, why = self._candidate(node)
+        if group is not None:
+            why = self._join_reduction(node, group)
+            if not why:
+                return
+        group = Group(self._count, without_ones(node.inputs[0].type.shape))
+        group.reasons.append(why)
+        self._new_step(group, node)
+        group.nodes.append(node)
+        self._note_reduction(node, group)
+
+    def _join_reduction(self, node: Node, group: Group) -> str:
+        why = self._joinable(node, group)
+        if why:
+            return why
+        operand = node.inputs[0]
+        shape = operand.type.shape
+        if operand.type.numel != sizes.product(group.dims):
+            return f"it reduces {operand.type}, the loops are {list(group.dims)}"
+        kind, rows = reduction_kind(node)
+        if kind == "middle":
+            return "it reduces dimensions in the middle"
+        if group.total or (kind == "total" and (group.rows is not None or group.columns)):
+            return "a total reduction has a kernel of its own"
+        if group.rows is not None and group.rows != rows:
+            return f"its rows are {rows}, the kernel's are {group.rows}"
+        dims = refined(group, shape)
+        if dims is None:
+            return f"the shape {list(shape)} does not nest in the loops {list(group.dims)}"
+        before, group.dims = group.dims, dims
+        map_ = group.full_map(shape)
+        if map_ is None or not self.access.reaches(operand, map_, group):
+            group.dims = before
+            return "the operand is read in another order than it is computed"
+        self._note_reduction(node, group)
+        self._adopt(node, group)
+        return ""
+
+    def _note_reduction(self, node: Node, group: Group) -> None:
+        kind, rows = reduction_kind(node)
+        if kind == "total":
+            group.total.add(node)
+        elif kind == "rows":
+            group.row.add(node)
+            group.rows = rows
+        else:
+            group.columns.add(node)
+            group.rows = rows if kind == "columns" else None
+
+    # -- merging ------------------------------------------------------------------------------------------------------
+
+    def _try_merge(self, host: Group, other: Group) -> None:
+        """Make two groups one, if nothing has to run between them."""
+        if len(host.nodes) + len(other.nodes) > MAX_NODES or sizes.product(host.dims) != sizes.product(other.dims):
+            return
+        if host.rows is not None and other.rows is not None and host.rows != other.rows:
+            return
+        if (host.total or other.total) and (host.rows is not None or other.rows is not None):
+            return
+        if _has_middle(host) or _has_middle(other):
+            return
+        for first, second in ((host, other), (other, host)):
+            mark = 1 << first.number
+            for step in self.steps.values():
+                if step is first or step is second:
+                    continue
+                if second.needs >> step.number & 1 and step.needs & mark:
+                    return
+        if self._reads_finished(host, other) or self._reads_finished(other, host):
+            return
+        dims = refined(host, other.dims)
+        if dims is None:
+            return
+        trial = Group(host.number, dims)
+        trial.full, trial.row = host.full | other.full, host.row | other.row
+        trial.columns, trial.total = host.columns | other.columns, host.total | other.total
+        trial.rows = host.rows if host.rows is not None else other.rows
+        if not all(self._still_reaches(n, trial) for n in (*other.nodes, *host.nodes)):
+            return
+        host.dims, host.rows = dims, trial.rows
+        host.full, host.row, host.columns, host.total = trial.full, trial.row, trial.columns, trial.total
+        order = {n: i for i, n in enumerate(self.graph.nodes)}
+        host.nodes = sorted(host.nodes + other.nodes, key=order.__getitem__)
+        self._absorb(host, other)
+
+    def _absorb(self, host: Group, other: Group) -> None:
+        old, new = 1 << other.number, 1 << host.number
+        self._merged[other.number] = host.number
+        del self.steps[other.number]
+        host.needs = (host.needs | other.needs) & ~(old | new)
+        for step in self.steps.values():
+            if step.needs & old:
+                step.needs = step.needs & ~old | new
+            if step is not host and step.needs & new:
+                step.needs |= host.needs
+
+    def _reads_finished(self, reader: Group, writer: Group) -> bool:
+        """Whether a node of `reader` reads a result of `writer` that takes a second kernel to finish."""
+        if not writer.columns and not writer.total:
+            return False
+        finished = writer.columns | writer.total
+        return any(self._roots(i) & finished for n in reader.nodes for i in n.inputs)
+
+    def _roots(self, node: Node) -> set[Node]:
+        if node in self.step_of:
+            return {node}
+        return set().union(*map(self._roots, node.inputs)) if node.inputs else set()
+
+    def _still_reaches(self, node: Node, group: Group) -> bool:
+        if node.op.family == "reduction":
+            shape = node.inputs[0].type.shape
+            map_ = group.full_map(shape)
+            return map_ is not None and self.access.reaches(node.inputs[0], map_, group)
+        if node.op.family == "view":
+            return not any(self._inside(i, group) for i in node.inputs)
+        map_ = group.row_map(node.type.shape) if node in group.row else group.full_map(node.type.shape)
+        return map_ is not None and self._all_reached(node, map_, group)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _store_inline_results(self) -> None:
+        """Inlined nodes that must exist in memory get kernels of their own."""
+        wanted = list(self.graph.results())
+        for step in list(self.steps.values()):
+            if isinstance(step, (Library, Region)):
+                wanted += step.node.inputs
+            else:
+                wanted += [n.inputs[0] for n in step.nodes if "gathers" in n.op.traits]
+        for value in wanted:
+            root = value
+            while root.op.family == "view" and root not in self.step_of:
+                root = root.inputs[0]
+            if root.op.family != "argument" and root not in self.step_of:
+                self._new_group(root, root.type.shape, "a result that reads nothing")
+            elif root.attributes.get("number") and root not in self.step_of:
+                self._new_group(root, (), "a number that is a result")
+
+    def _ordered(self) -> list[Step]:
+        """A topological order that stays close to the program's."""
+        waiting = {number: step.needs for number, step in self.steps.items()}
+        order: list[Step] = []
+        done = 0
+        ready = [number for number, needs in waiting.items() if not needs]
+        heapq.heapify(ready)
+        dependents: dict[int, list[int]] = {}
+        for number, needs in waiting.items():
+            for other in _bits_of(needs):
+                dependents.setdefault(other, []).append(number)
+        while ready:
+            number = heapq.heappop(ready)
+            order.append(self.steps[number])
+            done |= 1 << number
+            for other in dependents.get(number, ()):
+                if waiting[other] & ~done == 0:
+                    heapq.heappush(ready, other)
+        return order
+
+
+def _bits_of(bits: int) -> list[int]:
+    out = []
+    while bits:
+        low = bits & -bits
+        out.append(low.bit_length() - 1)
+        bits ^= low
+    return out
+
+
+def _has_middle(group: Group) -> bool:
+    return any(reduction_kind(n)[0] == "middle" for n in group.columns)
+
+
+def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
+    """("rows", number of rows), ("columns", ...), ("total", 1) or ("middle", ...), by the axes alone."""
+    shape = node.inputs[0].type.shape
+    axes = node.attributes["axes"]
+    before = sizes.product(shape[: axes[0]])
+    after = sizes.product(shape[axes[-1] + 1 :])
+    if before == 1 and after == 1:
+        extent = node.inputs[0].type.numel
+        small = isinstance(extent, int) and extent <= BLOCK
+        return ("rows", 1) if small or node.op.scalar.startswith("arg") else ("total", 1)
+    if after == 1:
+        return "rows", before
+    if before == 1:
+        return "columns", sizes.product(tuple(shape[a] for a in axes))
+    return "middle", before

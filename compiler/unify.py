@@ -1,0 +1,71 @@
+"""Sizes that a call found equal become one symbol, so that loops over them can be one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph, Node, TensorType
+
+Replacements = dict[str, sizes.Expr]
+
+
+def replacements(guards: Sequence[sizes.Guard]) -> Replacements:
+    """Symbols to replace, from the guards that say a symbol equals something not made of it."""
+    found: Replacements = {}
+    for g in guards:
+        if g.relation != "==" or not g.holds:
+            continue
+        a, b = sizes.substitute(g.a, found), sizes.substitute(g.b, found)
+        if a == b:
+            continue
+        pair = _oriented(a, b) or _oriented(b, a)
+        if pair is None:
+            continue
+        name, value = pair
+        found = {k: sizes.substitute(v, {name: value}) for k, v in found.items()}
+        found[name] = value
+    return found
+
+
+def _oriented(a: sizes.Expr, b: sizes.Expr) -> tuple[str, sizes.Expr] | None:
+    """(symbol, value) where one side is a symbol: the later one of two is replaced."""
+    if isinstance(a, int) or len(a.terms) != 1:
+        return None
+    (atoms, coefficient), = a.terms
+    if coefficient != 1 or len(atoms) != 1 or not isinstance(atoms[0], str) or atoms[0] in sizes.symbols(b):
+        return None
+    if sizes.is_symbol(b) and _order(str(b)) > _order(atoms[0]):
+        return str(b), a
+    return atoms[0], b
+
+
+def _order(name: str) -> int:
+    return int(name[1:])
+
+
+def unify(graph: Graph, values: Replacements) -> tuple[Graph, dict[Node, Node]]:
+    """The graph with symbols replaced, and what every node became."""
+    new: dict[Node, Node] = {}
+    for node in (*graph.inputs, *graph.nodes):
+        shape = tuple(sizes.substitute(d, values) for d in node.type.shape)
+        attributes = {k: _substituted(v, values) for k, v in node.attributes.items()}
+        inputs = tuple(new[i] for i in node.inputs)
+        new[node] = Node(node.op, inputs, attributes, TensorType(node.type.dtype, shape), node.source)
+    out = Graph(
+        graph.name,
+        [new[n] for n in graph.inputs],
+        [new[n] for n in graph.nodes],
+        [new[n] for n in graph.outputs],
+        [(new[a], new[b]) for a, b in graph.writes],
+    )
+    return out, new
+
+
+def _substituted(value: Any, values: Replacements) -> Any:
+    if isinstance(value, sizes.Size):
+        return sizes.substitute(value, values)
+    if isinstance(value, tuple):
+        return tuple(_substituted(v, values) for v in value)
+    return value
