@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, record
-from eagerjit.compile import compile_trace
+from eagerjit.compile import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
@@ -53,7 +54,10 @@ class Op:
     rules           per parameter a gradient rule (g, out, *arguments) -> Tensor, or None for no gradient; without rules the
                     gradient is derived by differentiating the body
     numbers         parameters whose Python numbers are run-time inputs rather than constants
+    shapes          parameters that are tuples of sizes, which are run-time inputs too
     """
+
+    needs_grad = False
 
     def __init__(
         self,
@@ -63,6 +67,7 @@ class Op:
         numbers: Sequence[str] = (),
         differentiable: bool = True,
         fused_rules: bool = True,
+        shapes: Sequence[str] = (),
     ):
         self.name, self.body, self.rules, self.differentiable = name, body, rules, differentiable
         self.fused_rules = fused_rules
@@ -71,11 +76,26 @@ class Op:
         self.defaults = tuple(p.default for p in signature.parameters.values())
         self.required = sum(d is inspect.Parameter.empty for d in self.defaults)
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
+        self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
         self.gradients: dict[Any, Op] = {}
         self.call = OpCall(name, self.slow, self, self.parameters, self.defaults, self.numbers, record=differentiable)
         self.call.__doc__ = body.__doc__
+        self.entries = [self.call]
         OPS[name] = self
+
+    def operator(self, reflected: bool = False) -> OpCall:
+        """The op as an operator's method: NotImplemented for operands it does not take."""
+        entry = OpCall(
+            self.name, self._operate, self, self.parameters, self.defaults, self.numbers, self.differentiable, reflected
+        )
+        self.entries.append(entry)
+        return entry
+
+    def _operate(self, *args: Any) -> Any:
+        if not all(isinstance(a, (Tensor, bool, int, float, SymbolicInt, TracedFloat, np.generic)) for a in args):
+            return NotImplemented
+        return self.slow(*args)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -109,7 +129,7 @@ class Op:
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
-        result = self.run(self.bind(args, kwargs))
+        result = self.run(tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs)))
         if out is None:
             return result
         out.resize_as_(result) if tuple(out.shape) != tuple(result.shape) else None
@@ -140,7 +160,8 @@ class Op:
                 return result
         executable = self.compile(arguments)
         programs.append(executable)
-        self.call.insert(arguments, executable)
+        for entry in self.entries:
+            entry.insert(arguments, executable)
         result = executable.run(leaves)
         if result is MISS:
             raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
@@ -158,6 +179,9 @@ class Op:
             elif (kind is float or kind is int) and index in self.numbers:
                 key.append(kind)
                 leaves.append(argument)
+            elif index in self.shapes:
+                key.append(tuple(min(d, 2) for d in argument))
+                leaves += [d for d in argument if d > 1]
             elif kind in (tuple, list):
                 key.append(self._sequence(argument, leaves))
             else:
@@ -180,14 +204,14 @@ class Op:
 
     def compile(self, arguments: tuple[Any, ...]) -> Any:
         """Trace the body on arguments of these types and compile it."""
-        tracer = Tracer(self.name)
+        tracer = Tracer(self.name, self.needs_grad)
         with tracer:
             before = mode.set_grad_mode(False)
             try:
                 inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
                 arguments_ = tracer.n_leaves
                 result = self.body(*inputs)
-                return compile_trace(tracer, arguments_, flatten_result(result), aliases=())
+                return finish(tracer, arguments_, flatten_result(result))[0]
             finally:
                 mode.set_grad_mode(before)
 
@@ -201,6 +225,8 @@ class Op:
             return tracer.float_leaf(argument, tracer.new_leaf())
         if type(argument) is int and index in self.numbers:
             return tracer.int_leaf(argument, tracer.new_leaf())
+        if index in self.shapes:
+            return tuple(d if d < 2 else tracer.int_leaf(d, tracer.new_leaf()) for d in argument)
         if type(argument) in (tuple, list):
             return type(argument)(self._placeholder(tracer, -1, a) for a in argument)
         return argument
@@ -235,8 +261,9 @@ class GradientOp(Op):
         self.body = op.gradient_body(needs, n_outputs)
         first = n_outputs * 2
         self.numbers = frozenset(i + first for i in op.numbers)
+        self.shapes = frozenset(i + first for i in op.shapes)
         self.programs = {}
-        self.call = _NoCall()
+        self.entries = []
 
     def eager_flat(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Run it; the gradients in order, None where there is none."""
@@ -265,17 +292,10 @@ class GradientOp(Op):
                 n_arguments = tracer.n_leaves
                 result = self.body(*inputs)
                 outputs = [r for r in result if r is not None]
-                executable = compile_trace(tracer, n_arguments, outputs, aliases=())
+                executable, _ = finish(tracer, n_arguments, outputs, aliases=True)
             finally:
                 mode.set_grad_mode(before)
         return executable, tuple(r is not None for r in result)
-
-
-class _NoCall:
-    """Gradients have no native entry: the engine calls them."""
-
-    def insert(self, arguments: Sequence[object], executable: Any) -> None:
-        """Nothing to insert into."""
 
 
 def _spread(result: Any, pattern: tuple[bool, ...]) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ The class holds state and identity only; operators and methods are attached from
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,22 +19,32 @@ if TYPE_CHECKING:
 
 
 class Storage:
-    """What all views of one memory share: how often it was written in place, and where last."""
+    """What all views of one memory share: how often it was written in place, and where last; the views themselves."""
 
-    __slots__ = ("source", "version")
+    __slots__ = ("source", "version", "views")
 
     def __init__(self) -> None:
         self.version = 0
         self.source = ""
+        self.views: list[weakref.ref[Tensor]] = []
+
+    def register(self, view: Tensor) -> None:
+        """Remember a view, for as long as it lives, as one that in-place writes change."""
+        if len(self.views) >= 16 and len(self.views) & (len(self.views) - 1) == 0:
+            self.views = [r for r in self.views if r() is not None]
+        self.views.append(weakref.ref(view))
 
 
 class View:
-    """How a tensor was made from its base: the same view of another value, and the base with the view overwritten."""
+    """How a tensor was made from its base: the same view of another value, and the base with the view overwritten.
 
-    __slots__ = ("arguments", "base", "op")
+    `tracked` views take part in the gradients of in-place writes; those made without gradients do not.
+    """
 
-    def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...]):
-        self.base, self.op, self.arguments = base, op, arguments
+    __slots__ = ("arguments", "base", "op", "tracked")
+
+    def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...], tracked: bool):
+        self.base, self.op, self.arguments, self.tracked = base, op, arguments, tracked
 
     def read(self, tracer: Any, base: Node) -> Node:
         """The view of another value of the base."""

@@ -205,6 +205,15 @@ def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
         hook(leaf)
 
 
+def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
+    """Add a gradient that was computed on its own to a tensor's `.grad`."""
+    before = mode.set_grad_mode(create_graph)
+    try:
+        _accumulate(leaf, grad, {id(grad)}, create_graph)
+    finally:
+        mode.set_grad_mode(before)
+
+
 def _borrowed(grad: Tensor) -> bool:
     """Whether a gradient's memory may be another tensor's, or strided."""
     if state.tracer is not None:
@@ -221,7 +230,7 @@ def _check_versions(node: GradNode, edges: list[Any]) -> None:
     op = node.op
     read = None
     if op.rules is not None:
-        used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule is not None and e]
+        used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
     if node.overwritten is not None and (read is None or 1 in read):
         raise RuntimeError(_overwritten(node, "the output", node.overwritten))

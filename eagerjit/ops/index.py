@@ -109,6 +109,7 @@ slice_scatter = Op(
         None,
         None,
     ),
+    ("start", "stop"),
 )
 
 

@@ -43,7 +43,7 @@ class ViewOp(Op):
         self.name, self.view_eager, self.record, self.overwrite = name, eager, traced, overwrite
         self.rules = (rule,) + (None,) * 8
         self.differentiable, self.fused_rules = True, False
-        self.numbers = frozenset()
+        self.numbers = self.shapes = frozenset()
         self.gradients = {}
         OPS[name] = self
 
@@ -55,9 +55,12 @@ class ViewOp(Op):
         else:
             out = tracer.view(base, self.record(tracer, tracer.value(base), *arguments))
         share_storage(out, base)
-        out._view = View(base, self, arguments)
-        if base._requires_grad and mode.grad_mode():
-            record(self, (base, *arguments), out)
+        tracked = mode.grad_mode()
+        out._view = View(base, self, arguments, tracked)
+        if tracked:
+            out._storage.register(out)
+            if base._requires_grad:
+                record(self, (base, *arguments), out)
         return out
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:

@@ -1,0 +1,29 @@
+"""Automatic differentiation: gradients of recorded operations, custom functions, and checks of both."""
+
+from eagerjit.autograd.api import backward, grad
+from eagerjit.autograd.check import gradcheck, gradgradcheck
+from eagerjit.autograd.function import Function, once_differentiable
+from eagerjit.autograd.modes import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+
+__all__ = [
+    "Function",
+    "backward",
+    "enable_grad",
+    "functional",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "is_grad_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_grad_enabled",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name == "functional":
+        import importlib
+
+        return importlib.import_module("eagerjit.autograd.functional")
+    raise AttributeError(f"module 'eagerjit.autograd' has no attribute '{name}'")

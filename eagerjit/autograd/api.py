@@ -1,0 +1,91 @@
+"""backward and grad: the engine's two entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.autograd import engine
+from eagerjit.tensor import Tensor
+
+
+def _sequence(tensors: Any) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
+    """The gradients that the walk starts from: those given, ones for scalars."""
+    from eagerjit.creation import ones_like
+
+    given = [None] * len(roots) if grads is None else _sequence(grads)
+    if len(given) != len(roots):
+        raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
+    out = []
+    for index, (root, grad) in enumerate(zip(roots, given, strict=True)):
+        if not root._requires_grad:
+            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        if grad is None:
+            if root.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            grad = ones_like(root)
+        elif tuple(grad.shape) != tuple(root.shape):
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{index}] has a shape of {list(grad.shape)} and output[{index}] has a "
+                f"shape of {list(root.shape)}."
+            )
+        elif grad.dtype is not root.dtype:
+            grad = grad.to(root.dtype)
+        out.append(grad)
+    return out
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `.grad` of the leaves they depend on, or of `inputs` alone."""
+    roots = _sequence(tensors)
+    grads = _initial(roots, grad_tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        engine.run(roots, grads, None, retain, create_graph)
+        return
+    targets = _sequence(inputs)
+    if not targets:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    found = engine.run(roots, grads, targets, retain, create_graph)
+    for target, gradient in zip(targets, found, strict=True):
+        if gradient is not None:
+            engine.accumulate(target, gradient, create_graph)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone."""
+    roots, targets = _sequence(outputs), _sequence(inputs)
+    grads = _initial(roots, grad_outputs)
+    for target in targets:
+        if not target._requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    retain = create_graph if retain_graph is None else retain_graph
+    found = engine.run(roots, grads, targets, retain, create_graph)
+    if materialize_grads:
+        from eagerjit.creation import zeros_like
+
+        found = [zeros_like(t) if g is None else g for t, g in zip(targets, found, strict=True)]
+    elif not allow_unused and any(g is None for g in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+            "is the desired behavior."
+        )
+    return tuple(found)

@@ -1,0 +1,125 @@
+"""Functions with a gradient of their own."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.autograd.node import GradNode, record
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+
+
+class Context:
+    """What a Function's forward leaves for its backward."""
+
+    def __init__(self, needs_input_grad: tuple[bool, ...]):
+        self.needs_input_grad = needs_input_grad
+        self._saved: tuple[tuple[Tensor | None, int], ...] = ()
+        self._constant: tuple[Tensor, ...] = ()
+        self._materialize = True
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors; reading them back checks that they were not overwritten since."""
+        self._saved = tuple((t, 0 if t is None else t._version) for t in tensors)
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """What `save_for_backward` kept."""
+        for tensor, version in self._saved:
+            if tensor is not None and tensor._version != version:
+                raise RuntimeError(
+                    "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
+                    f"tensor of shape {list(tensor.shape)} is at version {tensor._version}; expected version {version}"
+                )
+        return tuple(t for t, _ in self._saved)
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say that these outputs have no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether gradients that nothing reached come as zeros (the default) or None."""
+        self._materialize = value
+
+
+class _FunctionOp:
+    """The op that the tape's node of one call refers to."""
+
+    rules = ()
+
+    def __init__(self, function: type[Function], context: Context):
+        self.name, self.function, self.context = function.__name__, function, context
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """What the user's backward returns, one gradient per argument."""
+        results = self.function.backward(self.context, *grads)
+        results = list(results) if isinstance(results, (tuple, list)) else [results]
+        count = len(needs)
+        if len(results) > count and all(r is None for r in results[count:]):
+            results = results[:count]
+        if len(results) != count:
+            raise RuntimeError(
+                f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
+                f"{len(results)})"
+            )
+        return results
+
+
+class Function:
+    """An operation with a hand-written gradient: define `forward(ctx, ...)` and `backward(ctx, *grads)`, call `apply`.
+
+    `setup_context(ctx, inputs, output)` may be defined instead of giving `forward` the context.
+    """
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what backward needs."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Gradients for the arguments from those of the results."""
+        raise NotImplementedError("You must implement the backward function for your custom autograd.Function.")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """Run forward and record backward."""
+        context = Context(tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
+        before = mode.set_grad_mode(False)
+        try:
+            if cls.setup_context is Function.setup_context:
+                result = cls.forward(context, *args)
+            else:
+                result = cls.forward(*args)
+                cls.setup_context(context, args, result)
+        finally:
+            mode.set_grad_mode(before)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        results = [r.detach() if any(r is a for a in args) else r for r in results]
+        if before and any(context.needs_input_grad):
+            record(_FunctionOp(cls, context), args, tuple(results) if len(results) > 1 else results[0])
+            for r in results:
+                if any(r is c for c in context._constant):
+                    r._node, r._requires_grad = None, False
+        return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+
+def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a backward whose own gradient does not exist: it runs without recording."""
+
+    @functools.wraps(function)
+    def wrapped(ctx: Any, *grads: Any) -> Any:
+        before = mode.set_grad_mode(False)
+        try:
+            return function(ctx, *grads)
+        finally:
+            mode.set_grad_mode(before)
+
+    return wrapped

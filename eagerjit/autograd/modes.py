@@ -1,0 +1,93 @@
+"""Switching the recording of gradients on and off."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.runtime import mode
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations of this thread are recorded for gradients."""
+    return mode.grad_mode()
+
+
+class _GradMode:
+    """A context manager and decorator that sets grad mode; every entry remembers the mode before it."""
+
+    def __init__(self, enabled: bool):
+        self.enabled = enabled
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(mode.set_grad_mode(self.enabled))
+
+    def __exit__(self, *exc: object) -> None:
+        mode.set_grad_mode(self._before.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        enabled = self.enabled
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            before = mode.set_grad_mode(enabled)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                mode.set_grad_mode(before)
+
+        return wrapped
+
+
+def _or_decorator(enabled: bool) -> Any:
+    """`@no_grad` works without parentheses too."""
+
+    def new(cls: type, function: Callable[..., Any] | None = None) -> Any:
+        made = object.__new__(cls)
+        _GradMode.__init__(made, enabled)  # type: ignore[misc]
+        return made if function is None else made(function)  # type: ignore[operator]
+
+    return new
+
+
+class no_grad(_GradMode):
+    """A context or decorator in which no gradients are recorded."""
+
+    __new__ = _or_decorator(False)
+
+    def __init__(self, function: Callable[..., Any] | None = None):
+        """All is done in `__new__`."""
+
+
+class enable_grad(_GradMode):
+    """A context or decorator in which gradients are recorded."""
+
+    __new__ = _or_decorator(True)
+
+    def __init__(self, function: Callable[..., Any] | None = None):
+        """All is done in `__new__`."""
+
+
+class inference_mode(_GradMode):
+    """no_grad under PyTorch's other name; `inference_mode(False)` records gradients."""
+
+    def __init__(self, mode: bool = True):
+        super().__init__(not mode)
+
+
+class set_grad_enabled(_GradMode):
+    """Sets grad mode at once; as a context it also sets it back."""
+
+    def __init__(self, enabled: bool):
+        super().__init__(bool(enabled))
+        self._outer = mode.set_grad_mode(self.enabled)
+
+    def __enter__(self) -> None:
+        self._before.append(self._outer)
+        mode.set_grad_mode(self.enabled)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        mode.set_grad_mode(self._outer)
+        return super().__call__(function)

@@ -1,0 +1,279 @@
+"""Between tensors and the rest of Python: numbers, lists, arrays, other dtypes; and what a tensor says about itself."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+from eagerjit import creation
+from eagerjit.compiler import layout
+from eagerjit.compiler.ops import elementwise
+from eagerjit.device import CPU, Device
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import wrap
+from eagerjit.ops import views
+from eagerjit.ops.index import concrete
+from eagerjit.ops.pointwise import cast
+from eagerjit.printing import format_tensor
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import state
+from eagerjit.tensor import Parameter, Tensor, new_tensor
+
+# -- to numbers and arrays --------------------------------------------------------------------------------------------
+
+
+def item(input: Tensor) -> Any:
+    """The one element as a Python number."""
+    array = concrete(input, "a tensor's value was asked for with item()")
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    value = array.reshape(()).item()
+    return float(value) if input.dtype.is_floating_point else value
+
+
+def tolist(input: Tensor) -> Any:
+    """Nested lists of Python numbers."""
+    array = concrete(input, "a tensor's values were asked for with tolist()")
+    return (array.astype(np.float32) if array.dtype == dtypes.bfloat16.numpy else array).tolist()
+
+
+def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
+    """An ndarray over the same memory. Raises RuntimeError for a tensor that requires grad, unless `force`."""
+    if input._requires_grad and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    return concrete(input, "a tensor was turned into an ndarray").view()
+
+
+def to_array(input: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """NumPy's view of a tensor."""
+    array = numpy(input)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def truth(input: Tensor) -> bool:
+    """bool() of a tensor with one element."""
+    array = concrete(input, "a tensor's value decided a branch")
+    if array.size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if array.size > 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(array.reshape(()))
+
+
+def as_index(input: Tensor) -> int:
+    """The one integer as an index."""
+    if input.dtype.is_floating_point or input.numel() != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(input))
+
+
+def length(input: Tensor) -> Any:
+    """The size of the first dimension."""
+    if input.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return int(input.shape[0])
+
+
+def iterate(input: Tensor) -> Any:
+    """The slices along the first dimension."""
+    if input.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(views.unbind(input, 0))
+
+
+def contains(input: Tensor, element: Any) -> bool:
+    """Whether an element equals the number."""
+    return bool((input == element).any())
+
+
+def formatted(input: Tensor, specification: str) -> str:
+    """A 0-d tensor formats as its number."""
+    return format(item(input), specification) if input.ndim == 0 and specification else format_tensor(input)
+
+
+# -- to other dtypes --------------------------------------------------------------------------------------------------
+
+
+def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
+    """A copy in memory of its own."""
+    return emit(elementwise.cast, input, dtype=input.dtype)
+
+
+clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fused_rules=False)
+
+
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor in another dtype: to(dtype), to(device), to(device, dtype), to(other tensor); itself if nothing changes."""
+    dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
+    places = [kwargs.pop("device", None)]
+    kwargs.pop("non_blocking", None)
+    kwargs.pop("memory_format", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid keyword argument '{next(iter(kwargs))}'")
+    for position, argument in enumerate(args):
+        if isinstance(argument, DType):
+            dtype = argument
+        elif isinstance(argument, Tensor):
+            dtype = argument.dtype
+        elif isinstance(argument, bool):
+            copied = copied or (argument and position == len(args) - 1 and position >= 2)
+        else:
+            places.append(argument)
+    for place in places:
+        if place is not None and place != "cpu":
+            Device(place)
+    if dtype is None or dtype is input.dtype:
+        return clone.call(input) if copied else input
+    return cast.call(input, dtype)
+
+
+def _converter(dtype: DType) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to(self, dtype)
+
+    convert.__doc__ = f"The tensor as {dtype.name}."
+    return convert
+
+
+CONVERTERS = {
+    "float": _converter(dtypes.float32),
+    "double": _converter(dtypes.float64),
+    "half": _converter(dtypes.float16),
+    "bfloat16": _converter(dtypes.bfloat16),
+    "long": _converter(dtypes.int64),
+    "int": _converter(dtypes.int32),
+    "short": _converter(dtypes.int16),
+    "char": _converter(dtypes.int8),
+    "byte": _converter(dtypes.uint8),
+    "bool": _converter(dtypes.bool_),
+}
+
+
+def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in order, else a copy."""
+    return input if is_contiguous(input) else clone.call(input)
+
+
+def type_(input: Tensor, dtype: DType | None = None) -> Any:
+    """The name of the tensor's type, or the tensor in another dtype."""
+    return f"eagerjit.{input.dtype.name.capitalize()}Tensor" if dtype is None else to(input, dtype)
+
+
+# -- what it is -------------------------------------------------------------------------------------------------------
+
+
+def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
+    """Whether elements lie in row-major order without gaps."""
+    if state.tracer is not None:
+        return layout.is_contiguous(state.tracer.value(input))
+    return input._data.flags.c_contiguous
+
+
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """Steps in elements, per dimension."""
+    if state.tracer is not None:
+        steps = tuple(map(wrap, layout.layout(state.tracer.value(input)).strides))
+    else:
+        steps = tuple(s // input._data.itemsize for s in input._data.strides)
+    return steps if dim is None else steps[views.dimension(dim, len(steps))]
+
+
+def size(input: Tensor, dim: int | None = None) -> Any:
+    """All sizes, or one."""
+    shape = input.shape
+    return shape if dim is None else shape[views.dimension(dim, len(shape))]
+
+
+def numel(input: Tensor) -> Any:
+    """The number of elements."""
+    return input.shape.numel()
+
+
+def storage_offset(input: Tensor) -> int:
+    """Elements before the first one in the memory that the tensor views."""
+    array = concrete(input, "a tensor's place in memory was asked for")
+    base = input
+    while base._view is not None:
+        base = base._view.base
+    return (array.ctypes.data - base._data.ctypes.data) // array.itemsize
+
+
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element."""
+    return concrete(input, "a tensor's address was asked for").ctypes.data
+
+
+def _new(function: Any) -> Any:
+    def method(self: Tensor, *args: Any, dtype: DType | None = None, **kwargs: Any) -> Tensor:
+        return function(*args, dtype=dtype or self.dtype, **kwargs)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("zeros", "ones", "full", "empty", "tensor")}
+
+
+def get_data(self: Tensor) -> Tensor:
+    """The same memory without history, and without in-place writes being noticed."""
+    if state.tracer is not None:
+        return views.detach(self)
+    return new_tensor(self._data)
+
+
+def set_data(self: Tensor, value: Tensor) -> None:
+    """Give the tensor other memory."""
+    if state.tracer is not None:
+        concrete(self, "a tensor was given other memory")
+    self._data = value._data
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """copy.deepcopy of a leaf."""
+    if self._node is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    made = new_tensor(concrete(self, "a tensor was copied with copy.deepcopy").copy(), type(self))
+    made._requires_grad = self._requires_grad
+    memo[id(self)] = made
+    if self._grad is not None:
+        made._grad = copy.deepcopy(self._grad, memo)
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def reduce_ex(self: Tensor, protocol: Any) -> Any:
+    """How pickle makes the tensor anew."""
+    array = concrete(self, "a tensor was pickled")
+    kind = Parameter if isinstance(self, Parameter) else Tensor
+    return rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad)
+
+
+def rebuild(kind: type, array: np.ndarray, requires_grad: bool) -> Tensor:
+    """A tensor from its pickled parts."""
+    made = new_tensor(array, kind)
+    made._requires_grad = requires_grad
+    return made
+
+
+def _constant_property(value: Any, doc: str) -> property:
+    return property(lambda self: value, doc=doc)
+
+
+PROPERTIES = {
+    "data": property(get_data, set_data, doc="The same memory without history."),
+    "device": _constant_property(CPU, "Where the tensor lives."),
+    "is_cuda": _constant_property(False, "Whether the tensor lives on a GPU."),
+    "layout": _constant_property("strided", "How elements lie in memory."),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
+    "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
+    "T": property(lambda self: views.permute(self, *reversed(range(self.ndim))), doc="Dimensions in reverse order."),
+    "mT": property(lambda self: views.transpose(self, -2, -1), doc="The last two dimensions swapped."),
+    "H": property(lambda self: views.t(self), doc="The transpose of a matrix."),
+}

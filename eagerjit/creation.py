@@ -1,0 +1,296 @@
+"""Making tensors: from Python data and NumPy arrays, or filled with a rule."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import elementwise
+from eagerjit.device import check_device
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt, TracedFloat, expression
+from eagerjit.ops.views import shape_argument
+from eagerjit.promotion import number_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults, state
+from eagerjit.tensor import Tensor, new_tensor
+
+Sizes = tuple[Any, ...]
+
+
+def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
+    """A new leaf with `requires_grad` as asked."""
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _array_dtype(array: np.ndarray) -> DType:
+    """The dtype of a NumPy array. Raises TypeError for those that tensors do not have."""
+    known = dtypes.BY_NUMPY.get(array.dtype.newbyteorder("="))
+    if known is None:
+        raise TypeError(f"can't convert np.ndarray of type {array.dtype}; see the dtypes of eagerjit")
+    return known
+
+
+def _inferred(data: Any) -> DType:
+    """The dtype of nested Python data: bool, int64 or the default, the most general found."""
+    if isinstance(data, (list, tuple, range)):
+        kinds = [_inferred(d) for d in data]
+        if not kinds:
+            return Defaults.dtype
+        order = [dtypes.bool_, dtypes.int64, Defaults.dtype]
+        return max(kinds, key=lambda k: order.index(k) if k in order else len(order))
+    if isinstance(data, Tensor):
+        return data.dtype
+    if isinstance(data, (np.ndarray, np.generic)) and not isinstance(data, float):
+        return _array_dtype(np.asarray(data))
+    if isinstance(data, (bool, int, float, SymbolicInt, TracedFloat)):
+        return number_dtype(data)
+    raise TypeError(f"not a sequence or number: {type(data).__name__}")
+
+
+def _to_array(data: Any, dtype: DType) -> np.ndarray:
+    """Nested data as a fresh array."""
+    if isinstance(data, (list, tuple)) and _has_tensor(data):
+        data = [d.tolist() if isinstance(d, Tensor) else _to_array(d, dtype) for d in data]
+    try:
+        return np.array(data, dtype=dtype.numpy, order="C")
+    except ValueError as error:
+        raise ValueError(f"expected sequences of equal length at every dimension: {error}") from None
+
+
+def _has_tensor(data: Any) -> bool:
+    return any(isinstance(d, Tensor) or (isinstance(d, (list, tuple)) and _has_tensor(d)) for d in data)
+
+
+def tensor(data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    check_device(device)
+    if isinstance(data, Tensor):
+        copied = data.detach().clone()
+        return finish(copied if dtype is None else copied.to(dtype), requires_grad)
+    if state.tracer is not None and _is_traced(data):
+        return _stacked(data, dtype or _inferred(data))
+    if not isinstance(data, (bool, int, float, list, tuple, range, np.ndarray, np.generic)):
+        if not hasattr(data, "__array__"):
+            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        data = np.asarray(data)
+    return finish(constant_array(_to_array(data, dtype or _inferred(data))), requires_grad)
+
+
+def constant_array(array: np.ndarray) -> Tensor:
+    """A tensor over an array of its own; in a trace a copy of a captured constant, so that it may be written."""
+    made = new_tensor(array)
+    return made if state.tracer is None else made.clone()
+
+
+def _is_traced(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(map(_is_traced, data))
+    return isinstance(data, (SymbolicInt, TracedFloat)) or (isinstance(data, Tensor) and type(data._data) is Node)
+
+
+def _stacked(data: Any, dtype: DType) -> Tensor:
+    """Nested data with numbers of the trace among it."""
+    from eagerjit.ops.index import stack
+
+    if isinstance(data, (list, tuple)):
+        return stack([_stacked(d, dtype) for d in data])
+    return data.to(dtype) if isinstance(data, Tensor) else full((), data, dtype=dtype)
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """A tensor over the data, sharing memory with a tensor or ndarray where dtype allows."""
+    check_device(device)
+    if isinstance(data, Tensor):
+        return data if dtype is None else data.to(dtype)
+    if isinstance(data, np.ndarray):
+        shared = from_numpy(data)
+        return shared if dtype is None else shared.to(dtype)
+    return tensor(data, dtype=dtype)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares memory with an ndarray."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    _array_dtype(array)
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order")
+    if any(s % array.itemsize for s in array.strides) or any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative or no multiple of the element size, and tensors with "
+            "such strides are not supported. (You can work around this by array.copy().)"
+        )
+    return new_tensor(array.view())
+
+
+# -- filled -----------------------------------------------------------------------------------------------------------
+
+
+def _sizes(size: Sizes) -> Sizes:
+    shape = shape_argument(size)
+    for d in shape:
+        if isinstance(d, int) and d < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {d}: {list(shape)}")
+    return shape
+
+
+def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+    """Uninitialised memory; inside a jitted function zeros."""
+    check_device(device)
+    shape, dtype = _sizes(size), dtype or Defaults.dtype
+    if state.tracer is not None:
+        return _filled(shape, 0, dtype)
+    return finish(new_tensor(np.empty(shape, dtype.numpy)), requires_grad)
+
+
+def full(
+    size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+    **ignored: Any,
+) -> Tensor:  # fmt: skip
+    """One value everywhere; its type decides the dtype."""
+    check_device(device)
+    shape = _sizes(tuple(size) if isinstance(size, (tuple, list)) else (size,))
+    if isinstance(fill_value, Tensor):
+        filled = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
+        return finish(filled, requires_grad)
+    if isinstance(fill_value, np.generic):
+        fill_value = fill_value.item()
+    return finish(_filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
+
+
+def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+    """A contiguous tensor of one value."""
+    tracer = state.tracer
+    if tracer is None:
+        array = np.empty(shape, dtype.numpy)
+        with np.errstate(over="ignore"):
+            array.fill(value)
+        return new_tensor(array)
+    from eagerjit.compiler.ops import views
+
+    scalar = tracer.constant(value, dtype)
+    spread = tracer.record(views.expand, (scalar,), shape=tuple(map(expression, shape)))
+    return tracer.wrap(tracer.record(elementwise.cast, (spread,), dtype=dtype))
+
+
+def zeros(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+    """Zeros."""
+    check_device(device)
+    return finish(_filled(_sizes(size), 0, dtype or Defaults.dtype), requires_grad)
+
+
+def ones(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+    """Ones."""
+    check_device(device)
+    return finish(_filled(_sizes(size), 1, dtype or Defaults.dtype), requires_grad)
+
+
+def empty_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """`empty` with the shape and dtype of input."""
+    return empty(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Zeros with the shape and dtype of input."""
+    return zeros(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def ones_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Ones with the shape and dtype of input."""
+    return ones(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def full_like(input: Tensor, fill_value: Any, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """One value with the shape and dtype of input."""
+    return full(tuple(input.shape), fill_value, dtype=dtype or input.dtype, **options)
+
+
+# -- sequences --------------------------------------------------------------------------------------------------------
+
+
+def _arange_body(start: Any, step: Any, length: Any, dtype: DType) -> Tensor:
+    """start + i * step."""
+    wide = dtypes.int64 if not dtype.is_floating_point else dtypes.float64
+    index = emit(elementwise.iota, size=expression(length), dtype=wide)
+    if not (type(step) is int and step == 1):
+        index = index * step
+    if not (type(start) is int and start == 0):
+        index = index + start
+    return emit(elementwise.cast, index, dtype=dtype)
+
+
+_arange = Op("arange", _arange_body, None, differentiable=False)
+
+
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False, **ignored: Any,
+) -> Tensor:  # fmt: skip
+    """start, start + step, ... before end."""
+    check_device(device)
+    if end is None:
+        start, end = 0, start
+    start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
+    whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
+    dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))
+    if state.tracer is not None:
+        return _arange.run((start, step, length, dtype))
+    if whole and not dtype.is_floating_point:
+        array = np.arange(start, end, step, dtype=np.int64)
+    else:
+        array = start + np.arange(length, dtype=np.float64) * step
+    return finish(new_tensor(array.astype(dtype.numpy, copy=False)), requires_grad)
+
+
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`steps` evenly spaced values from start to end, both included."""
+    check_device(device)
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    steps = operator.index(steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    array = np.linspace(float(start), float(end), steps).astype((dtype or Defaults.dtype).numpy)
+    return finish(constant_array(array), requires_grad)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None) -> Tensor:
+    """base ** linspace(start, end, steps)."""
+    return constant_array(np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy))
+
+
+def eye(n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """The identity matrix, or a rectangle with ones on its diagonal."""
+    check_device(device)
+    columns = n if m is None else m
+    dtype = dtype or Defaults.dtype
+    if state.tracer is not None:
+        return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
+    return finish(new_tensor(np.eye(operator.index(n), operator.index(columns), dtype=dtype.numpy)), requires_grad)
+
+
+def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
+    """Tensor(2, 3) is uninitialised; Tensor([1, 2]) holds data, both of the default dtype."""
+    check_device(kwargs.pop("device", None))
+    if kwargs:
+        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    if len(args) == 1 and not isinstance(args[0], (int, Sequence)):
+        data = args[0]
+        array = data._data if isinstance(data, Tensor) else np.array(data, dtype=Defaults.dtype.numpy)
+        return new_tensor(array, cls)
+    if len(args) == 1 and isinstance(args[0], Sequence):
+        return new_tensor(_to_array(args[0], Defaults.dtype), cls)
+    return new_tensor(np.empty(_sizes(args) if args else 0, Defaults.dtype.numpy), cls)

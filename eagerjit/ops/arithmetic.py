@@ -1,0 +1,200 @@
+"""Pointwise operations made of others: each is one fused kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.dispatch import Op, emit
+from eagerjit.ops.pointwise import as_dtype, is_operand, promoted
+from eagerjit.promotion import result_type
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+def _square(input: Tensor) -> Tensor:
+    """input * input."""
+    return input * input
+
+
+square = Op("square", _square, (lambda g, out, input: g * (2.0 * input),))
+
+
+def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """input limited to [min, max]; a limit is a number, a tensor or None."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    for limit in (min, max):
+        if limit is not None and not is_operand(limit):
+            raise TypeError(f"clamp(): limits must be Tensor or Number, not {type(limit).__name__}")
+    dtype = result_type(input, *(x for x in (min, max) if x is not None))
+    out = as_dtype(input, dtype)
+    if min is not None:
+        out = emit(elementwise.maximum, out, as_dtype(min, dtype))
+    if max is not None:
+        out = emit(elementwise.minimum, out, as_dtype(max, dtype))
+    return out
+
+
+def _inside(input: Any, min: Any, max: Any) -> Any:
+    if min is None:
+        return input <= max
+    return input >= min if max is None else (input >= min).logical_and(input <= max)
+
+
+def _clamp_min(g: Any, out: Any, input: Any, min: Any, max: Any) -> Any:
+    below = input < min if max is None else (input < min).logical_and(min < max)
+    return g.where(below, 0.0)
+
+
+def _clamp_max(g: Any, out: Any, input: Any, min: Any, max: Any) -> Any:
+    above = input > max if min is None else (input > max).logical_or(max < min)
+    return g.where(above, 0.0)
+
+
+clamp = Op(
+    "clamp",
+    _clamp,
+    (lambda g, out, input, min, max: g.where(_inside(input, min, max), 0.0), _clamp_min, _clamp_max),
+    ("min", "max"),
+)
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """input, at least min."""
+    return clamp.call(input, min)
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """input, at most max."""
+    return clamp.call(input, None, max)
+
+
+def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """input with `value` where the mask holds."""
+    if not isinstance(mask, Tensor) or mask.dtype is not dtypes.bool_:
+        raise RuntimeError("masked_fill_ only supports boolean masks, but got another mask")
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    if not isinstance(value, Tensor) and isinstance(value, float) and not input.dtype.is_floating_point:
+        raise RuntimeError(f"value cannot be converted to type {input.dtype.name} without overflow")
+    return emit(elementwise.where, mask, as_dtype(value, input.dtype), input)
+
+
+masked_fill = Op(
+    "masked_fill",
+    _masked_fill,
+    (
+        lambda g, out, input, mask, value: (g * 0.0).where(mask, g),
+        None,
+        lambda g, out, input, mask, value: g.where(mask, 0.0).sum(),
+    ),
+    ("value",),
+)
+
+
+def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """input + value * tensor1 * tensor2."""
+    return input + value * tensor1 * tensor2
+
+
+addcmul = Op("addcmul", _addcmul, None, ("value",))
+
+
+def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
+    """input + value * tensor1 / tensor2."""
+    return input + value * tensor1 / tensor2
+
+
+addcdiv = Op("addcdiv", _addcdiv, None, ("value",))
+
+
+def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """input + weight * (end - input), exact at both ends."""
+    if not is_operand(weight):
+        raise TypeError(f"lerp(): argument 'weight' must be Tensor or Number, not {type(weight).__name__}")
+    w = as_dtype(weight, input.dtype)
+    near = input + w * (end - input)
+    far = end - (end - input) * (1.0 - w)
+    return near.where(w.abs() < 0.5, far)
+
+
+lerp = Op(
+    "lerp",
+    _lerp,
+    (
+        lambda g, out, input, end, weight: g * (1.0 - weight),
+        lambda g, out, input, end, weight: g * weight,
+        lambda g, out, input, end, weight: g * (end - input),
+    ),
+    ("weight",),
+)
+
+
+def _fmod(input: Any, other: Any) -> Tensor:
+    """Remainder of the division rounded towards zero: has input's sign."""
+    x, y = promoted("fmod", "arithmetic", (input, other))
+    rest = x.abs() - y.abs() * (x.abs() // y.abs())
+    return (-rest).where(x < 0, rest)
+
+
+fmod = Op(
+    "fmod",
+    _fmod,
+    (lambda g, out, input, other: g, lambda g, out, input, other: -g * (input / other).trunc()),
+    ("input", "other"),
+)
+
+
+def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Where |input - other| <= atol + rtol * |other|."""
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"{input.dtype} did not match {other.dtype}")
+    same = input == other
+    if not input.dtype.is_floating_point:
+        input, other = as_dtype(input, dtypes.float64), as_dtype(other, dtypes.float64)
+    near = ((input - other).abs() <= atol + rtol * other.abs()).logical_and(other.isfinite())
+    out = same.logical_or(near)
+    return out.logical_or(input.isnan().logical_and(other.isnan())) if equal_nan else out
+
+
+isclose = Op("isclose", _isclose, None, ("rtol", "atol"), differentiable=False)
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return bool(isclose.call(input, other, rtol, atol, equal_nan).all())
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether both have one shape and equal elements."""
+    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
+
+
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """NaN and infinities replaced; by default with 0 and the largest finite numbers."""
+    if not input.dtype.is_floating_point:
+        return input.clone()
+    return _nan_to_num.call(input, float(nan), *_limits(input, posinf, neginf))
+
+
+def _limits(input: Tensor, posinf: float | None, neginf: float | None) -> tuple[float, float]:
+    import ml_dtypes
+
+    largest = float(ml_dtypes.finfo(input.dtype.numpy).max)
+    return (largest if posinf is None else float(posinf)), (-largest if neginf is None else float(neginf))
+
+
+def _nan_to_num_body(input: Tensor, nan: Any, posinf: Any, neginf: Any) -> Tensor:
+    replaced = as_dtype(posinf, input.dtype).where(input > 0, as_dtype(neginf, input.dtype))
+    return as_dtype(nan, input.dtype).where(input.isnan(), replaced.where(input.isinf(), input))
+
+
+_nan_to_num = Op(
+    "nan_to_num",
+    _nan_to_num_body,
+    (lambda g, out, input, nan, posinf, neginf: g.where(input.isfinite(), 0.0), None, None, None),
+    ("nan", "posinf", "neginf"),
+)

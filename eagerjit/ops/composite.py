@@ -1,0 +1,177 @@
+"""Functions over tensors made of ops and views alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.ops import index, linear, views
+from eagerjit.ops.reduce import sum_
+from eagerjit.tensor import Tensor, new_tensor
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """Summed over the dimensions along which a tensor of this size broadcasts to input's shape."""
+    shape = views.shape_argument(size)
+    old = input.shape
+    added = len(old) - len(shape)
+    if added < 0:
+        raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(old)}}}.")
+    dims = list(range(added))
+    for i, d in enumerate(shape):
+        if d == 1 and old[added + i] != 1:
+            dims.append(added + i)
+        elif d != old[added + i]:
+            raise RuntimeError(f"size {{{list(shape)}}} is not expandable to size {{{list(old)}}}.")
+    if not dims:
+        return input
+    total = sum_.call(input, tuple(dims), True)
+    return views.view(total, shape) if added else total
+
+
+def repeat(input: Tensor, *sizes: Any) -> Tensor:
+    """Copies side by side, so many along each dimension."""
+    counts = views.shape_argument(sizes)
+    added = len(counts) - input.ndim
+    if added < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
+        )
+    shape = (1,) * added + tuple(input.shape)
+    spread = [x for c, d in zip(counts, shape, strict=True) for x in (c, d)]
+    paired = [x for d in shape for x in (1, d)]
+    return views.reshape(
+        views.expand(views.view(input.contiguous(), paired), spread), [c * d for c, d in zip(counts, shape, strict=True)]
+    )
+
+
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """`repeat` with leading ones filled in."""
+    counts = views.shape_argument(dims)
+    return repeat(input, (1,) * max(input.ndim - len(counts), 0) + counts)
+
+
+def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
+    """Every element `repeats` times in a row; a tensor of counts gives each its own."""
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    d = views.dimension(dim, input.ndim)
+    if isinstance(repeats, Tensor):
+        counts = index.concrete(repeats, "the size of the result depends on values")
+        return index.index_select(input, d, new_tensor(np.repeat(np.arange(len(counts)), counts)))
+    shape = tuple(input.shape)
+    spread = views.expand(input.unsqueeze(d + 1), *shape[: d + 1], repeats, *shape[d + 1 :])
+    return views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :])
+
+
+def flip(input: Tensor, *dims: Any) -> Tensor:
+    """Reversed along dimensions."""
+    from eagerjit.creation import arange
+
+    out = input
+    for dim in views.shape_argument(dims):
+        d = views.dimension(dim, input.ndim)
+        size = out.shape[d]
+        out = index.index_select(out, d, size - 1 - arange(size))
+    return out if out is not input else input.clone()
+
+
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Elements moved along dimensions, those pushed out coming in at the other end."""
+    if dims is None:
+        return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
+    shifts, dims = ((x,) if isinstance(x, int) else tuple(x) for x in (shifts, dims))
+    for shift, dim in zip(shifts, dims, strict=True):
+        d = views.dimension(dim, input.ndim)
+        size = input.shape[d]
+        if size == 0:
+            continue
+        cut = (size - shift % size) % size
+        parts = [views.slice_dim(input, d, cut, size), views.slice_dim(input, d, 0, cut)]
+        input = index.cat.call(parts, d)
+    return input
+
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The outer product of two vectors."""
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(f"outer: Expected 1-D arguments, but got {input.ndim}-D and {vec2.ndim}-D")
+    return input.unsqueeze(1) * vec2
+
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Matrix times vector."""
+    if input.ndim != 2 or vec.ndim != 1:
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
+    return linear.matmul.call(input, vec)
+
+
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * batch1 @ batch2."""
+    return beta * input + alpha * linear.bmm(batch1, batch2)
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The elements of a diagonal, along a new last dimension."""
+    moved = views.movedim(input, (dim1, dim2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    first = offset if offset >= 0 else -offset * columns
+    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    flat = moved.reshape(*moved.shape[:-2], rows * columns)
+    if count == 0:
+        return views.slice_dim(flat, flat.ndim - 1, 0, 0)
+    return views.slice_dim(flat, flat.ndim - 1, first, first + (count - 1) * (columns + 1) + 1, int(columns) + 1)
+
+
+def diag(input: Tensor, diagonal_: int = 0) -> Tensor:
+    """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    if input.ndim == 2:
+        return diagonal(input, diagonal_).clone()
+    if input.ndim != 1:
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+    from eagerjit.creation import arange
+
+    n = input.shape[0] + abs(diagonal_)
+    rows = arange(n).unsqueeze(1)
+    hit = arange(n) - rows == diagonal_
+    source = (rows if diagonal_ >= 0 else rows + diagonal_).clamp(0, max(input.shape[0] - 1, 0)).squeeze(1)
+    return input.take_rows(source).unsqueeze(1).where(hit, 0) if input.shape[0] else input.new_zeros(n, n)
+
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    return diagonal(input).sum()
+
+
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of a grid, each tensor expanded along all the others."""
+    vectors = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(vectors) >= 2
+    if swap:
+        vectors[0], vectors[1] = vectors[1], vectors[0]
+    shape = [v.numel() for v in vectors]
+    grids = [
+        views.expand(v.reshape([-1 if i == k else 1 for k in range(len(vectors))]), shape) for i, v in enumerate(vectors)
+    ]
+    if swap:
+        grids[0], grids[1] = grids[1].transpose(0, 1), grids[0].transpose(0, 1)
+        grids[2:] = [g.transpose(0, 1) for g in grids[2:]]
+    return tuple(grids)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All expanded to their common shape."""
+    shape: tuple[Any, ...] = ()
+    for x in tensors:
+        shape = index._broadcast(shape, tuple(x.shape))
+    return tuple(views.expand(x, shape) for x in tensors)
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask holds, as a vector."""
+    x, m = broadcast_tensors(input, mask)
+    return index.get_item(x, m)
+

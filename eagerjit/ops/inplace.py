@@ -1,0 +1,301 @@
+"""In-place operations: an op's result written into its first argument, and what that does to the autograd graph.
+
+A write gives the tensor a new history whose node remembers the tensor as it was. A write through a view rewrites the
+history of the base (the base with the view overwritten), and every view is then read from its base's new history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
+from eagerjit.compiler.ir import Node
+from eagerjit.dispatch import OPS, Op
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.promotion import can_cast
+from eagerjit.runtime import dtypes, mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor, share_storage, storage_of
+from eagerjit.trace import TraceBreak, user_line
+
+_TYPE_NAMES = {
+    dtypes.float32: "Float",
+    dtypes.float64: "Double",
+    dtypes.float16: "Half",
+    dtypes.bfloat16: "BFloat16",
+    dtypes.int64: "Long",
+    dtypes.int32: "Int",
+    dtypes.int16: "Short",
+    dtypes.int8: "Char",
+    dtypes.uint8: "Byte",
+    dtypes.bool_: "Bool",
+}
+
+
+class InplaceOp(Op):
+    """`functional` computed on (target, *rest) and written into target, which is returned."""
+
+    needs_grad = True
+
+    def __init__(self, functional: Op, converts: bool = False):
+        self.functional = functional
+        body = functional.body
+
+        def write(self: Any, *rest: Any) -> Tensor:
+            _store(self, body(self, *rest), converts)
+            return self
+
+        super().__init__(f"{functional.name}_", write, differentiable=False)
+        self.parameters, self.defaults = ("self", *functional.parameters[1:]), functional.defaults
+        self.numbers = functional.numbers - {0}
+        self.call.parameters, self.call.defaults = self.parameters, list(self.defaults)
+        self.call.numbers = self.numbers
+
+    def method(self) -> Callable[..., Tensor]:
+        """The Tensor method: the native call where no other tensor's history can depend on the memory written."""
+
+        def inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            (call if self._view is None else slow)(self, *args, **kwargs)
+            storage_of(self).source = user_line()
+            return self
+
+        call, slow = self.call, self.slow
+        inplace.__name__ = inplace.__qualname__ = self.name
+        inplace.__doc__ = f"In-place version of `{self.functional.name}`."
+        return inplace
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Write, and put the write on the tape where gradients flow."""
+        target = arguments[0]
+        if mode.grad_mode() and any_requires_grad(arguments):
+            _record_write(self, target, arguments)
+        else:
+            _mark_overwritten(target)
+            self.write(arguments)
+        return target
+
+    def write(self, arguments: tuple[Any, ...]) -> None:
+        """Write without regard to gradients."""
+        if state.tracer is None:
+            self.eager(arguments)
+            return
+        before = mode.set_grad_mode(False)
+        try:
+            self.body(*arguments)
+        finally:
+            mode.set_grad_mode(before)
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        """Run the Program that writes; operands in the memory written are copied first."""
+        target = arguments[0]
+        if not target._data.flags.writeable:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
+                "or the memory is read-only. Please clone() the tensor before performing the operation."
+            )
+        super().eager(tuple(_plain(a, target) for a in arguments))
+        return target
+
+
+def _plain(argument: Any, target: Tensor) -> Any:
+    """An argument without history and, unless it is the target, in other memory."""
+    if not isinstance(argument, Tensor):
+        return argument
+    if argument is not target and np.may_share_memory(argument._data, target._data):
+        return new_tensor(argument._data.copy())
+    if not argument._requires_grad:
+        return argument
+    plain = new_tensor(argument._data)
+    share_storage(plain, argument)
+    return plain
+
+
+def _store(target: Tensor, value: Tensor, converts: bool) -> None:
+    """Make `value` the target's, if its dtype and shape allow."""
+    if not converts and not can_cast(value.dtype, target.dtype):
+        source, wanted = _TYPE_NAMES[value.dtype], _TYPE_NAMES[target.dtype]
+        raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
+    if value.shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(value.shape)}"
+        )
+    tracer = state.tracer
+    assert tracer is not None
+    tracer.write(target, tracer.value(as_dtype(value, target.dtype)))
+
+
+# -- gradients of writes ----------------------------------------------------------------------------------------------
+
+
+def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
+    """The chain of views that leads to a tensor, itself first, and the base they are views of."""
+    chain = []
+    while target._view is not None and target._view.tracked:
+        chain.append(target)
+        target = target._view.base
+    return chain, target
+
+
+def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
+    """Refuse writes that have no gradient."""
+    if root._node is None and root._requires_grad:
+        what = "a view of a leaf Variable" if chain else "a leaf Variable"
+        raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+    view = root._view
+    if view is not None and view.op.name != "alias" and view.base._requires_grad:
+        raise RuntimeError(
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+            "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
+        )
+    if state.tracer is not None and type(root._data) is not Node:
+        raise TraceBreak("an in-place operation gives a tensor from outside the function a gradient history", user_line())
+
+
+def _record_write(op: InplaceOp, target: Tensor, arguments: tuple[Any, ...]) -> None:
+    chain, root = _lineage(target)
+    _check_target(target, chain, root)
+    functional = op.functional
+    read = _positions(functional, arguments)
+    copied = any(i in read for i in range(2, 2 + len(arguments)) if arguments[i - 2] is target)
+    old = _snapshot(target, copied)
+    result = new_tensor(target._data)
+    record(functional, tuple(old if a is target else a for a in arguments), result, replaced=old)
+    _mark_overwritten(target)
+    op.write(arguments)
+    node = result._node
+    if node is None:
+        return
+    if state.tracer is not None:
+        node.output = state.tracer.value(target)
+    elif chain and 1 in read:
+        node.output = target._data.copy()
+    if chain:
+        _rebase(chain, result)
+    else:
+        _adopt(target, node)
+    _refresh_views(root)
+
+
+def _positions(op: Op, arguments: tuple[Any, ...]) -> frozenset[int]:
+    """Which of (g, out, *arguments) the gradient of a call reads."""
+    if op.rules is None:
+        return frozenset(range(2, 2 + len(arguments)))
+    used = [positions_read(r) for r, a in zip(op.rules, arguments, strict=True) if r and any_requires_grad((a,))]
+    return frozenset().union(*used)
+
+
+def _snapshot(tensor: Tensor, copied: bool = False) -> Tensor:
+    """A tensor with the history that this one has now; its memory too unless it is copied."""
+    tracer = state.tracer
+    if tracer is not None:
+        old = tracer.wrap(tracer.value(tensor))
+    else:
+        old = new_tensor(tensor._data.copy() if copied else tensor._data)
+        if not copied:
+            share_storage(old, tensor)
+    old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
+    return old
+
+
+def _adopt(tensor: Tensor, node: GradNode) -> None:
+    tensor._node, tensor._index, tensor._requires_grad = node, 0, True
+
+
+def _mark_overwritten(target: Tensor) -> None:
+    """Note on the node that made this memory that its output is gone."""
+    while target._view is not None:
+        target = target._view.base
+    if target._node is not None:
+        target._node.overwritten = user_line()
+
+
+def _rebase(chain: list[Tensor], value: Tensor) -> None:
+    """Give the base of a chain of views the history of having been overwritten with `value` in the innermost view."""
+    for tensor in chain:
+        view = tensor._view
+        old = _snapshot(view.base)
+        written = new_tensor(view.base._data)
+        record(_overwrite(view.op), (old, value, *view.arguments), written, replaced=old)
+        value = written
+    if value._node is not None:
+        _adopt(chain[-1]._view.base, value._node)
+
+
+def _refresh_views(root: Tensor) -> None:
+    """Read the views of a base from its new history."""
+    for reference in list(root._storage.views) if root._storage is not None else ():
+        view = reference()
+        if view is not None and view is not root and view._view.tracked and _lineage(view)[1] is root:
+            old = _snapshot(view)
+            record(view._view.op, (view._view.base, *view._view.arguments), view, replaced=old)
+
+
+class _Overwrite(Op):
+    """(base, value, *arguments of the view) -> base with the view overwritten: a node of the tape, never computed."""
+
+    def __init__(self, view: Any):
+        self.name, self.view = f"overwrite_{view.name}", view
+        self.differentiable, self.fused_rules = True, False
+        self.rules = (lambda g, out, base, value: None,) * 2
+        self.numbers = self.shapes = frozenset()
+
+    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
+        """The value gets the view of the gradient; the base gets what the value left of it."""
+        view = self.view
+
+        def gradient(g: Any, out: Any, base: Any, value: Any, *arguments: Any) -> tuple[Any, ...]:
+            rest = part = None
+            if needs[0] and view.name == "slice":
+                rest = g.slice_scatter(g.new_zeros(value.shape), *arguments)
+            if needs[1]:
+                part = g.reshape(value.shape) if view.name == "view" else view(g, *arguments)
+            return (rest, part, *(None,) * len(arguments))
+
+        return gradient
+
+
+_overwrites: dict[str, _Overwrite] = {}
+
+
+def _overwrite(view: Any) -> _Overwrite:
+    known = _overwrites.get(view.name)
+    if known is None:
+        known = _overwrites[view.name] = _Overwrite(view)
+    return known
+
+
+# -- writes that are nothing else -------------------------------------------------------------------------------------
+
+
+def _copy(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """src in input's shape and dtype."""
+    return as_dtype(src, input.dtype).expand(input.shape)
+
+
+def _fill(input: Tensor, value: Any) -> Tensor:
+    """A number everywhere."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.ndim} dimensions.")
+    return as_dtype(value, input.dtype).expand(input.shape)
+
+
+copy_ = InplaceOp(Op("copy", _copy, (None, lambda g, out, input, src, non_blocking: g, None)), converts=True)
+fill_ = InplaceOp(Op("fill", _fill, (None, lambda g, out, input, value: g.sum()), ("value",)), converts=True)
+
+INPLACE: dict[str, InplaceOp] = {"copy_": copy_, "fill_": fill_}
+"""In-place ops by method name."""
+
+_ARITHMETIC = """abs neg sign floor ceil trunc round sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos
+atan sinh cosh tanh sigmoid erf logical_not bitwise_not add sub mul div floordiv remainder pow atan2 eq ne lt le gt ge logical_and
+logical_or logical_xor bitwise_and bitwise_or bitwise_xor div_trunc tril triu scatter_add""".split()
+for _name in _ARITHMETIC:
+    INPLACE[f"{_name}_"] = InplaceOp(OPS[_name])
+
+
+def inplace(op: Op) -> InplaceOp:
+    """Make the in-place version of an op."""
+    made = INPLACE[f"{op.name}_"] = InplaceOp(op)
+    return made
