@@ -45,6 +45,17 @@ class _Callable:
 
     __slots__ = ()
 
+    def _call_natively(self, function: str) -> None:
+        """Moves the object to the class that native code calls directly."""
+        if type(self) not in _native_types:
+            self._vectorcall = native().address(function)
+            self.__class__ = _native_type(type(self))
+
+    def _call_in_python(self) -> None:
+        """Moves the object back to the class it was made of."""
+        if type(self) in _native_types:
+            self.__class__ = _native_types[type(self)]
+
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)  # type: ignore[arg-type]
 
@@ -78,8 +89,9 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
 
     def clear(self) -> None:
         """Forgets all executables."""
-        self._entries = []
+        forgotten, self._entries = self._entries, []
         self._publish()
+        forgotten.clear()  # not before native code knows
 
     @property
     def executables(self) -> list[Any]:
@@ -91,17 +103,16 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
         words = [len(self._entries)]
         for executable, finish, with_arguments in self._entries:
             if not isinstance(executable, NativeExecutable):
-                self.__class__ = Function
+                self._call_in_python()
                 return
             single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
             words += (id(executable), executable.n_arguments | single | arguments, 0 if finish is None else id(finish))
-        if type(self) is Function and not self._entries:
+        if type(self) not in _native_types and not self._entries:
             return
         table = (ctypes.c_int64 * len(words))(*words)
         self._table = ctypes.addressof(table)
         self._words = table
-        if type(self) is Function:
-            self.__class__, self._vectorcall = _native_type(Function, "function_call")
+        self._call_natively("function_call")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or mode.tracing():
@@ -232,9 +243,9 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         """Tells native code the table; an executable that is not native keeps the operator in Python."""
         entries = [(key, entry) for key, found in self._filed.items() for entry in found]
         if not all(isinstance(entry.executable, NativeExecutable) for _, entry in entries):
-            self.__class__ = OpCall
+            self._call_in_python()
             return
-        if type(self) is OpCall and not entries:
+        if type(self) not in _native_types and not entries:
             return
         stride = 2 + len(self.parameters)
         capacity = max(8, 1 << (2 * len(entries)).bit_length())
@@ -247,8 +258,7 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
             table[1 + at * stride : 1 + (at + 1) * stride] = [id(entry.executable), leaves, *key]
         self._table = ctypes.addressof(table)
         self._words = table
-        if type(self) is OpCall:
-            self.__class__, self._vectorcall = _native_type(OpCall, "operator_call")
+        self._call_natively("operator_call")
 
     def _describe(self) -> Any:
         """Tells native code the parameters; the table of their names and defaults."""
@@ -324,15 +334,25 @@ def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
         made._node, made._index, made._requires_grad = node, index, True
 
 
+_native_types: dict[type, type] = {}
+"""Classes that native code calls directly, with the class each derives from."""
+
+
 @functools.cache
-def _native_type(owner: type, function: str) -> tuple[type, int]:
-    """The class that instances of `owner` move to, and the function they are called through."""
-    fields = {
-        Function: {c.FUNCTION_FALLBACK: "fallback"},
-        OpCall: {c.OPERATOR_SLOW: "slow", c.OPERATOR_OP: "op"},
-    }[owner]
-    layout.describe({offset: layout.slot_of(owner, name) for offset, name in fields.items()})
-    return heap_types.vectorcall_type(owner), native().address(function)
+def _native_type(owner: type) -> type:
+    """The class that instances of `owner` (Function, OpCall or a subclass) move to."""
+    layout.describe({offset: heap_types.slot_offset(kind, name) for offset, (kind, name) in _FIELDS.items()})
+    made: type = heap_types.vectorcall_type(owner)
+    _native_types[made] = owner
+    return made
+
+
+_FIELDS = {
+    c.FUNCTION_FALLBACK: (Function, "fallback"),
+    c.OPERATOR_SLOW: (OpCall, "slow"),
+    c.OPERATOR_OP: (OpCall, "op"),
+}
+"""Where native code finds the slots of these classes."""
 
 
 def install_method(owner: type, name: str, op_call: OpCall) -> None:

@@ -92,7 +92,6 @@ def _fill() -> None:
         c.ARRAY_TYPE: id(np.ndarray),
         c.NONE: id(None),
         c.TRUE: id(True),
-        c.FALSE: id(False),
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from eagerjit.runtime.native.language import global_bytes
 
 CONTEXT_BYTES = 1024
-context = global_bytes(1024)
+context = global_bytes(CONTEXT_BYTES)
 
 MAX_TENSOR_TYPES = 8
 MAX_NDIM = 32
@@ -19,7 +19,6 @@ TENSOR_TYPES = 8  # MAX_TENSOR_TYPES words
 ARRAY_TYPE = 72
 NONE = 80
 TRUE = 88
-FALSE = 96
 DESCRIPTORS = 104  # one numpy descriptor per dtype code
 ITEM_SIZES = 184  # bytes per dtype code
 SAME_VALUE = 264  # the Python function behind EQUAL

@@ -218,6 +218,28 @@ def test_functions_are_collected(executor: str) -> None:
     assert reference() is None
 
 
+@both
+def test_subclasses_stay_themselves(executor: str) -> None:
+    class Jitted(Function):
+        __slots__ = ("extra",)
+
+        def __init__(self) -> None:
+            super().__init__(self.traced)
+            self.extra = "extra"
+
+        def traced(self, *args: Any) -> Any:
+            return self.extra, args
+
+    function = Jitted()
+    function.insert(executable(executor, adding()))
+    assert isinstance(function, Jitted) and type(function(*pair(1, 2))) is Tensor
+    assert function(1) == ("extra", (1,)) and function.extra == "extra" and repr(function).count("Jitted") == 1
+    reference = weakref.ref(function)
+    del function
+    gc.collect()
+    assert reference() is None
+
+
 def test_a_python_executable_keeps_a_function_in_python() -> None:
     function = added("native")
     function.insert(executable("python", program(1, (Op.OUTPUT_LEAF, 0, 0))))
