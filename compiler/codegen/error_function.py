@@ -11,20 +11,20 @@ from eagerjit.compiler.codegen.exponentials import exp, exp_of_sum, quotient
 from eagerjit.compiler.codegen.logarithms import log1p
 from eagerjit.compiler.codegen.numeric import INF, at_most, magnitude, polynomial, two_product, two_sum, with_sign
 
-# (erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, up to 1
+# (erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, up to 0.93 (f32) and 1 (f64)
 ERF_F32 = (
-    -0.37612631916999817, 0.11283630132675171, -0.026855483651161194, 0.005191292148083448, -0.0008035033824853599,
-    7.933114102343097e-05,
+    -0.3761262893676758, 0.11283624172210693, -0.02685558795928955, 0.005191948730498552, -0.0008043869165703654,
+    7.969894068082795e-05,
 )  # fmt: skip
 ERF_F64 = (
     -0.3761263890318375, 0.1128379167095493, -0.026866170645084494, 0.005223977624882095, -0.000854832698410484,
     0.00012055331220147, -1.4925597676394442e-05, 1.6461036613070184e-06, -1.635067373188651e-07, 1.4662078946464707e-08,
     -1.1381338767755652e-09, 5.970924324507737e-11,
 )  # fmt: skip
-# log(erfc(x)) from 0.9 to 4
+# log(erfc(x)) / x from 0.9 to 4
 LOG_ERFC_F32 = (
-    0.00017055001808330417, -1.1294951438903809, -0.6333866715431213, -0.10823659598827362, 0.02509148046374321,
-    -0.00416052108630538, 0.0004323017783463001, -2.0909448721795343e-05,
+    -1.1285449266433716, -0.6356563568115234, -0.10520332306623459, 0.022612540051341057, -0.002892689546570182,
+    3.622712392825633e-05, 4.8166457418119535e-05, -5.1476813496265095e-06,
 )  # fmt: skip
 # exp(x^2) erfc(x) (1 + 2x) in (x - 3) / (x + 3), from 1/2 to 28
 ERFCX_F64 = (
@@ -54,10 +54,11 @@ def erf(x: Value) -> Value:
     b = x.builder
     a = magnitude(x)
     if x.dtype == "f32":
-        tail = exp(polynomial(at_most(a, 4.0), LOG_ERFC_F32))
+        t = at_most(a, 4.0)
+        tail = exp_of_sum(*two_product(t, polynomial(t, LOG_ERFC_F32)))
     else:
         tail = _erfc_tail(at_most(a, 6.0))
-    return b.select(a < 1.0, _erf_near(x), with_sign(1.0 - tail, x))
+    return b.select(a < (0.92 if x.dtype == "f32" else 1.0), _erf_near(x), with_sign(1.0 - tail, x))
 
 
 def _erf_near(x: Value) -> Value:
@@ -82,7 +83,7 @@ def erfc(x: Value) -> Value:
     """1 - erf(x), relatively exact for large x (f64)."""
     b = x.builder
     tail = _erfc_tail(at_most(magnitude(x), 28.0))
-    return b.select(magnitude(x) < 0.5, 1.0 - _erf_near(x), b.select(x < 0.0, 2.0 - tail, tail))
+    return b.select(magnitude(x) < 0.65, 1.0 - _erf_near(x), b.select(x < 0.0, 2.0 - tail, tail))
 
 
 def erfinv_near(x: Value) -> Value:

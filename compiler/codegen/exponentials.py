@@ -47,27 +47,31 @@ FORMATS = {
 
 
 def _reduce(x: Value) -> tuple[Value, Value, Value]:
-    """k and r as an unevaluated sum of two, with x = k ln(2) + r."""
+    """k and r as a sum of two, high + low, with x = k ln(2) + r; high is exact."""
     b, f = x.builder, FORMATS[x.dtype]
     k = nearest(x * LOG2_E)
-    high = b.fma(k, -f.ln2_high, x)
-    r = b.fma(k, -f.ln2_low, high)
-    return k, r, b.fma(k, -f.ln2_low, high - r)
+    return k, b.fma(k, -f.ln2_high, x), k * -f.ln2_low
+
+
+def _exp_tail(high: Value, low: Value, coefficients: tuple[float, ...]) -> Value:
+    """exp(high + low) - 1 - high."""
+    r = high + low
+    return high.builder.fma(r * r, polynomial(r, coefficients), low)
 
 
 def exp(x: Value) -> Value:
     """e^x."""
-    b, f = x.builder, FORMATS[x.dtype]
-    k, r, _ = _reduce(clamp(x, f.lowest, f.highest))
-    return scale(1.0 + b.fma(r * r, polynomial(r, f.exp), r), k)
+    f = FORMATS[x.dtype]
+    k, high, low = _reduce(clamp(x, f.lowest, f.highest))
+    return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k)
 
 
 def exp_of_sum(x: Value, low: Value) -> Value:
     """e^(x + low) for small low."""
-    b, f = x.builder, FORMATS[x.dtype]
-    k, r, r_low = _reduce(clamp(x, f.lowest, f.highest))
-    r, r_low = two_sum_any(r, r_low + low)
-    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), r_low) + r), k)
+    f = FORMATS[x.dtype]
+    k, high, rest = _reduce(clamp(x, f.lowest, f.highest))
+    high, low = two_sum_any(high, rest + low)
+    return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k)
 
 
 def exp2(x: Value) -> Value:
@@ -76,16 +80,16 @@ def exp2(x: Value) -> Value:
     x = clamp(x, f.lowest * LOG2_E - 1.0, f.highest * LOG2_E)
     k = nearest(x)
     fraction = x - k
-    r = fraction * f.ln2_high
-    low = b.fma(fraction, f.ln2_low, b.fma(fraction, f.ln2_high, -r))
-    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), low) + r), k)
+    high = fraction * f.ln2_high
+    low = b.fma(fraction, f.ln2_low, b.fma(fraction, f.ln2_high, -high))
+    return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k)
 
 
 def expm1(x: Value) -> Value:
     """e^x - 1, relatively exact near 0."""
     b, f = x.builder, FORMATS[x.dtype]
     k, r, low = _reduce(clamp(x, -40.0, f.highest))
-    t = b.fma(r * r, polynomial(r, f.expm1), low)
+    t = _exp_tail(r, low, f.expm1)
     # 2^k (exp(r) - 1) + (2^k - 1), halved so that 2^k doesn't overflow.
     half = scale(b.constant(x.dtype, 0.5), k)
     whole, whole_low = two_sum(half, b.constant(x.dtype, -0.5))
@@ -98,8 +102,7 @@ def sigmoid(x: Value) -> Value:
     """1 / (1 + e^-x)."""
     b, f = x.builder, FORMATS[x.dtype]
     k, r, low = _reduce(at_least(-magnitude(x), f.lowest))
-    t = b.fma(r * r, polynomial(r, f.exp), low) + r
-    p, p_low = two_sum(b.constant(x.dtype, 1.0), t)
+    p, p_low = two_sum(b.constant(x.dtype, 1.0), r + _exp_tail(r, low, f.exp))
     z, z_low = scale(p, k), scale(p_low, k)
     d, d_low = two_sum(b.constant(x.dtype, 1.0), z)
     numerator = b.select(x < 0.0, z, 1.0)
@@ -151,6 +154,6 @@ def cosh(x: Value) -> Value:
 
 def _half_exp(x: Value) -> Value:
     """e^x / 2 without early overflow."""
-    b, f = x.builder, FORMATS[x.dtype]
-    k, r, low = _reduce(at_most(x, f.highest + 1.0))
-    return scale(1.0 + (b.fma(r * r, polynomial(r, f.exp), low) + r), k - 1.0)
+    f = FORMATS[x.dtype]
+    k, high, low = _reduce(at_most(x, f.highest + 1.0))
+    return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k - 1.0)
