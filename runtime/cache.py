@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +141,35 @@ def clear() -> int:
     return len(paths)
 
 
+def export_to(path: str | os.PathLike[str]) -> int:
+    """Writes every whole entry into one zip file, for another machine or an image; returns how many."""
+    count = 0
+    with zipfile.ZipFile(path, "w") as archive:
+        for kind, key in _entries():
+            content = _read(kind, key)
+            if content is not None:
+                archive.writestr(f"{kind}/{key}", _header(kind, key, content) + content)
+                count += 1
+    return count
+
+
+def import_from(path: str | os.PathLike[str]) -> int:
+    """Adds the entries of a file that `export_to` wrote; returns how many. What is damaged or misnamed is left out.
+
+    Entries are machine code: import only files you would run. Those made for another processor are never used.
+    """
+    count = 0
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            kind, _, key = name.partition("/")
+            stored = archive.read(name)
+            content = stored[HEADER_BYTES:]
+            if _is_name(kind, key) and stored[:HEADER_BYTES] == _header(kind, key, content):
+                put(kind, key, content)
+                count += 1
+    return count
+
+
 def stats() -> dict[str, int | str]:
     """The directory, its entries and bytes, and this process's hits, misses, writes and dropped entries."""
     sizes = [status.st_size for path, status in _files() if path.suffix != ".tmp"]
@@ -162,6 +192,19 @@ def cached_compile(llvm_text: str, passes: str = "light") -> bytes:
 
 def _path(kind: str, key: str) -> Path:
     return directory() / kind / key[:2] / key
+
+
+def _is_name(kind: str, key: str) -> bool:
+    """Whether these can be parts of an entry's path and of nothing else."""
+    return kind.isidentifier() and len(key) == 64 and not set(key) - set("0123456789abcdef")
+
+
+def _entries() -> Iterator[tuple[str, str]]:
+    """Kind and key of every entry."""
+    for path, _ in _files():
+        kind, key = path.parent.parent.name, path.name
+        if _is_name(kind, key):
+            yield kind, key
 
 
 def _header(kind: str, key: str, content: bytes) -> bytes:

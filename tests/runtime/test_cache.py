@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,31 @@ def test_stats_and_clear(folder: Path) -> None:
     assert [int(after[name]) - int(before[name]) for name in ("hits", "misses", "writes")] == [1, 1, 1]
     assert cache.clear() == 1
     assert cache.get("object", KEY) is None
+
+
+def test_export_and_import(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [cache.content_key(str(number)) for number in range(5)]
+    for key in keys:
+        cache.put("object", key, key.encode())
+    damaged = folder / "object" / keys[0][:2] / keys[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    assert cache.export_to(tmp_path / "exported.zip") == 4
+    monkeypatch.setenv("EAGERJIT_CACHE_DIR", str(tmp_path / "other"))
+    assert cache.import_from(tmp_path / "exported.zip") == 4
+    assert [cache.get("object", key) for key in keys] == [None, *(key.encode() for key in keys[1:])]
+
+
+def test_import_takes_nothing_damaged_or_misnamed(folder: Path, tmp_path: Path) -> None:
+    cache.put("object", KEY, b"content")
+    whole = entry(folder).read_bytes()
+    cache.clear()
+    with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
+        archive.writestr(f"object/{KEY}", whole + b"more")
+        archive.writestr(f"program/{KEY}", whole)
+        archive.writestr(f"../{KEY}", whole)
+        archive.writestr("object/../../../escaped", whole)
+    assert cache.import_from(tmp_path / "bad.zip") == 0
+    assert cache.stats()["entries"] == 0
 
 
 def test_compiled_text_is_cached(folder: Path) -> None:
