@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -55,11 +56,14 @@ class Node:
 
 @contextmanager
 def bound_classes() -> Iterator[None]:
-    """Binds the classes above, and afterwards whatever was bound before."""
+    """Binds the classes above with native execution on, whatever the environment says; then what was bound before."""
     before = (bound.tensor_types, bound.node_type, bound.storage_type)
+    chosen = os.environ.pop("EAGERJIT_NATIVE", None)
     bind((Tensor, Parameter), Node, Storage)
     layout.ready()
     yield
+    if chosen is not None:
+        os.environ["EAGERJIT_NATIVE"] = chosen
     if before[0]:
         bind(*before)
         layout.ready()

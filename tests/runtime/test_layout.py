@@ -98,12 +98,12 @@ import sys
 sys.path.insert(0, "tests/runtime")
 from program_tools import *
 from eagerjit.runtime.entry import Function, OpCall
-with bound_classes():
-    run = load(adding(), [kernel(name) for name in adding().kernels], [])
-    f, g = Function(None), OpCall("add", None, None, ("a", "b"))
-    x = tensor([1.0, 2.0], grad=True)
-    f.insert(run), g.insert((x, x), run)
-    print(type(run).__name__, f(x, x)._data, g(x, x)._data, type(g(x, x)._node).__name__, sep=";")
+bind((Tensor, Parameter), Node, Storage)
+run = load(adding(), [kernel(name) for name in adding().kernels], [])
+f, g = Function(None), OpCall("add", None, None, ("a", "b"))
+x = tensor([1.0, 2.0], grad=True)
+f.insert(run), g.insert((x, x), run)
+print(type(run).__name__, f(x, x)._data, g(x, x)._data, type(g(x, x)._node).__name__, sep=";")
 """
     environment = {**os.environ, "EAGERJIT_NATIVE": "0"}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
