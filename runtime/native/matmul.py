@@ -108,13 +108,13 @@ def matmul(
     while n_batch > 0 and load_i64(batch, n_batch * 32 - 16) == 0 and m > 0:
         # B is the same for all: the innermost batch dimension is more rows, where the layout allows
         extent = load_i64(batch, n_batch * 32 - 32)
-        if extent != 1 and (
-            load_i64(batch, n_batch * 32 - 24) != m * a_row or load_i64(batch, n_batch * 32 - 8) != m * c_row
-        ):
-            break
+        a_step = load_i64(batch, n_batch * 32 - 24)
+        c_step = load_i64(batch, n_batch * 32 - 8)
         if m == 1:
-            a_row = load_i64(batch, n_batch * 32 - 24)
-            c_row = load_i64(batch, n_batch * 32 - 8)
+            a_row = a_step
+            c_row = c_step
+        elif extent != 1 and (a_step != m * a_row or c_step != m * c_row):
+            break
         m *= extent
         n_batch -= 1
     batches = 1

@@ -73,6 +73,14 @@ def _class_bytes(number: i64) -> i64:
     return (4 + (number & 3)) << ((number >> 2) + 4)
 
 
+def block_bytes_within(size: i64) -> i64:
+    """Bytes of the largest block that fits into `size` bytes, at least 64."""
+    number = _size_class(size)
+    while _class_bytes(number) > size or _class_bytes(number) % ALIGNMENT != 0:
+        number -= 1
+    return _class_bytes(number)
+
+
 def allocate(size: i64) -> ptr:
     """A 64-byte aligned block of at least `size` bytes, or 0 where there is no memory."""
     if unlikely(size <= 0):
@@ -181,10 +189,7 @@ def handler_realloc(context: ptr, block: ptr, size: i64) -> ptr:
         return 0
     old_size = usable_size(block)
     copy_bytes(moved, block, size if size < old_size else old_size)
-    old_class = _size_class(old_size)
-    while _class_bytes(old_class) > old_size or _class_bytes(old_class) % ALIGNMENT != 0:
-        old_class -= 1
-    store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - _class_bytes(old_class))
+    store_i64(memory_counters, ALLOCATED, load_i64(memory_counters, ALLOCATED) - block_bytes_within(old_size))
     free(block)
     return moved
 

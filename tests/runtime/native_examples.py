@@ -298,6 +298,16 @@ def convert_bf16(memory: ptr, n: i64) -> None:
         store_bf16(memory, i * 2, load_bf16(memory, i * 2) * 3.0)
 
 
+def round_bf16(to: ptr, source: ptr, n: i64) -> None:
+    for i in range(n):
+        store_bf16(to, i * 2, load_f32(source, i * 4))
+
+
+def round_f16(to: ptr, source: ptr, n: i64) -> None:
+    for i in range(n):
+        store_f16(to, i * 2, load_f32(source, i * 4))
+
+
 def convert_f16(memory: ptr, n: i64) -> None:
     for i in range(n):
         store_f16(memory, i * 2, load_f16(memory, i * 2) * 3.0)

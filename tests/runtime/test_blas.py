@@ -95,6 +95,15 @@ def test_batches_on_several_threads() -> None:
     check(q.reshape(32, 128, 64), rng.standard_normal((64, 96)).astype(np.float32))
 
 
+def test_rows_in_batches_by_one_matrix() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((12, 7, 1, 30))
+    one = rng.standard_normal((30, 20))
+    for batch in (rows, rows[::2], rows[:, ::3], rows[:1], rows[:, :1], rows[::-1], rows.transpose(1, 0, 2, 3)):
+        check(batch, one)
+        check(batch.reshape(*batch.shape[:2], 5, 6), one[:6])
+
+
 def test_what_was_in_the_result_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     for m, n, k in [(4, 5, 6), (1, 5, 6), (5, 1, 6), (1, 1, 6), (40, 50, 60), (4, 5, 0), (300, 300, 300)]:

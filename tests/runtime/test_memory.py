@@ -139,6 +139,13 @@ def test_arrays_can_be_resized_in_place() -> None:
         assert memory.memory_stats()["allocated_bytes"] == before
 
 
+def test_the_block_that_fits() -> None:
+    fits = native().function("block_bytes_within", ctypes.c_int64, ctypes.c_int64)
+    blocks = [size for size in range(64, 5000) if fits(size) == size]
+    assert blocks[:12] == [64, 128, 192, 256, 320, 384, 448, 512, 640, 768, 896, 1024]
+    assert all(fits(size) == max(block for block in blocks if block <= size) for size in range(64, 5000))
+
+
 def test_results_of_numpy_are_not_ours() -> None:
     array = memory.empty((10,), F32)
     assert not memory.is_cached(array + 1)

@@ -152,6 +152,20 @@ def test_short_floats_round_to_nearest_even(native: Callable[..., Any], name: st
     assert (computed.view(np.uint16) == expected.view(np.uint16))[~is_nan].all()
 
 
+@pytest.mark.parametrize("name, dtype", [("round_bf16", ml_dtypes.bfloat16), ("round_f16", np.float16)])
+def test_every_kind_of_float32_rounds_right(native: Callable[..., Any], name: str, dtype: type) -> None:
+    bits = np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32)
+    bits[:6] = [0x7F800001, 0xFF800001, 0x7F7FFFFF, 0x00000001, 0x80008000, 0x3F808000]
+    numbers = bits.view(np.float32)
+    computed = np.empty(len(bits), dtype)
+    native(name, PTR, PTR, I64, result=None)(computed.ctypes.data, numbers.ctypes.data, len(bits))
+    with np.errstate(all="ignore"):
+        expected = numbers.astype(dtype)
+    is_nan = np.isnan(numbers)
+    assert np.isnan(computed[is_nan].astype(np.float32)).all()
+    assert (computed.view(np.uint16) == expected.view(np.uint16))[~is_nan].all()
+
+
 def test_private_names_stay_inside(examples: cpu.LoadedObject) -> None:
     with pytest.raises(KeyError):
         examples.address("native_examples._ascending")
