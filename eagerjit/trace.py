@@ -81,6 +81,7 @@ class Tracer:
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
         self._versions: dict[int, tuple[Storage, int]] = {}
+        self._items: dict[tuple[int, str], Any] = {}
         self._symbols = 0
 
     def __enter__(self) -> Tracer:
@@ -153,12 +154,32 @@ class Tracer:
         """Require that a leaf is (or equals, or is an instance of) this object."""
         self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
 
+    def load(self, leaf: int, op: Op, *operands: int) -> None:
+        """How a leaf beyond the arguments is found when the compiled function is called."""
+        self.bindings.append(Load(leaf, op, operands))
+
+    def item_number(self, container: dict[str, Any], key: str) -> Any:
+        """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
+        value = container[key]
+        known = self._items.get((id(container), key))
+        if known is not None:
+            return known
+        holder, leaf = self.new_leaf(), self.new_leaf()
+        self.load(holder, Op.LOAD_OBJECT, self.object(container))
+        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
+        if type(value) is float:
+            value = self.float_leaf(value, leaf)
+        else:
+            self.guard_object(leaf, Op.EQUAL if type(value) in (int, str, tuple) else Op.IS, value)
+        self._items[id(container), key] = value
+        return value
+
     def capture(self, tensor: Tensor) -> Node:
         """Make a tensor that the function reached without an argument an input: sizes are those it has."""
         if type(tensor._data) is not np.ndarray:
             raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
         leaf = self.new_leaf()
-        self.bindings.append(Load(leaf, Op.LOAD_OBJECT, (self.object(tensor),)))
+        self.load(leaf, Op.LOAD_OBJECT, self.object(tensor))
         return self.tensor_leaf(tensor, leaf, symbolic=False)
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -230,7 +251,7 @@ class Tracer:
             return tensor._grad
         self.value(tensor)
         leaf = self.new_leaf()
-        self.bindings.append(Load(leaf, Op.LOAD_GRAD, (self.leaf_of[id(tensor)],)))
+        self.load(leaf, Op.LOAD_GRAD, self.leaf_of[id(tensor)])
         before = tensor._grad
         if before is None:
             self.guard_object(leaf, Op.IS, None)
