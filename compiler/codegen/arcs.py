@@ -48,7 +48,8 @@ def _angle(y: Value, x: Value) -> Value:
     large, middle = y > x * 2.414213562373095, y > x * TAN_EIGHTH_PI
     numerator = b.select(large, -x, b.select(middle, y - x, y))
     denominator = b.select(large, y, b.select(middle, y + x, x))
-    start, start_low = (b.select(large, HALF_PI[i], b.select(middle, b.constant("f64", QUARTER_PI[i]), 0.0)) for i in (0, 1))
+    quarter, quarter_low = (b.select(middle, b.constant("f64", part), 0.0) for part in QUARTER_PI)
+    start, start_low = b.select(large, HALF_PI[0], quarter), b.select(large, HALF_PI[1], quarter_low)
     t = numerator / denominator
     square = t * t
     return start + (t + b.fma(t * square, polynomial(square, ATAN), start_low))

@@ -1,8 +1,8 @@
 """Instructions of one LLVM function under construction, as text.
 
-A `Builder` writes pure instructions once (equal ones share a register) and outside every loop they don't vary in, so the text
-needs little optimisation afterwards. A `Value` is one result: a scalar (`lanes` 0) or one value per lane; scalars
-are broadcast where they meet lanes.
+A `Builder` writes pure instructions once (equal ones share a register) and outside every loop they don't vary in, so
+the text needs little optimisation afterwards. A `Value` is one result: a scalar (`lanes` 0) or one value per lane.
+Scalars are broadcast where they meet lanes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,16 @@ import struct
 from collections.abc import Sequence
 
 LLVM_TYPES = {
-    "bool": "i1", "u8": "i8", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "u16": "i16", "u32": "i32", "u64": "i64",
-    "i128": "i128", "u128": "i128",
+    "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "i128": "i128",
+    "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64", "u128": "i128",
     "f16": "float", "bf16": "float", "f32": "float", "f64": "double", "ptr": "ptr",
 }  # fmt: skip
 """Register types: f16 and bf16 values live as f32 values that their format can represent."""
 
-BITS = {"bool": 1, "u8": 8, "i8": 8, "i16": 16, "u16": 16, "i32": 32, "u32": 32, "i64": 64, "u64": 64, "f32": 32, "f64": 64,
-        "f16": 16, "bf16": 16, "i128": 128, "u128": 128}  # fmt: skip
+BITS = {
+    "bool": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "i128": 128, "u8": 8, "u16": 16, "u32": 32, "u64": 64,
+    "u128": 128, "f16": 16, "bf16": 16, "f32": 32, "f64": 64,
+}  # fmt: skip
 FLOATS = frozenset(("f16", "bf16", "f32", "f64"))
 SIGNED = frozenset(("i8", "i16", "i32", "i64", "i128"))
 
@@ -240,9 +242,10 @@ class Builder:
         scalar, vector = LLVM_TYPES[value.dtype], self.type(value.dtype, lanes)
         if value.constant:
             return Value(self, value.dtype, lanes, f"splat ({scalar} {value.text})", 0, True)
-        first = self.pure(value.dtype, lanes, f"insertelement {vector} poison, {scalar} {value.text}, i64 0", value.depth)
-        zeros = f"<{lanes} x i32> zeroinitializer"
-        return self.pure(value.dtype, lanes, f"shufflevector {vector} {first.text}, {vector} poison, {zeros}", value.depth)
+        text = f"insertelement {vector} poison, {scalar} {value.text}, i64 0"
+        first = self.pure(value.dtype, lanes, text, value.depth)
+        text = f"shufflevector {vector} {first.text}, {vector} poison, <{lanes} x i32> zeroinitializer"
+        return self.pure(value.dtype, lanes, text, value.depth)
 
     def align(self, *values: Value) -> tuple[Value, ...]:
         """Operands with equal lanes."""

@@ -1,6 +1,7 @@
 """Conversions between dtypes, and the 16-bit float formats, which live in registers as rounded f32.
 
-Out-of-range and NaN floats become what x86 gives PyTorch: the smallest i32 or i64, cut to the low bits for narrower integers.
+Out-of-range and NaN floats become what x86 gives PyTorch: the smallest i32 or i64, cut to the low bits for narrower
+integers.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ def from_f16_bits(value: Value) -> Value:
         return b.pure("f16", value.lanes, f"fpext {half} {cast.text} to {b.type('f32', value.lanes)}", value.depth)
     bits = b.convert("zext", value, "u32")
     magnitude = bits & 0x7FFF
-    # Scaling by 2^112 rebiases the exponent, subnormals included; the exponent of inf and NaN needs the rest of the way.
+    # Scaling by 2^112 rebiases the exponent, subnormals included; that of inf and NaN needs the rest of the way.
     scaled = (magnitude << 13).bitcast("f32") * 2.0**112
     special = (magnitude << 13) | 0x7F800000
     quiet = b.select(magnitude > 0x7C00, special | 0x400000, special)

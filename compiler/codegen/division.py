@@ -22,7 +22,8 @@ def _subtract_multiples(rest: Value, divisor: Value) -> Value:
     """rest mod divisor for rest >= 0, divisor > 0.
 
     rest - n * divisor with n = trunc(rest / divisor) as rounded is exact in one fused multiply-add, since it is so much
-    smaller than rest (large powers of two times the divisor stand in where it would overflow). It may be negative; it is within the divisor when the quotient was small, else the loop goes on.
+    smaller than rest (a large power of two times the divisor stands in where n would overflow). It may be negative; it
+    is within the divisor when the quotient was small, else the loop goes on.
     """
     b = rest.builder
     huge = 2.0 ** (100 if rest.dtype == "f32" else 1000)

@@ -1,7 +1,7 @@
 """exp and its relatives.
 
-exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid divide once and then correct
-the quotient by its remainder, which keeps them within one unit in the last place.
+exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid divide once and
+then correct the quotient by its remainder, which keeps them within one unit in the last place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.numeric import (
-    at_least, at_most, clamp, magnitude, nearest, polynomial, scale, two_sum, two_sum_any, with_sign,
+    at_least,
+    at_most,
+    clamp,
+    magnitude,
+    nearest,
+    polynomial,
+    scale,
+    two_sum,
+    two_sum_any,
+    with_sign,
 )  # fmt: skip
 
 
@@ -28,20 +37,31 @@ class _Format:
 
 
 LOG2_E = 1.4426950408889634
+EXP_F64 = (
+    0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
+    2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09,
+)  # fmt: skip
 FORMATS = {
     "f32": _Format(
-        0.6931471824645996, -1.9046542121259336e-09,
-        (0.4999999403953552, 0.1666651964187622, 0.041668400168418884, 0.008368851616978645, 0.0013814320554956794),
-        (0.5, 0.1666666716337204, 0.04166635125875473, 0.00833327230066061, 0.0013941206270828843, 0.00019914444419555366),
-        -104.0, 89.0, 9.1,
+        ln2_high=0.6931471824645996,
+        ln2_low=-1.9046542121259336e-09,
+        exp=(0.4999999403953552, 0.1666651964187622, 0.041668400168418884, 0.008368851616978645, 0.0013814320554956794),
+        expm1=(
+            0.5, 0.1666666716337204, 0.04166635125875473, 0.00833327230066061, 0.0013941206270828843,
+            0.00019914444419555366,
+        ),
+        lowest=-104.0,
+        highest=89.0,
+        tanh_limit=9.1,
     ),
     "f64": _Format(
-        0.6931471805599453, 2.3190468138462996e-17,
-        (0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
-         2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09),
-        (0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
-         2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09),
-        -746.0, 710.0, 19.1,
+        ln2_high=0.6931471805599453,
+        ln2_low=2.3190468138462996e-17,
+        exp=EXP_F64,
+        expm1=EXP_F64,
+        lowest=-746.0,
+        highest=710.0,
+        tanh_limit=19.1,
     ),
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Sine, cosine and tangent of arguments up to the largest f64, one scalar at a time.
 
-The argument is a whole number m times 2^e, so only a window of the bits of 2/pi decides m*2^e * 2/pi modulo 4: what lies above it
-contributes multiples of four turns of pi/2, what lies below is too small. 192 bits leave 124 correct ones.
+The argument is a whole number m times 2^e, so only a window of the bits of 2/pi decides m*2^e * 2/pi modulo 4. What
+lies above it contributes multiples of four turns of pi/2, what lies below is too small. 192 bits leave 124 correct.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from eagerjit.compiler.codegen.builder import Builder, Value
 from eagerjit.compiler.codegen.numeric import magnitude, two_sum
 
 TWO_OVER_PI = (
-    0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561, 0xB7246E3A424DD2E0,
-    0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41, 0x3991D639835339F4, 0x9C845F8BBDF9283B,
-    0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7, 0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA,
-    0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB, 0xF0CFBC209AF4361D,
+    0x0000000000000000, 0xA2F9836E4E441529, 0xFC2757D1F534DDC0, 0xDB6295993C439041, 0xFE5163ABDEBBC561,
+    0xB7246E3A424DD2E0, 0x06492EEA09D1921C, 0xFE1DEB1CB129A73E, 0xE88235F52EBB4484, 0xE99C7026B45F7E41,
+    0x3991D639835339F4, 0x9C845F8BBDF9283B, 0x1FF897FFDE05980F, 0xEF2F118B5A0A6D1F, 0x6D367ECF27CB09B7,
+    0x4F463F669E5FEA2D, 0x7527BAC7EBE5F17B, 0x3D0739F78A5292EA, 0x6BFB5FB11F8D5D08, 0x56033046FC7B6BAB,
+    0xF0CFBC209AF4361D,
 )  # fmt: skip
 Finish = Callable[[Value, Value, Value], Value]
 TABLE = "@eagerjit.two_over_pi"
@@ -30,7 +31,8 @@ def large_lanes(function: str, x: Value, result: Value, largest: float, finish: 
     large = magnitude(x) > largest
     b.helpers |= {_table(), _helper(function, finish)}
     before, rare, done = b.block, b.name("rare"), b.name("done")
-    b.emit(f"br i1 {b.any_lane(large).text}, label %{rare}, label %{done}, !prof !{{!\"branch_weights\", i32 1, i32 4000}}")
+    seldom = '!prof !{!"branch_weights", i32 1, i32 4000}'
+    b.emit(f"br i1 {b.any_lane(large).text}, label %{rare}, label %{done}, {seldom}")
     kept = set(b.frames[-1].known)
     b.label(rare)
     slow = _each_lane(f"@eagerjit.huge_{function}", x) if x.lanes else _call(f"@eagerjit.huge_{function}", x)

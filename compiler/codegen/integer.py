@@ -28,7 +28,7 @@ def _divide_by_floats(a: Value, c: Value) -> Value:
 
 
 def floor_divide(a: Value, c: Value) -> Value:
-    """a // c, rounded down."""
+    """a // c, rounded down; a zero divisor counts as one."""
     quotient = divide(a, c)
     if a.dtype not in SIGNED:
         return quotient
@@ -52,7 +52,6 @@ def remainder_truncated(a: Value, c: Value) -> Value:
 
 def multiply_high(a: Value, c: Value) -> Value:
     """The upper half of the product of two integers of up to 32 bits."""
-    b = a.builder
     wide = "i64" if a.dtype in SIGNED else "u64"
     product = resize(a, wide) * resize(c, wide)
     return resize(product >> BITS[a.dtype], a.dtype)

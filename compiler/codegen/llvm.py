@@ -2,9 +2,9 @@
 
     int64 kernel(int64 *args, int64 begin, int64 end, char *scratch)
 
-`args` holds the parameters in order: pointers, i64 sizes, bits of f64 numbers. The call runs tasks begin..end and returns 0 or
-the status of the first check that failed. No two parameters are promised not to overlap: a kernel that works in
-place stores where it has just loaded.
+`args` holds the parameters in order: pointers, i64 sizes, bits of f64 numbers. The call runs tasks begin..end and
+returns 0 or the status of the first check that failed. No two parameters are promised not to overlap: a kernel that
+works in place stores where it has just loaded.
 
 A vector loop runs whole vectors, then one masked step for the rest; lanes that are off touch no memory. Loads that
 don't vary in a loop move out of it, if their parameter is never stored to.
@@ -19,7 +19,19 @@ from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
-    LANES, Accumulate, Check, Finish, Index, Init, Kernel, Let, Load, Loop, Param, Stmt, Store,
+    LANES,
+    Accumulate,
+    Check,
+    Finish,
+    Index,
+    Init,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Param,
+    Stmt,
+    Store,
 )  # fmt: skip
 
 __all__ = ["SCALAR_OPS", "emit_kernel", "emit_module"]
@@ -27,11 +39,11 @@ __all__ = ["SCALAR_OPS", "emit_kernel", "emit_module"]
 
 def emit_module(kernels: Sequence[Kernel], width_bits: int) -> str:
     """One LLVM module with a function per kernel, for vector registers of `width_bits` (128, 256 or 512)."""
-    attributes = f'"prefer-vector-width"="{width_bits}" "min-legal-vector-width"="{width_bits}" "no-trapping-math"="true"'
+    width = f'"prefer-vector-width"="{width_bits}" "min-legal-vector-width"="{width_bits}"'
     emitters = [_Emitter(kernel, width_bits) for kernel in kernels]
     functions = [emitter.function() for emitter in emitters]
     helpers = sorted(set().union(*(emitter.b.helpers for emitter in emitters)))
-    return "\n\n".join([*helpers, *functions, f"attributes #0 = {{ nounwind {attributes} }}\n"])
+    return "\n\n".join([*helpers, *functions, f'attributes #0 = {{ nounwind {width} "no-trapping-math"="true" }}\n'])
 
 
 def emit_kernel(kernel: Kernel, width_bits: int) -> str:
@@ -167,7 +179,7 @@ class _Emitter:
         b.label(done)
 
     def _counted(self, loop: Loop, head: str, start: Value, step: Value, stop: Value, done: str) -> Value:
-        """A loop entered at least once, from the open block, that ends by going to `done`; the variable's next value."""
+        """A loop entered at least once, from the open block, that goes on to `done`; the variable's last value."""
         b = self.b
         before = b.block
         b.emit(f"br label %{head}")
@@ -179,9 +191,7 @@ class _Emitter:
         self._body(loop.body)
         following = Value(b, "i64", 0, b.name("%v"), b.depth)
         b.emit(f"{following.text} = add i64 {variable.text}, {step.text}")
-        b.lines[place] = (
-            f"  {variable.text} = phi i64 [ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
-        )
+        b.lines[place] = f"  {variable.text} = phi i64 [ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
         b.emit(f"br i1 {(following < stop).text}, label %{head}, label %{done}")
         return following
 
@@ -191,8 +201,9 @@ class _Emitter:
         self.lanes = LANES if self._folds(loop) else loop.lanes
         self.variables.append(loop.var)
         self.vector_variable = loop.var
-        constant = isinstance(loop.start, int) and isinstance(loop.stop, int)
-        extent = loop.stop - loop.start if constant else None
+        extent: int | None = None
+        if isinstance(loop.start, int) and isinstance(loop.stop, int):
+            extent = loop.stop - loop.start
         enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
         last = stop - (self.lanes - 1)
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
@@ -304,7 +315,7 @@ class _Emitter:
             b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
             return
         pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, <{self.lanes} x ptr> {pointers.text}"
+        call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, {pointers}"
         b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
 
     def _load_adjacent(self, memory: str, pointer: Value, step: int) -> Value:
@@ -328,18 +339,20 @@ class _Emitter:
         b = self.b
         kind, align = b.type(memory, self.lanes), self._align(memory)
         pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0(<{self.lanes} x ptr> {pointers.text}"
+        call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0({pointers}"
         text = f"call {kind} {call}, i32 {align}, {self._mask_text()}, {kind} zeroinitializer)"
         return self._effect(memory, self.lanes, text)
 
-    def _pointers(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
+    def _pointers(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> str:
+        """One pointer per lane, with its type."""
         b = self.b
         if step is not None:
             offsets = b.iota("i64", self.lanes) * step
         assert offsets is not None
         offsets = b.broadcast(offsets, self.lanes)
         text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, <{self.lanes} x i64> {offsets.text}"
-        return b.pure("ptr", self.lanes, text, max(pointer.depth, offsets.depth))
+        pointers = b.pure("ptr", self.lanes, text, max(pointer.depth, offsets.depth))
+        return f"<{self.lanes} x ptr> {pointers.text}"
 
     def _reverse(self, value: Value) -> Value:
         b = self.b

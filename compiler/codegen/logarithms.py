@@ -1,4 +1,4 @@
-"""Logarithms: x = 2^e m with m between sqrt(1/2) and sqrt(2), then a polynomial in m - 1 (f32) or in (m-1)/(m+1) (f64)."""
+"""Logarithms: x = 2^e m with m between sqrt(1/2) and sqrt(2); a polynomial in m - 1 (f32) or in (m-1)/(m+1) (f64)."""
 
 from __future__ import annotations
 

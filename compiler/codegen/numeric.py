@@ -81,6 +81,7 @@ def two_product(a: Value, c: Value) -> tuple[Value, Value]:
 def scale(x: Value, exponent: Value) -> Value:
     """x * 2^exponent, rounded once; `exponent` is a whole number of the same dtype, |exponent| < 2^(exponent bits)."""
     b = x.builder
+    x, exponent = b.align(x, exponent)
     per_register = 512 // x.bits
     if b.width_bits == 512 and x.lanes and x.lanes % per_register == 0:
         return _in_registers(_scale_instruction, x, exponent, per_register)
@@ -104,7 +105,6 @@ def _scale_instruction(b: Builder, x: Value, exponent: Value) -> Value:
 def _in_registers(emit: Callable[..., Value], x: Value, y: Value, size: int) -> Value:
     """`emit` on each group of `size` lanes."""
     b = x.builder
-    x, y = b.align(x, y)
     if x.lanes == size:
         return emit(b, x, y)
     half = x.lanes // 2

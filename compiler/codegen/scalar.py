@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from eagerjit.compiler.codegen import integer
 from eagerjit.compiler.codegen.builder import FLOATS, Builder, Value
 from eagerjit.compiler.codegen.cast import (
-    HALF_FORMATS, cast, from_memory, literal, memory_dtype, round_to, to_memory,
+    HALF_FORMATS,
+    cast,
+    from_memory,
+    literal,
+    memory_dtype,
+    round_to,
+    to_memory,
 )  # fmt: skip
-
 from eagerjit.compiler.codegen.math import BINARY, UNARY
 
 BOOL, INT, FLOAT = "bool", "int", "float"
+Number = int | float | bool | None
 ANY = frozenset((BOOL, INT, FLOAT))
 
 
@@ -21,7 +27,7 @@ ANY = frozenset((BOOL, INT, FLOAT))
 class ScalarOp:
     """`result` is "same" (the arguments' dtype), "bool" or "declared" (by the Let); `kinds` are the dtypes it takes.
 
-    `emit` builds the instructions; f16 and bf16 reach it as f32. `exact` marks results that a 16-bit format can always hold.
+    `emit` builds the instructions; f16 and bf16 reach it as f32. `exact` marks results a 16-bit format always holds.
     """
 
     name: str
@@ -40,11 +46,13 @@ def kind_of(dtype: str) -> str:
     return BOOL if dtype == "bool" else FLOAT if dtype in FLOATS else INT
 
 
-def _define(name: str, arity: int, kinds: frozenset[str], emit: Callable[..., Value], result: str = "same", exact: bool = False) -> None:
+def _define(
+    name: str, arity: int, kinds: frozenset[str], emit: Callable[..., Value], result: str = "same", exact: bool = False
+) -> None:
     SCALAR_OPS[name] = ScalarOp(name, arity, result, kinds, emit, exact)
 
 
-def apply(b: Builder, op: str, arguments: tuple[Value, ...], dtype: str, number: int | float | bool | None = None) -> Value:
+def apply(b: Builder, op: str, arguments: tuple[Value, ...], dtype: str, number: Number = None) -> Value:
     """The value of one Let."""
     if op == "const":
         assert number is not None

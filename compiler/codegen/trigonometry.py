@@ -1,7 +1,7 @@
 """sin, cos and tan.
 
-Multiples of pi/2 are subtracted in three steps that keep the remainder as a sum of two, then polynomials give its sine and
-cosine. Arguments too large for that are rare: their lanes go one by one through `huge_argument`.
+Multiples of pi/2 are subtracted in three steps that keep the remainder as a sum of two, then polynomials give its sine
+and cosine. Arguments too large for that are rare: their lanes go one by one through `huge_argument`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ LARGEST = {"f32": 100000.0, "f64": 1e9}
 SIN = {
     "f32": (-0.16666655242443085, 0.008332176133990288, -0.000195169763173908),
     "f64": (
-        -0.16666666666666666, 0.008333333333333323, -0.00019841269841255064, 2.755731921418804e-06, -2.505210491095133e-08,
-        1.6058366544583212e-10, -7.578693669794688e-13,
+        -0.16666666666666666, 0.008333333333333323, -0.00019841269841255064, 2.755731921418804e-06,
+        -2.505210491095133e-08, 1.6058366544583212e-10, -7.578693669794688e-13,
     ),
 }  # fmt: skip
 # (cos(r) - 1 + r^2/2) / r^4 in r^2, up to pi/4
 COS = {
     "f32": (0.04166664555668831, -0.0013887364184483886, 2.4438109903712757e-05),
     "f64": (
-        0.0416666666666666, -0.0013888888888874064, 2.480158728944363e-05, -2.7557314340703003e-07, 2.087572162947098e-09,
-        -1.1359559614173035e-11,
+        0.0416666666666666, -0.0013888888888874064, 2.480158728944363e-05, -2.7557314340703003e-07,
+        2.087572162947098e-09, -1.1359559614173035e-11,
     ),
 }  # fmt: skip
 

@@ -10,7 +10,17 @@ import pytest
 from kernel_runner import NUMPY, WIDTHS, elementwise, load, memory, one_task, reduction, run, size
 
 from eagerjit.compiler.loops import (
-    LANES, Accumulate, Check, Finish, Init, Kernel, Let, Load, Loop, Param, Store,
+    LANES,
+    Accumulate,
+    Check,
+    Finish,
+    Init,
+    Kernel,
+    Let,
+    Load,
+    Loop,
+    Param,
+    Store,
 )  # fmt: skip
 
 RANDOM = np.random.default_rng(11)
@@ -186,7 +196,8 @@ def test_bounds_are_names_too(start, stop):
     for kind in ("vector", "serial"):
         loop = Loop(kind, "i", "a", "b", (Load("x", "data", CONTIGUOUS, "f32"), Store("out", CONTIGUOUS, "x")))
         out[:] = -1
-        run(one_task("k", (memory("data", "f32"), memory("out", "f32"), size("a"), size("b")), loop), data, out, start, stop)
+        params = (memory("data", "f32"), memory("out", "f32"), size("a"), size("b"))
+        run(one_task("k", params, loop), data, out, start, stop)
         expected = np.full(64, -1.0)
         expected[start:stop] = data[start:stop]
         assert (out == expected).all()
@@ -229,7 +240,8 @@ def test_gather_by_loaded_index_with_a_check():
         Load("x", "table", (("k", "stride"),), "f32"),
         Store("out", CONTIGUOUS, "x"),
     )
-    params = (memory("index", "i64"), memory("table", "f32"), memory("out", "f32"), size("rows"), size("stride"), size("n"))
+    arrays = (memory("index", "i64"), memory("table", "f32"), memory("out", "f32"))
+    params = (*arrays, size("rows"), size("stride"), size("n"))
     call = load([one_task("k", params, Loop("vector", "i", 0, "n", body))])["k"]
     out = np.zeros(70, np.float32)
     assert call(index, table, out, 50, 1, 70) == 0
@@ -308,8 +320,8 @@ def test_invariant_loads_in_nested_loops():
     row, task, x = (RANDOM.normal(size=n).astype(np.float32) for n in (4, 3, 50))
     out = np.zeros((3, 4, 50), np.float32)
     body = (
-        Load("a", "row", (("r", 1),), "f32"), Load("b", "task", (("t", 1),), "f32"), Load("c_", "x", (("c", 1),), "f32"),
-        Let("p", "mul", ("a", "b"), "f32"), Let("y", "add", ("p", "c_"), "f32"),
+        Load("a", "row", (("r", 1),), "f32"), Load("b", "task", (("t", 1),), "f32"), Load("d", "x", (("c", 1),), "f32"),
+        Let("p", "mul", ("a", "b"), "f32"), Let("y", "add", ("p", "d"), "f32"),
         Store("out", (("t", 200), ("r", 50), ("c", 1)), "y"),
     )  # fmt: skip
     loops = Loop("tasks", "t", 0, 3, (Loop("serial", "r", 0, 4, (Loop("vector", "c", 0, 50, body),)),))
