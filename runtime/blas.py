@@ -1,8 +1,8 @@
 """BLAS: loads one privately, single-threaded, with the kernels this processor deserves, and hands it to native code.
 
-The OpenBLAS in wheels takes some processors with AVX-512 for older ones and runs at half speed, so its core type is
-chosen from the processor's own features before it is loaded. `scipy-openblas32` is preferred, then the OpenBLAS inside
-NumPy's wheel; without either, products run in a plain compiled loop.
+A setting of the environment (OPENBLAS_CORETYPE) can hold OpenBLAS to kernels for older processors, at half the speed, so
+its core type is chosen from the processor's own features before it is loaded. `scipy-openblas32` is preferred, then the
+OpenBLAS inside NumPy's wheel; without either, products run in a plain compiled loop.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _candidates() -> Iterator[tuple[Path, str, str]]:
 def _core_type() -> str | None:
     """OpenBLAS's name of the kernels to use: EAGERJIT_BLAS_CORE, else AVX-512 ones where they run; None: it chooses.
 
-    OPENBLAS_CORETYPE, often set for a whole machine park, is for the other OpenBLAS in the process.
+    OPENBLAS_CORETYPE is left to the other copies of OpenBLAS in the process.
     """
     needed = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"}
     return os.environ.get("EAGERJIT_BLAS_CORE") or ("SkylakeX" if needed <= cpu.features() else None)
