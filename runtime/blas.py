@@ -1,8 +1,8 @@
 """BLAS: loads one privately, single-threaded, with the kernels this processor deserves, and hands it to native code.
 
-A setting of the environment (OPENBLAS_CORETYPE) can hold OpenBLAS to kernels for older processors, at half the speed, so
-its core type is chosen from the processor's own features before it is loaded. `scipy-openblas32` is preferred, then the
-OpenBLAS inside NumPy's wheel; without either, products run in a plain compiled loop.
+A setting of the environment (OPENBLAS_CORETYPE) can hold OpenBLAS to kernels for older processors, at half the speed,
+so its core type is chosen from the processor's own features before it is loaded. `scipy-openblas32` is preferred, then
+the OpenBLAS inside NumPy's wheel; without either, products run in a plain compiled loop.
 """
 
 from __future__ import annotations
