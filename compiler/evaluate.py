@@ -30,7 +30,10 @@ def evaluate_graph(graph: Graph, arrays: Sequence[Any], values: Mapping[str, int
             raise ValueError(f"an array of type {array.dtype}{list(array.shape)} for an input of type {node.type}")
     for node in graph.nodes:
         attributes = {name: _known(value, symbols) for name, value in node.attributes.items()}
-        computed[node] = node.op.reference(*(computed[n] for n in node.inputs), **attributes)
+        with np.errstate(all="ignore"):
+            result = node.op.reference(*(computed[n] for n in node.inputs), **attributes)
+        # NumPy keeps its operands' order in memory; ours is row-major, and sums depend on it.
+        computed[node] = result if node.op.family == "view" else np.asarray(result, order="C")
     return [computed[n] for n in graph.results()]
 
 

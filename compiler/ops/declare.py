@@ -52,7 +52,7 @@ class Primitive:
                 involution    applied twice it does nothing
                 selects       the first input says which of the others is the result
                 variadic      takes any number of inputs
-                checks_index, integer_zero_divisor   may raise an error
+                checks_index, integer_zero_divisor   may raise an error: never dead
     """
 
     name: str

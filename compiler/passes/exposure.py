@@ -39,9 +39,9 @@ class Exposure:
         if not escapes and node not in self.strided:
             return True
         old, new = layout(node), layout(value)
-        if old.strides != new.strides:
+        if old.strides != new.strides or (escapes and old.offset != new.offset):
             return False
-        if escapes and not (old.root is new.root and old.offset == new.offset):
+        if escapes and old.root is not new.root:
             if old.root is not node or new.root.op.family == "argument" or new.root in self.escaping:
                 return False
         self.carry(node, value)
