@@ -1,16 +1,16 @@
 """Graphs as text, and text as Graphs: `parse_graph(print_graph(g))` has the structure of `g` and prints the same.
 
-    graph     ::= "graph" NAME line*
-    line      ::= NODE ": " TYPE " = " OP "(" argument, ... ")" [comment]     argument nodes are the graph's inputs
-                | "write" NODE "<-" NODE          the input's value after the call
-                | "return" NODE, ...
-                | "# " FILE ": " PATH             what a file in the comments is called in full
-    NODE      ::= "%" and a word
-    TYPE      ::= DTYPE "[" SIZE, ... "]"
-    argument  ::= NODE | NAME "=" value           an attribute that is None is not printed: it is as good as absent
-    value     ::= SIZE | DTYPE | float | True | False | string | "(" value, ... ")"
-    SIZE      ::= a polynomial in symbols, such as 2*s0 + (s1 // 2)
-    comment   ::= "# " FILE ":" LINE              the user's line that recorded the node
+graph     ::= "graph" NAME line*
+line      ::= NODE ": " TYPE " = " OP "(" argument, ... ")" [comment]     argument nodes are the graph's inputs
+            | "write" NODE "<-" NODE          the input's value after the call
+            | "return" NODE, ...
+            | "# " FILE ": " PATH             what a file in the comments is called in full
+NODE      ::= "%" and a word
+TYPE      ::= DTYPE "[" SIZE, ... "]"
+argument  ::= NODE | NAME "=" value           an attribute that is None is not printed: it is as good as absent
+value     ::= SIZE | DTYPE | float | True | False | string | "(" value, ... ")"
+SIZE      ::= a polynomial in symbols, such as 2*s0 + (s1 // 2)
+comment   ::= "# " FILE ":" LINE              the user's line that recorded the node
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ from eagerjit.compiler.ops import TABLE
 from eagerjit.runtime.dtypes import BY_SHORT, DType
 
 WIDEST = 80
-"""Comments stand in one column, right of the longest line up to this one."""
+"""Comments stand in one column; lines longer than this are not waited for."""
 
 
 def print_graph(graph: Graph) -> str:
     """The graph as readable text, one node per line, with the user's source lines."""
     nodes = [*graph.inputs, *graph.nodes]
     lines = list(_body(graph))
-    width = max((len(line) for line in lines if len(line) <= WIDEST), default=0)
+    commented = [line for line, node in zip(lines, nodes, strict=False) if node.source]
+    width = max((len(line) for line in commented if len(line) <= WIDEST), default=0)
     files = _short_names(dict.fromkeys(n.source.rpartition(":")[0] for n in nodes if n.source))
     for i, node in enumerate(nodes):
         if node.source:
@@ -126,15 +127,15 @@ def parse_graph(text: str) -> Graph:
 
 
 def _parse_line(graph: Graph, line: str, nodes: dict[str, Node], files: Mapping[str, str]) -> None:
-    code = _CODE.match(line).group().strip()
-    comment = line[len(code) :].strip().removeprefix("# ")
+    comment = _CODE.sub("", line, count=1)
+    code = line.removesuffix(comment).strip()
     if code == "return" or code.startswith("return "):
         graph.outputs = [nodes[name.strip().removeprefix("%")] for name in code[7:].split(",") if name]
     elif code.startswith("write "):
         target, value = (nodes[name.strip().removeprefix("%")] for name in code[6:].split("<-"))
         graph.writes.append((target, value))
     else:
-        name, node = _parse_node(code, nodes, _full_source(comment, files))
+        name, node = _parse_node(code, nodes, _full_source(comment.removeprefix("# "), files))
         if name in nodes:
             raise ValueError(f"%{name} has a value already")
         nodes[name] = node

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.runtime.dtypes import DType
@@ -58,7 +56,7 @@ class Primitive:
     name: str
     family: str
     type_rule: Callable[..., TensorType]
-    reference: Callable[..., np.ndarray]
+    reference: Callable[..., Any]
     doc: str
     scalar: str = ""
     derivative: tuple[Derivative, ...] = ()

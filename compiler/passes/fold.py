@@ -45,8 +45,8 @@ def _converts_exactly(value: Any, target: DType) -> bool:
         # 16-bit floats are rounded from f32, so a number that f32 can't hold would be rounded twice.
         return target.bits > 16 or _single(value) == value
     if isinstance(value, float) and target.kind != "bool":
-        limits = np.iinfo(target.numpy)
-        return math.isfinite(value) and limits.min <= math.trunc(value) <= limits.max
+        lowest = -(2 ** (target.bits - 1)) if target.is_signed else 0
+        return math.isfinite(value) and lowest <= math.trunc(value) < lowest + 2**target.bits
     return True
 
 

@@ -79,11 +79,11 @@ def _repeated(node: Node) -> Node | None:
 
 def _keeps_places(node: Node) -> bool:
     """Whether a view of row-major memory is that memory in the same order."""
-    base = node.inputs[0].type
-    if node.type != base:
+    base, place = node.inputs[0].type, node.op.layout
+    if node.type != base or place is None:
         return False
     strides = contiguous_strides(base.shape)
-    return node.op.layout(base.shape, strides, 0, **node.attributes) == (strides, 0)
+    return place(base.shape, strides, 0, **node.attributes) == (strides, 0)
 
 
 def _selected(condition: Node, x: Node, y: Node) -> Node | None:
