@@ -67,7 +67,7 @@ def common_refinement(a: Shape, b: Shape) -> list[tuple[list[sizes.Expr], int, i
 
 def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
     """Strides of the same memory under the target shape, or None where only a copy can give it."""
-    if strides == contiguous_strides(shape):
+    if strides == contiguous_strides(shape) or 0 in shape:
         return contiguous_strides(target)
     groups = common_refinement(shape, target)
     if groups is None:

@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.ops import TABLE
-from eagerjit.compiler.shapes import common_refinement, contiguous_strides, reshape_strides
+from eagerjit.compiler.shapes import common_refinement, reshape_strides
 from eagerjit.runtime import dtypes
-from hypothesis import given
-from hypothesis import strategies as st
 
 s0, s1 = map(sizes.symbol, ("s0", "s1"))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 
 import pytest
-from eagerjit.compiler import sizes
 from hypothesis import given
 from hypothesis import strategies as st
+
+from eagerjit.compiler import sizes
 
 NAMES = ("s0", "s1", "t2", "n3")
 OPERATIONS = {

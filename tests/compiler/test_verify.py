@@ -79,7 +79,7 @@ def test_a_node_of_another_graph():
 def test_a_node_listed_twice():
     graph = parse_graph(SOUND)
     graph.nodes.append(graph.nodes[0])
-    with pytest.raises(InvalidGraph, match="listed twice: .*matmul"):
+    with pytest.raises(InvalidGraph, match=r"listed twice: .*matmul"):
         verify(graph)
 
 
