@@ -10,7 +10,7 @@ import numpy as np
 from eagerjit import creation
 from eagerjit.compiler import layout
 from eagerjit.compiler.ops import elementwise
-from eagerjit.device import CPU, Device
+from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import wrap
 from eagerjit.ops import views

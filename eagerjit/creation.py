@@ -11,7 +11,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
-from eagerjit.device import check_device
+from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.ops.views import shape_argument

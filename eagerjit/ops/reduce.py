@@ -273,14 +273,44 @@ logsumexp = Op(
 )
 
 
-def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
+    """Vector norm of order p, 0 < p < infinity, over dimensions."""
+    wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
+    x = as_dtype(input, wide)
+    if p == 2.0:
+        out = reduce(reductions.sum_, x * x, dim, keepdim).sqrt()
+    elif p == 1.0:
+        out = reduce(reductions.sum_, x.abs(), dim, keepdim)
+    else:
+        out = reduce(reductions.sum_, x.abs() ** p, dim, keepdim) ** (1.0 / p)
+    return as_dtype(out, input.dtype)
+
+
+def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) -> Any:
+    """Zero where the norm is zero."""
+    g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
+    if p == 1.0:
+        return g * input.sign()
+    if p == 2.0:
+        return (g * input / out).where(out != 0.0, 0.0)
+    slope = input.sign() * input.abs() ** (p - 1.0) / out ** (p - 1.0)
+    return (g * slope).where((out != 0.0).logical_and(input != 0.0), 0.0)
+
+
+_norm_op = Op("norm", _norm, (_norm_rule, None, None, None))
+
+
+def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
     """Vector norm of order p over dimensions."""
-    if p in (2, 2.0, "fro"):
-        return sum_.call(input * input, dim, keepdim).sqrt()
-    if p == 1:
-        return sum_.call(input.abs(), dim, keepdim)
+    if dtype is not None:
+        input = input.to(dtype)
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"norm(): the input must be floating point, but got {input.dtype}")
+    p = 2.0 if p in (None, "fro") else float(p)
     if p == math.inf:
         return amax.call(input.abs(), () if dim is None else dim, keepdim)
     if p == -math.inf:
         return amin.call(input.abs(), () if dim is None else dim, keepdim)
-    return sum_.call(input.abs() ** p, dim, keepdim) ** (1.0 / p)
+    if p == 0.0:
+        return sum_.call((input != 0).to(input.dtype), dim, keepdim)
+    return _norm_op.call(input, p, tuple(dim) if isinstance(dim, list) else dim, keepdim)

@@ -1,0 +1,149 @@
+"""eagerjit: tensors with PyTorch's interface, eager by default, compiled by `@eagerjit.jit`.
+
+    import eagerjit as torch
+"""
+
+from __future__ import annotations
+
+import importlib
+import math as _math
+from typing import Any
+
+from eagerjit import creation, methods, random
+from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from eagerjit.autograd.node import GradNode as _GradNode
+from eagerjit.devices import Device as device
+from eagerjit.ops import activation, arithmetic, composite, host, index, linear, normalization, reduce
+from eagerjit.ops.pointwise import where as _where
+from eagerjit.promotion import can_cast as _can_cast
+from eagerjit.promotion import promote_types, result_type
+from eagerjit.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from eagerjit.runtime import binding as _binding
+from eagerjit.runtime import dtypes as _dtypes
+from eagerjit.state import Defaults as _Defaults
+from eagerjit.tensor import Parameter as _Parameter
+from eagerjit.tensor import Shape as Size
+from eagerjit.tensor import Storage as _Storage
+from eagerjit.tensor import Tensor
+
+__version__ = "0.1.0"
+
+_binding.bind((Tensor, _Parameter), _GradNode, _Storage)
+
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+newaxis = None
+dtype = _dtypes.DType
+strided = "strided"
+contiguous_format = preserve_format = None
+
+_LAZY = {
+    "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func", "utils": "eagerjit.utils",
+    "testing": "eagerjit.testing",
+}  # fmt: skip
+_LAZY_NAMES = {"jit": "eagerjit.jit", "save": "eagerjit.serialization", "load": "eagerjit.serialization"}
+
+
+def __getattr__(name: str) -> Any:
+    """Modules that cost time to import come when they are first used."""
+    if name in _LAZY:
+        return importlib.import_module(_LAZY[name])
+    if name in _LAZY_NAMES:
+        value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'eagerjit' has no attribute '{name}'")
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def get_default_dtype() -> Any:
+    """The dtype of new floating point tensors."""
+    return _Defaults.dtype
+
+
+def set_default_dtype(d: Any) -> None:
+    """Make another floating dtype that of new tensors."""
+    if not isinstance(d, _dtypes.DType) or not d.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, got {d}")
+    _Defaults.dtype = d
+
+
+def get_num_threads() -> int:
+    """How many threads compute."""
+    from eagerjit.runtime import threads
+
+    return threads.get_num_threads()
+
+
+def set_num_threads(count: int) -> None:
+    """Compute with this many threads."""
+    from eagerjit.runtime import threads
+
+    threads.set_num_threads(count)
+
+
+def can_cast(from_: Any, to: Any) -> Any:
+    """Whether an in-place operation may store values of one dtype in a tensor of another."""
+    return _can_cast(from_, to)
+
+
+def numel(input: Tensor) -> Any:
+    """The number of elements."""
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> Any:
+    """Whether a tensor's elements are real numbers."""
+    return input.dtype.is_floating_point
+
+
+def _functional(name: str) -> Any:
+    """A function of the namespace that is defined with the networks' functions."""
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        from eagerjit.nn import functional
+
+        return getattr(functional, name)(*args, **kwargs)
+
+    function.__name__ = name
+    return function
+
+
+_functions: dict[str, Any] = {**methods.OPS, **methods.FUNCTIONS}
+for _name in ("take_rows", "add_rows", "put_rows", "div_trunc"):
+    _functions.pop(_name)
+for _module, _names in {
+    creation: "tensor as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like arange linspace "
+    "logspace eye",
+    random: "rand randn randint rand_like randn_like randint_like randperm bernoulli normal multinomial",
+    index: "stack",
+    composite: "meshgrid broadcast_tensors",
+    host: "searchsorted",
+    normalization: "softmax log_softmax",
+}.items():
+    _functions.update({_name: getattr(_module, _name) for _name in _names.split()})
+_functions.update(
+    cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, where=_where.call, relu=activation.relu.call,
+    addmm=linear.addmm.call, logical_not=methods.OPS["logical_not"], rsub=lambda input, other: other - input,
+    asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
+    embedding=_functional("embedding"), softplus=activation.softplus.call, broadcast_to=Tensor.expand, clone=Tensor.clone,
+    repeat_interleave=composite.repeat_interleave, square=arithmetic.square.call, amax=reduce.amax.call,
+)  # fmt: skip
+_functions.update({_d.name: _d for _d in _dtypes.ALL})
+_functions.update(
+    float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
+    short=_dtypes.int16,
+)  # fmt: skip
+globals().update(_functions)
+
+__all__ = sorted(
+    {*_functions, *_LAZY, *_LAZY_NAMES}
+    | {"Function", "Generator", "Size", "Tensor", "can_cast", "contiguous_format", "default_generator", "device", "dtype"}
+    | {"enable_grad", "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "inference_mode", "initial_seed"}
+    | {"is_floating_point", "is_grad_enabled", "is_tensor", "manual_seed", "newaxis", "no_grad", "preserve_format"}
+    | {"promote_types", "result_type", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state"}
+    | {"strided", "inf", "nan", "pi", "e"}
+)

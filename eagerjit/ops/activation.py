@@ -1,0 +1,196 @@
+"""Activation functions, each one kernel; half precision is computed in float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.dispatch import Op, emit
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Tensor
+
+
+def wide(dtype: DType) -> DType:
+    """The dtype that values of a dtype are computed in."""
+    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+
+
+def widened(*tensors: Any) -> list[Any]:
+    """Tensors in the dtype they are computed in."""
+    return [as_dtype(x, wide(x.dtype)) if isinstance(x, Tensor) else x for x in tensors]
+
+
+def _activation(
+    name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = ()
+) -> Op:
+    """An op of one tensor: the function, and its derivative (x, out, *parameters) where it is not derived."""
+    import inspect
+
+    count = len(inspect.signature(function).parameters) - 1
+
+    def body(input: Tensor, *parameters: Any) -> Tensor:
+        if not input.dtype.is_floating_point:
+            raise RuntimeError(f'"{name}" not implemented for {input.dtype}')
+        return as_dtype(function(widened(input)[0], *parameters), input.dtype)
+
+    def rule(g: Any, out: Any, input: Any, *parameters: Any) -> Any:
+        g, out, x = (t.to(wide(t.dtype)) for t in (g, out, input))
+        return g * slope(x, out, *parameters)
+
+    body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    body.__doc__ = function.__doc__
+    return Op(name, body, None if slope is None else (rule,) + (None,) * count, numbers)
+
+
+def _relu(input: Tensor) -> Tensor:
+    """max(input, 0)."""
+    return emit(elementwise.maximum, input, as_dtype(0, input.dtype))
+
+
+relu = Op("relu", _relu, (lambda g, out, input: g.where(out > 0, 0.0),))
+
+
+def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """input * P(normal <= input), exactly or with tanh."""
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
+        return 0.5 * input * (1.0 + inner.tanh())
+    if approximate != "none":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return input * 0.5 * (1.0 + (input * math.sqrt(0.5)).erf())
+
+
+def _gelu_slope(x: Any, out: Any, approximate: str) -> Any:
+    if approximate == "tanh":
+        scale = math.sqrt(2 / math.pi)
+        t = (scale * (x + 0.044715 * (x * x * x))).tanh()
+        return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (scale * (1.0 + 3 * 0.044715 * (x * x)))
+    return 0.5 * (1.0 + (x * math.sqrt(0.5)).erf()) + x * ((x * x * -0.5).exp() * (1 / math.sqrt(2 * math.pi)))
+
+
+gelu = _activation("gelu", _gelu, _gelu_slope)
+
+
+def _silu(input: Tensor) -> Tensor:
+    """input * sigmoid(input)."""
+    return input * input.sigmoid()
+
+
+def _silu_slope(x: Any, out: Any) -> Any:
+    s = x.sigmoid()
+    return s * (1.0 + x * (1.0 - s))
+
+
+silu = _activation("silu", _silu, _silu_slope)
+
+
+def _leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """input where positive, else negative_slope * input."""
+    return input.where(input > 0, input * negative_slope)
+
+
+leaky_relu = _activation(
+    "leaky_relu",
+    _leaky_relu,
+    lambda x, out, negative_slope: (x * 0.0 + 1.0).where(x > 0, negative_slope),
+    ("negative_slope",),
+)
+
+
+def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """input where positive, else alpha * (e**input - 1)."""
+    return input.where(input > 0, alpha * input.expm1())
+
+
+elu = _activation("elu", _elu, lambda x, out, alpha: (x * 0.0 + 1.0).where(x > 0, alpha * x.exp()), ("alpha",))
+
+
+def _selu(input: Tensor) -> Tensor:
+    """The self-normalising exponential unit."""
+    return 1.0507009873554805 * input.where(input > 0, 1.6732632423543772 * input.expm1())
+
+
+selu = _activation("selu", _selu, None)
+
+
+def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + e**(beta * input)) / beta; input itself beyond the threshold."""
+    scaled = input * beta
+    return input.where(scaled > threshold, scaled.exp().log1p() / beta)
+
+
+softplus = _activation(
+    "softplus",
+    _softplus,
+    lambda x, out, beta, threshold: (x * 0.0 + 1.0).where(x * beta > threshold, (x * beta).sigmoid()),
+)
+
+
+def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """input limited to [min_val, max_val]."""
+    low = emit(elementwise.maximum, input, as_dtype(min_val, input.dtype))
+    return emit(elementwise.minimum, low, as_dtype(max_val, input.dtype))
+
+
+hardtanh = Op(
+    "hardtanh",
+    _hardtanh,
+    (
+        lambda g, out, input, min_val, max_val: g.where((input > min_val).logical_and(input < max_val), 0.0),
+        None,
+        None,
+    ),
+    ("min_val", "max_val"),
+)
+
+
+def _hardsigmoid(input: Tensor) -> Tensor:
+    """input / 6 + 1/2 limited to [0, 1]."""
+    return (input + 3.0).clamp(0.0, 6.0) / 6.0
+
+
+def _hardsigmoid_slope(x: Any, out: Any) -> Any:
+    return (x * 0.0 + 1.0 / 6.0).where((x > -3.0).logical_and(x < 3.0), 0.0)
+
+
+hardsigmoid = _activation("hardsigmoid", _hardsigmoid, _hardsigmoid_slope)
+
+
+def _hardswish(input: Tensor) -> Tensor:
+    """input * hardsigmoid(input)."""
+    return input * (input + 3.0).clamp(0.0, 6.0) / 6.0
+
+
+def _hardswish_slope(x: Any, out: Any) -> Any:
+    return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where(x >= -3.0, 0.0)
+
+
+hardswish = _activation("hardswish", _hardswish, _hardswish_slope)
+
+
+def _mish(input: Tensor) -> Tensor:
+    """input * tanh(softplus(input))."""
+    return input * _softplus(input).tanh()
+
+
+mish = _activation("mish", _mish, None)
+
+
+def _logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)) without overflow."""
+    return emit(elementwise.minimum, input, as_dtype(0, input.dtype)) - (-input.abs()).exp().log1p()
+
+
+logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x, out: (-x).sigmoid())
+
+
+def _softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|)."""
+    return input / (1.0 + input.abs())
+
+
+softsign = _activation("softsign", _softsign, None)

@@ -1,0 +1,79 @@
+"""Scaled dot-product attention: two matrix products around one fused masked softmax."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import expression
+from eagerjit.ops.activation import widened
+from eagerjit.ops.composite import repeat_interleave
+from eagerjit.ops.linear import matmul
+from eagerjit.ops.normalization import softmax_gradient, softmax_op
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+def _weights(scores: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
+    """softmax(scores * scale) over keys, without those that the mask or the order of positions hides."""
+    (x,) = widened(scores)
+    x = x * scale
+    if causal:
+        queries, keys = x.shape[-2:]
+        query = emit(elementwise.iota, size=expression(queries), dtype=dtypes.int64).unsqueeze(1)
+        key = emit(elementwise.iota, size=expression(keys), dtype=dtypes.int64)
+        x = x.where(key <= query, -math.inf)
+    if mask is not None:
+        x = x.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else x + as_dtype(mask, x.dtype)
+    return as_dtype(softmax_op.body(x, x.ndim - 1), scores.dtype)
+
+
+attention_weights = Op(
+    "attention_weights",
+    _weights,
+    (
+        lambda g, out, scores, mask, causal, scale: softmax_gradient(g, out, -1) * scale,
+        lambda g, out, scores, mask, causal, scale: softmax_gradient(g, out, -1),
+        None,
+        None,
+    ),
+)
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """softmax(query @ key.T * scale + mask) @ value, for (..., heads, length, features).
+
+    A bool mask says what takes part; `enable_gqa` lets groups of query heads share key and value heads.
+    """
+    if is_causal and attn_mask is not None:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if query.dtype is not key.dtype or query.dtype is not value.dtype:
+        raise RuntimeError(
+            f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: "
+            f"{key.dtype} and value.dtype: {value.dtype} instead."
+        )
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        if query.shape[-3] != groups * key.shape[-3]:
+            raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
+        key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
+    factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else float(scale)
+    scores = matmul.call(query, key.transpose(-2, -1))
+    weights = attention_weights.call(scores, attn_mask, bool(is_causal), factor)
+    if dropout_p > 0.0:
+        from eagerjit.random import dropout
+
+        weights = dropout(weights, dropout_p, True)
+    return matmul.call(weights, value)

@@ -1,0 +1,333 @@
+"""Random numbers: Philox4x32-10 counted by element, the same in eager and compiled code.
+
+A generator's state is a tensor (seed, offset). Element i of a draw uses the four words at counter offset + i, and the draw
+advances the offset by its number of elements, an in-place write like any other: a jitted function draws anew at each call.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.creation import finish
+from eagerjit.devices import CPU, check_device
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import expression
+from eagerjit.ops import host, index
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.views import shape_argument
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults, state
+from eagerjit.tensor import Tensor, new_tensor
+
+_TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
+
+
+class Generator:
+    """A stream of random numbers of its own."""
+
+    def __init__(self, device: Any = "cpu"):
+        check_device(device)
+        self.state: Tensor = new_tensor(np.zeros(2, np.int64))
+        self.device = CPU
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to a seed."""
+        word = int(seed) % 2**64
+        fresh = np.array([word - 2**64 if word >= 2**63 else word, 0], np.int64)
+        if state.tracer is None:
+            self.state._data[...] = fresh
+        else:
+            self.state.copy_(new_tensor(fresh))
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed of the stream."""
+        return int(index.concrete(self.state, "the seed was asked for")[0]) % 2**64
+
+    def seed(self) -> int:
+        """Start a stream that nobody knows; returns its seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self.initial_seed()
+
+    def get_state(self) -> Tensor:
+        """A copy of the state (seed, offset)."""
+        return self.state.clone()
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go on from a state."""
+        if new_state.dtype is not dtypes.int64 or tuple(new_state.shape) != (2,):
+            raise RuntimeError("a generator's state is an int64 tensor of 2 elements")
+        self.state.copy_(new_state)
+        return self
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream that belongs to a seed."""
+    return default_generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Start the default stream anew from a seed that nobody knows; returns it."""
+    return default_generator.seed()
+
+
+def get_rng_state() -> Tensor:
+    """A copy of the default stream's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Go on with the default stream from a state."""
+    default_generator.set_state(new_state)
+
+
+def _state(generator: Generator | None) -> Tensor:
+    return (default_generator if generator is None else generator).state
+
+
+# -- draws ------------------------------------------------------------------------------------------------------------
+
+
+def draw(generator_state: Tensor, shape: Any, word: int) -> Tensor:
+    """32 random bits per element, as int64."""
+    return emit(elementwise.random_bits, generator_state, shape=tuple(map(expression, shape)), word=word)
+
+
+def advance(generator_state: Tensor, shape: Any) -> None:
+    """Move the state past a draw."""
+    count: Any = 1
+    for d in shape:
+        count = count * d
+    step = emit(elementwise.iota, size=2, dtype=dtypes.int64) * count
+    tracer = state.tracer
+    assert tracer is not None
+    tracer.write(generator_state, tracer.value(generator_state + step))
+
+
+def uniform(generator_state: Tensor, shape: Any, dtype: DType, word: int = 0) -> Tensor:
+    """Reals in [0, 1): as many random bits as the dtype's fraction has. float64 takes the next word too."""
+    bits = draw(generator_state, shape, word)
+    if dtype is dtypes.float64:
+        low = draw(generator_state, shape, word + 1).bitwise_and(0xFFFFF800)
+        return as_dtype(bits, dtype) * 2.0**-32 + as_dtype(low, dtype) * 2.0**-64
+    kept = 2**32 - 2 ** (32 - _TOP_BITS[dtype])
+    return as_dtype(as_dtype(bits.bitwise_and(kept), dtypes.float32) * 2.0**-32, dtype)
+
+
+def _rand(generator_state: Tensor, shape: Any, dtype: DType) -> Tensor:
+    out = uniform(generator_state, shape, dtype)
+    advance(generator_state, shape)
+    return out
+
+
+def _randn(generator_state: Tensor, shape: Any, dtype: DType) -> Tensor:
+    """Box and Muller's transform of two uniform numbers."""
+    wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+    radius = (-2.0 * (1.0 - uniform(generator_state, shape, wide)).log()).sqrt()
+    angle = uniform(generator_state, shape, wide, 2) * (2.0 * math.pi)
+    out = as_dtype(radius * angle.cos(), dtype)
+    advance(generator_state, shape)
+    return out
+
+
+def _randint(generator_state: Tensor, shape: Any, low: Any, high: Any, dtype: DType) -> Tensor:
+    """low + floor(u * (high - low)) with 53 random bits."""
+    u = uniform(generator_state, shape, dtypes.float64)
+    span = high - low
+    out = as_dtype(as_dtype((u * span).floor(), dtypes.int64) + low, dtype)
+    advance(generator_state, shape)
+    return out
+
+
+_rand_op = Op("rand", _rand, None, differentiable=False, shapes=("shape",))
+_randn_op = Op("randn", _randn, None, differentiable=False, shapes=("shape",))
+_randint_op = Op("randint", _randint, None, ("low", "high"), differentiable=False, shapes=("shape",))
+
+
+def _floating(name: str, dtype: DType | None) -> DType:
+    dtype = dtype or Defaults.dtype
+    if not dtype.is_floating_point:
+        raise RuntimeError(f'"{name}" not implemented for {dtype}')
+    return dtype
+
+
+def rand(
+    *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False, **ignored: Any,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers in [0, 1)."""
+    check_device(device)
+    out = _rand_op.run((_state(generator), shape_argument(size), _floating("rand", dtype)))
+    return finish(out, requires_grad)
+
+
+def randn(
+    *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False, **ignored: Any,
+) -> Tensor:  # fmt: skip
+    """Standard normal numbers."""
+    check_device(device)
+    out = _randn_op.run((_state(generator), shape_argument(size), _floating("randn", dtype)))
+    return finish(out, requires_grad)
+
+
+def randint(
+    low: Any, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None,
+    device: Any = None, **ignored: Any,
+) -> Tensor:  # fmt: skip
+    """Integers from low (0) up to but excluding high."""
+    check_device(device)
+    if size is None:
+        low, high, size = 0, low, high
+    if not high > low:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+    return _randint_op.run((_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64))
+
+
+def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Uniform numbers with the shape and dtype of input."""
+    return rand(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Standard normal numbers with the shape and dtype of input."""
+    return randn(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Random integers with the shape and dtype of input."""
+    low, high = (0, low) if high is None else (low, high)
+    return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+def randperm(
+    n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Any = None, **ignored: Any
+) -> Tensor:
+    """The integers below n in random order."""
+    check_device(device)
+    keys = rand(n, generator=generator, dtype=dtypes.float64)
+    return host.argsort(keys).to(dtype or dtypes.int64)
+
+
+def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
+    """Zeros and ones, ones with the probabilities given."""
+    return (rand(tuple(input.shape), generator=generator) < input).to(input.dtype)
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any) -> Tensor:
+    """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
+    if size is None:
+        shaped = mean if isinstance(mean, Tensor) else std
+        if isinstance(mean, Tensor) and isinstance(std, Tensor):
+            shaped = mean + std
+        return randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype) * std + mean
+    return randn(size, generator=generator, **options) * std + mean
+
+
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the rows of input."""
+    if input.ndim not in (1, 2):
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if num_samples <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    categories = input.shape[-1]
+    if not replacement and num_samples > categories:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    weights = input.detach()
+    if replacement and num_samples > 1:
+        return _with_replacement(weights, num_samples, generator)
+    waiting = -(1.0 - rand(tuple(weights.shape), generator=generator, dtype=weights.dtype)).log()
+    rates = weights / waiting
+    if num_samples == 1:
+        return rates.argmax(-1, keepdim=True)
+    return rates.topk(num_samples).indices
+
+
+def _with_replacement(weights: Tensor, count: int, generator: Generator | None) -> Tensor:
+    """Inverse of the cumulated weights."""
+    rows = index.concrete(weights, "multinomial with replacement is computed by NumPy").astype(np.float64)
+    u = rand((*rows.shape[:-1], count), generator=generator, dtype=dtypes.float64)._data
+    sums = np.cumsum(np.atleast_2d(rows), -1)
+    found = [np.searchsorted(s, x * s[-1], side="right") for s, x in zip(sums, np.atleast_2d(u), strict=True)]
+    return new_tensor(np.minimum(np.array(found), rows.shape[-1] - 1).astype(np.int64).reshape(u.shape))
+
+
+# -- in place ---------------------------------------------------------------------------------------------------------
+
+
+def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers."""
+    return self.copy_(randn(tuple(self.shape), generator=generator, dtype=_floating("normal_", self.dtype)) * std + mean)
+
+
+def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with uniform numbers in [a, b)."""
+    drawn = rand(tuple(self.shape), generator=generator, dtype=_floating("uniform_", self.dtype))
+    return self.copy_(drawn * (b - a) + a)
+
+
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponentially distributed numbers of a rate."""
+    drawn = rand(tuple(self.shape), generator=generator, dtype=_floating("exponential_", self.dtype))
+    return self.copy_((1.0 - drawn).log() / -lambd)
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with zeros and ones, ones with probability p."""
+    return self.copy_(rand(tuple(self.shape), generator=generator) < p)
+
+
+def random_(self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None) -> Tensor:
+    """Fill with integers from low up to but excluding high."""
+    low, high = (0, low) if high is None and low else (low, 2**24 if high is None else high)
+    return self.copy_(randint(low, high, tuple(self.shape), generator=generator))
+
+
+for _method in (normal_, uniform_, exponential_, bernoulli_, random_):
+    setattr(Tensor, _method.__name__, _method)
+
+
+# -- dropout ----------------------------------------------------------------------------------------------------------
+
+
+def _dropout(input: Tensor, generator_state: Tensor, p: Any, scale: Any) -> tuple[Tensor, Tensor]:
+    shape = tuple(input.shape)
+    mask = uniform(generator_state, shape, dtypes.float32) >= p
+    out = input * (as_dtype(mask, input.dtype) * scale)
+    advance(generator_state, shape)
+    return out, mask
+
+
+_dropout_op = Op(
+    "dropout",
+    _dropout,
+    (lambda g, out, input, generator_state, p, scale: g[0] * (out[1].to(g[0].dtype) * scale), None, None, None),
+    ("p", "scale"),
+)
+
+
+def dropout(input: Tensor, p: float, training: bool) -> Tensor:
+    """Elements zeroed with probability p, the others scaled by 1 / (1 - p)."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    if not training or p == 0:
+        return input
+    if p == 1:
+        return input * 0.0
+    return _dropout_op.call(input, default_generator.state, float(p), 1.0 / (1.0 - p))[0]
