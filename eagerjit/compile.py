@@ -35,20 +35,27 @@ def finish(
     tracer: Tracer, n_arguments: int, results: Sequence[Any], aliases: bool = False, **conditions: Any
 ) -> tuple[Any, Report]:
     """Compile a recording whose results are these (Tensors, or constants to hand back): an Executable and a report."""
-    start = time.perf_counter()
     trace = describe(tracer, n_arguments, results, aliases, **conditions)
     traced = trace.graph
+    started = time.perf_counter()
     simplified(trace)
-    passed = time.perf_counter()
+    executable, report = executable_of(trace, traced, tracer.objects)
+    report.seconds["passes"] = time.perf_counter() - started - sum(report.seconds.values())
+    return executable, report
+
+
+def executable_of(trace: Trace, traced: Graph, objects: list[Any]) -> tuple[Any, Report]:
+    """Lower, compile and load a trace whose passes have run."""
+    started = time.perf_counter()
     compiled = compile_trace(trace, max(cpu.vector_width_bits() // 32, 4))
     lowered = time.perf_counter()
     addresses = load_kernels(compiled.kernels)
-    executable = execute.load(compiled.program, addresses, tracer.objects)
+    executable = execute.load(compiled.program, addresses, objects)
     loaded = time.perf_counter()
-    seconds = {"passes": passed - start, "lower": lowered - passed, "code": loaded - lowered}
     if log.COMPILE:
-        log.write("compile", f"{tracer.name}: {len(traced.nodes)} nodes, {len(compiled.kernels)} kernels, {loaded - start:.4f} s")
-    return executable, Report(traced, compiled, trace, tracer.objects, seconds)
+        counts = f"{len(traced.nodes)} nodes, {len(compiled.kernels)} kernels"
+        log.write("compile", f"{trace.graph.name}: {counts}, {(loaded - started) * 1e3:.1f} ms")
+    return executable, Report(traced, compiled, trace, objects, {"lower": lowered - started, "code": loaded - lowered})
 
 
 def describe(

@@ -77,6 +77,7 @@ class Tracer:
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
+        self.owners: list[Any] = []
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
@@ -313,6 +314,10 @@ class Tracer:
                 node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
             writes.append((self.leaf_of[id(tensor)], node))
         return writes
+
+    def outside(self) -> list[tuple[Tensor, int]]:
+        """Every tensor from outside that was read, with its leaf."""
+        return [(self._values[key][0], leaf) for key, leaf in self.leaf_of.items() if key in self._values]
 
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""

@@ -1,0 +1,127 @@
+"""`explain`: what was compiled for a call, as data and as a one-screen report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.compiler import loops
+from eagerjit.compiler.codegen.llvm import emit_kernel
+from eagerjit.compiler.ir import Graph
+from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.signature import ObjectGuard, TensorLeaf
+from eagerjit.compiler.text import print_graph
+from eagerjit.runtime import cpu
+
+if TYPE_CHECKING:
+    from eagerjit.variants import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One launch: the kernel, the user's lines it computes, and why its first node did not join another kernel."""
+
+    name: str
+    lines: tuple[str, ...]
+    reasons: tuple[str, ...]
+    kernel: loops.Kernel | None
+
+    @property
+    def ir(self) -> str:
+        """The kernel IR; a matrix product has none."""
+        return str(self.kernel) if self.kernel is not None else ""
+
+    @property
+    def source(self) -> str:
+        """The LLVM IR."""
+        return emit_kernel(self.kernel, cpu.vector_width_bits()) if self.kernel is not None else ""
+
+    @property
+    def assembly(self) -> str:
+        """The machine's assembly."""
+        return cpu.assembly(self.source) if self.kernel is not None else ""
+
+
+class Explanation:
+    """The report on one compiled version of a function."""
+
+    def __init__(self, name: str, variant: Variant):
+        report = variant.report
+        self.name = name
+        self.graph: Graph = report.traced
+        """The recorded graph, before any pass."""
+        self.optimized: Graph = report.compiled.graph
+        self.program = report.compiled.program
+        self.kernels = [_kernel(b) for b in report.compiled.built]
+        self.memory_plan = report.compiled.plan
+        self.guards = _guards(variant)
+        self.timings = dict(report.seconds)
+        """Seconds by stage."""
+        self.backward = None if variant.backward is None else variant.backward.report.compiled
+
+    @property
+    def assembly(self) -> str:
+        """The assembly of all kernels."""
+        return "\n".join(k.assembly for k in self.kernels if k.kernel is not None)
+
+    def __str__(self) -> str:
+        own = [k for k in self.kernels if k.kernel is not None]
+        lines = [
+            f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes, "
+            f"{len(own)} kernel launches and {len(self.kernels) - len(own)} matrix products",
+            "",
+            print_graph(self.optimized).rstrip(),
+            "",
+            "launches:",
+        ]
+        for position, kernel in enumerate(self.kernels):
+            lines.append(f"  {position}: {kernel.name}  # {', '.join(map(_short, kernel.lines[:4]))}")
+            lines += [f"       not in the kernel before: {reason}" for reason in kernel.reasons[:1] if reason]
+        lines += ["", "guards:", *(f"  {g}" for g in self.guards)]
+        lines += ["", str(self.memory_plan), ""]
+        lines += ["times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items())]
+        return "\n".join(lines) + "\n"
+
+
+def explain(function: Any, variant: Variant) -> Explanation:
+    """The report on one variant of a jitted function."""
+    return Explanation(function.__qualname__, variant)
+
+
+def _short(line: str) -> str:
+    return line.rpartition("/")[2]
+
+
+def _kernel(built: Any) -> KernelReport:
+    if isinstance(built, Built):
+        return KernelReport(built.kernel.name, built.sources, built.reasons, built.kernel)
+    return KernelReport("matmul", (built.node.source,), (), None)
+
+
+def _guards(variant: Variant) -> list[str]:
+    trace, objects = variant.report.trace, variant.report.objects
+    out = []
+    for b in trace.bindings:
+        if isinstance(b, TensorLeaf):
+            layout = "contiguous" if b.strides is None else f"strides {list(b.strides)}"
+            out.append(f"leaf {b.leaf}: {b.node.type}, {layout}" + ("" if b.grad == 2 else f", requires_grad={bool(b.grad)}"))
+        elif isinstance(b, ObjectGuard):
+            out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
+    out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
+    if trace.grad_mode is not None:
+        out.append(f"grad mode is {'on' if trace.grad_mode else 'off'}")
+    return out
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"<{type(value).__name__}>"
+    return text if len(text) < 60 else text[:57] + "..."
+
+
+def difference(before: Variant, after: Variant) -> str:
+    """The first guard in which two variants differ, old and new."""
+    old, new = _guards(before), _guards(after)
+    for a, b in zip(old, new, strict=False):
+        if a != b:
+            return f"{a} -> {b}"
+    return "the structure of the arguments changed" if before.structure != after.structure else "the state read changed"

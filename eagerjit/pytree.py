@@ -1,0 +1,56 @@
+"""Nested arguments and results as flat lists of leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+Structure = Any
+"""A hashable description of the nesting: LEAF, or (type, keys, structures of the children)."""
+
+LEAF = "leaf"
+
+
+def flatten(value: Any, leaves: list[Any]) -> Structure:
+    """Append the leaves of a nesting of tuples, lists, dicts and dataclasses to `leaves`; returns its structure."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return (kind, None, tuple([flatten(v, leaves) for v in value]))
+    if kind is dict:
+        return (kind, tuple(value), tuple([flatten(v, leaves) for v in value.values()]))
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return (kind, kind._fields, tuple([flatten(v, leaves) for v in value]))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value))
+        return (kind, names, tuple([flatten(getattr(value, n), leaves) for n in names]))
+    leaves.append(value)
+    return LEAF
+
+
+def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """The nesting again, from its structure and leaves."""
+    values = iter(leaves)
+    return _rebuild(structure, values)
+
+
+def _rebuild(structure: Structure, values: Any) -> Any:
+    if structure == LEAF:
+        return next(values)
+    kind, keys, children = structure
+    parts = [_rebuild(c, values) for c in children]
+    if kind is list or kind is tuple:
+        return kind(parts)
+    if kind is dict:
+        return dict(zip(keys, parts, strict=True))
+    if issubclass(kind, tuple):
+        return kind(*parts)
+    made = object.__new__(kind)
+    for name, part in zip(keys, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def is_flat(structure: Structure) -> bool:
+    """Whether a tuple of arguments consists of leaves only."""
+    return structure[0] is tuple and all(c == LEAF for c in structure[2])

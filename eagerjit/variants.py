@@ -1,0 +1,313 @@
+"""Compiling one recorded call of a jitted function: forward, and backward where gradients leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagerjit.autograd import engine
+from eagerjit.autograd.node import GradNode
+from eagerjit.compile import Report, describe, executable_of, simplified
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.partition import replay, saved_values
+from eagerjit.compiler.shapes import Shape
+from eagerjit.compiler.signature import Binding, Fresh, TensorLeaf, Trace
+from eagerjit.guards import Structure
+from eagerjit.runtime import mode
+from eagerjit.runtime.execute import MISS
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, share_storage
+from eagerjit.trace import Tracer
+
+
+@dataclass
+class Backward:
+    """The gradient of a compiled call: an executable over (gradients of outputs, kept values, outside tensors)."""
+
+    name: str
+    executable: Any
+    roots: list[int]
+    kept: list[int]
+    tensors: list[Any]
+    targets: list[Any]
+    report: Report
+    rerun: Callable[..., Any]
+
+
+@dataclass
+class Variant:
+    """One compiled version of a function: how to run it, when it applies, and what came of compiling it."""
+
+    executable: Any
+    structure: Any
+    result: Any
+    n_user: int
+    report: Report
+    guards: list[Callable[[], bool]]
+    state: Structure
+    backward: Backward | None = None
+    freed: list[int] = field(default_factory=list)
+    aliases: list[tuple[int, Any]] = field(default_factory=list)
+    rebuild: Callable[[Sequence[Any]], Any] | None = None
+    key: tuple[Any, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether the executable's result is the function's result."""
+        return self.rebuild is None and self.backward is None and not self.freed and not self.aliases
+
+    def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
+        """The function's result from the executable's outputs."""
+        for index in self.freed:
+            flat[index]._node, flat[index]._requires_grad = freed_node(), True
+        for index, base in self.aliases:
+            share_storage(flat[index], flat[base] if isinstance(base, int) else base(arguments))
+        if self.backward is not None and mode.grad_mode():
+            self._connect(flat, arguments)
+        user = flat[: self.n_user]
+        return self.rebuild(user) if self.rebuild is not None else user[0]
+
+    def _connect(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
+        """Put the call on the tape as one node."""
+        backward = self.backward
+        assert backward is not None
+        tensors = tuple(arguments[t] if isinstance(t, int) else t for t in backward.tensors)
+        node = object.__new__(GradNode)
+        node.op = CallOp(self, arguments)
+        node.inputs = tensors
+        node.output = tuple(flat[i]._data for i in backward.roots)
+        node.sequence = mode.next_sequence()
+        node.versions = tuple(0 if t._storage is None else t._storage.version for t in tensors)
+        node.source = backward.report.traced.name
+        node.hooks = node.overwritten = node.replaced = None
+        node.op.kept = [flat[i] for i in backward.kept]
+        for position, index in enumerate(backward.roots):
+            out = flat[index]
+            out._node, out._index, out._requires_grad = node, position, True
+
+
+class CallOp:
+    """The op of a node that is a compiled call."""
+
+    rules = None
+    fused_rules = False
+
+    def __init__(self, variant: Variant, arguments: tuple[Any, ...]):
+        assert variant.backward is not None
+        self.variant, self.arguments = variant, arguments
+        self.name = variant.backward.name
+        self.kept: list[Any] = []
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Run the compiled gradient; for a gradient that is itself to be differentiated, run the function again."""
+        backward = self.variant.backward
+        assert backward is not None and node.inputs is not None
+        if create_graph or state.tracer is not None:
+            return self._differentiable(node, grads, needs, create_graph)
+        incoming = [g.contiguous() for g in grads]
+        found = backward.executable.run((*incoming, *self.kept, *node.inputs))
+        if found is MISS:
+            return self._differentiable(node, grads, needs, create_graph)
+        values = iter(found if isinstance(found, tuple) else (found,))
+        results = {t: next(values) for t in backward.targets}
+        return tuple(results.get(t) for t in backward.tensors)
+
+    def _differentiable(self, node: GradNode, grads: Any, needs: tuple[bool, ...], create_graph: bool) -> Any:
+        backward = self.variant.backward
+        assert backward is not None and node.inputs is not None
+        if self.variant.report.trace.writes:
+            raise RuntimeError(
+                f"{self.name}: a gradient of a gradient needs the function to run again, and it writes tensors in place"
+            )
+        before = mode.set_grad_mode(True)
+        try:
+            outputs = backward.rerun(self.arguments)
+        finally:
+            mode.set_grad_mode(before)
+        roots = [outputs[i] for i in backward.roots]
+        wanted = [t for t, needed in zip(node.inputs, needs, strict=True) if needed]
+        found = iter(engine.run(roots, list(grads), wanted, True, create_graph))
+        return tuple(next(found) if needed else None for needed in needs)
+
+
+_freed: list[GradNode] = []
+
+
+def freed_node() -> GradNode:
+    """The node of a result whose graph was used up inside the function."""
+    if not _freed:
+        node = object.__new__(GradNode)
+        node.op = _Used()
+        node.inputs = node.output = node.versions = node.source = None
+        node.hooks = node.overwritten = node.replaced = None
+        node.sequence = 0
+        _freed.append(node)
+    return _freed[0]
+
+
+class _Used:
+    name = "jit"
+
+
+def compile_call(
+    tracer: Tracer, n_arguments: int, results: list[Any], rerun: Callable[..., Any], **conditions: Any
+) -> tuple[Any, Report, Backward | None]:
+    """Compile a recording; where results need gradients, its gradient too. Runs inside the tracer."""
+    roots = [
+        i
+        for i, r in enumerate(results)
+        if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and r._node.inputs is not None
+    ]
+    if not roots:
+        trace = describe(tracer, n_arguments, results, **conditions)
+        traced = trace.graph
+        simplified(trace)
+        executable, report = executable_of(trace, traced, tracer.objects)
+        return executable, report, None
+    return _compile_joint(tracer, n_arguments, results, roots, rerun, conditions)
+
+
+def _compile_joint(
+    tracer: Tracer, n_arguments: int, results: list[Any], roots: list[int], rerun: Any, conditions: dict[str, Any]
+) -> tuple[Any, Report, Backward]:
+    targets = [b for b in tracer.bindings if isinstance(b, TensorLeaf)]
+    leaves = {b.leaf: t for t, b in _tensors(tracer, targets) if t._requires_grad}
+    incoming = [_incoming(tracer, results[i]) for i in roots]
+    before = tracer.source
+    grads = engine.run([results[i] for i in roots], incoming, list(leaves.values()), True, False)
+    tracer.source = before
+    reached = [(leaf, g) for leaf, g in zip(leaves, grads, strict=True) if g is not None]
+    trace = describe(tracer, n_arguments, [*results, *(g.contiguous() for _, g in reached)], **conditions)
+    traced = trace.graph
+    simplified(trace)
+    cotangents = [n for n in trace.graph.inputs if "cotangent" in n.attributes]
+    outputs, gradients = trace.outputs[: len(results)], trace.outputs[len(results) :]
+    wanted = [o.node for o in gradients if isinstance(o, Fresh)]
+    given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
+    forward = _ancestors(given)
+    kept = saved_values(forward, wanted)
+    trace.graph = Graph(
+        trace.graph.name,
+        [n for n in trace.graph.inputs if "cotangent" not in n.attributes],
+        [n for n in trace.graph.nodes if n in forward],
+        [*(o.node for o in outputs if isinstance(o, Fresh)), *kept],
+        trace.graph.writes,
+    )
+    trace.outputs = [*outputs, *(Fresh(n) for n in kept)]
+    executable, report = executable_of(trace, traced, tracer.objects)
+    bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
+    backward_trace, used = _backward_trace(trace, cotangents, kept, wanted, bindings)
+    compiled, backward_report = executable_of(backward_trace, backward_trace.graph, [])
+    where = {b.leaf: b.leaf if b.leaf < n_arguments else _outside(tracer, b.leaf) for b in bindings.values()}
+    target_leaves = [leaf for leaf, _ in reached]
+    tensors = list(dict.fromkeys([*used, *target_leaves]))
+    backward = Backward(
+        tracer.name,
+        _Reordered(compiled, len(cotangents) + len(kept), len(used)),
+        roots,
+        list(range(len(results), len(results) + len(kept))),
+        [where[leaf] for leaf in tensors],
+        [where[leaf] for leaf in target_leaves],
+        backward_report,
+        rerun,
+    )
+    return executable, report, backward
+
+
+class _Reordered:
+    """The backward executable, given all tensors of the node: those it reads come first."""
+
+    def __init__(self, executable: Any, n_values: int, n_used: int):
+        self.executable, self.count = executable, n_values + n_used
+
+    def run(self, leaves: tuple[Any, ...]) -> Any:
+        """Run it on the leaves it reads."""
+        return self.executable.run(leaves[: self.count])
+
+
+def _tensors(tracer: Tracer, bindings: list[TensorLeaf]) -> list[tuple[Tensor, TensorLeaf]]:
+    by_leaf = {leaf: tensor for tensor, leaf in tracer.outside()}
+    return [(by_leaf[b.leaf], b) for b in bindings if b.leaf in by_leaf]
+
+
+def _outside(tracer: Tracer, leaf: int) -> Tensor:
+    return next(t for t, found in tracer.outside() if found == leaf)
+
+
+def _incoming(tracer: Tracer, result: Tensor) -> Tensor:
+    """A gradient to come, as an input of the joint graph."""
+    type_ = tracer.value(result).type
+    node = Node(elementwise.argument, (), {"cotangent": True}, TensorType(type_.dtype, type_.shape))
+    tracer.inputs.append(node)
+    return tracer.wrap(node)
+
+
+def _ancestors(nodes: list[Node]) -> set[Node]:
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def _backward_trace(
+    trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
+) -> tuple[Trace, list[int]]:
+    """The gradient as a Trace of its own, and the leaves of the forward call that it reads."""
+    given: dict[Node, Node] = {}
+    inputs: list[Node] = []
+    new_bindings: list[Binding] = []
+
+    def add(node: Node, strides: Shape | None) -> None:
+        leaf = len(inputs)
+        made = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, node.type, node.source)
+        given[node] = made
+        inputs.append(made)
+        new_bindings.append(TensorLeaf(leaf, made, strides))
+
+    for node in (*cotangents, *kept):
+        add(node, None)
+    needed = _ancestors_until(wanted, set(given))
+    used = [n for n in trace.graph.inputs if n in needed and n in bindings]
+    unbound = _symbols(wanted, needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
+    for node in bindings:
+        names = {str(d) for d in node.type.shape if sizes.is_symbol(d)}
+        if node not in used and names & unbound:
+            used.append(node)
+            unbound -= names
+    for node in used:
+        add(node, bindings[node].strides)
+    order, new = replay(wanted, given)
+    graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
+    outputs = [Fresh(new[n]) for n in wanted]
+    result = Trace(graph, len(inputs), len(inputs), new_bindings, list(outputs), [], dict(trace.hints))
+    return result, [bindings[n].leaf for n in used]
+
+
+def _ancestors_until(nodes: list[Node], stops: set[Node]) -> set[Node]:
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found and node not in stops:
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def _symbols(wanted: list[Node], needed: set[Node]) -> set[str]:
+    found: set[str] = set()
+    for node in (*needed, *wanted):
+        for d in node.type.shape:
+            found |= sizes.symbols(d)
+        for value in node.attributes.values():
+            for d in value if isinstance(value, tuple) else (value,):
+                if isinstance(d, sizes.Size):
+                    found |= sizes.symbols(d)
+    return found
