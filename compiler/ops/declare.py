@@ -38,6 +38,7 @@ class Primitive:
                 numbers; None where there is none
     compose     (input type, inner attributes, outer attributes) -> attributes of the one operation that does what two
                 of its kind do in turn, or None
+    overwrites  the view (of the first input, with these attributes) that is replaced by the second input
     promotion   which frontend promotion the inputs go through
     domain      interval from which test inputs are drawn, per input
     cost        scalar operations per element, for scheduling
@@ -64,6 +65,7 @@ class Primitive:
     index_map: Callable[..., Any] | None = None
     neutral: tuple[float | None, int | None] | None = None
     compose: Callable[..., dict[str, Any] | None] | None = None
+    overwrites: Primitive | None = None
     promotion: str = ""
     domain: tuple[tuple[float, float], ...] = ()
     cost: int = 1

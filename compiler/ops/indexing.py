@@ -9,6 +9,7 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Primitive, declare, same_dtype
+from eagerjit.compiler.ops.views import slice_
 from eagerjit.runtime import dtypes
 
 
@@ -34,7 +35,7 @@ take_rows = declare(
             None,
         ),
         cost=2,
-        traits=frozenset({"checks_index"}),
+        traits=frozenset({"checks_index", "gathers", "rows"}),
     )
 )
 
@@ -66,6 +67,7 @@ add_rows = declare(
             None,
             lambda g, out, base, index, value: g.take_rows(index),
         ),
+        scalar="add_rows",
         traits=frozenset({"checks_index"}),
     )
 )
@@ -106,7 +108,7 @@ gather = declare(
             None,
         ),
         cost=2,
-        traits=frozenset({"checks_index"}),
+        traits=frozenset({"checks_index", "gathers"}),
     )
 )
 
@@ -137,6 +139,7 @@ scatter_add = declare(
             None,
             lambda g, out, base, index, value, dim: g.gather(dim, index),
         ),
+        scalar="scatter_add",
         traits=frozenset({"checks_index"}),
     )
 )
@@ -164,12 +167,14 @@ slice_scatter = declare(
         _slice_scatter_type,
         _slice_scatter_reference,
         "base with one slice replaced.",
+        overwrites=slice_,
         derivative=(
             lambda g, out, base, value, dim, start, stop, step: g.slice_scatter(
                 g.new_zeros(value.shape), dim, start, stop, step
             ),
             lambda g, out, base, value, dim, start, stop, step: g.slice(dim, start, stop, step),
         ),
+        scalar="replace_slice",
     )
 )
 
@@ -198,6 +203,7 @@ cat = declare(
         lambda *arrays, dim: np.concatenate(arrays, axis=dim),
         "Tensors joined along dim.",
         traits=frozenset({"variadic"}),
+        scalar="concatenate",
     )
 )
 
@@ -221,6 +227,7 @@ put_rows = declare(
             None,
             lambda g, out, base, index, value: g.take_rows(index),
         ),
+        scalar="put_rows",
         traits=frozenset({"checks_index"}),
     )
 )

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.compiler.ir import Graph, Node, rebuild
+from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.exposure import Exposure
 from eagerjit.compiler.shapes import contiguous_strides
 
@@ -62,7 +63,9 @@ def _unchanged(node: Node) -> Node | None:
 def _repeated(node: Node) -> Node | None:
     op, inputs = node.op, node.inputs
     if op.family == "view":
-        return inputs[0] if _keeps_places(node) else None
+        return inputs[0] if _keeps_places(op, node) else _written(node)
+    if op.overwrites is not None:
+        return inputs[1] if _keeps_places(op.overwrites, node) else None
     if "keeps_value" in op.traits:
         return inputs[0]
     if "involution" in op.traits:
@@ -77,13 +80,19 @@ def _repeated(node: Node) -> Node | None:
     return inputs[1] if "commutes" in op.traits and _is_number(inputs[0], neutral) else None
 
 
-def _keeps_places(node: Node) -> bool:
-    """Whether a view of row-major memory is that memory in the same order."""
-    base, place = node.inputs[0].type, node.op.layout
-    if node.type != base or place is None:
+def _keeps_places(view: Primitive, node: Node) -> bool:
+    """Whether this view of row-major memory, with the node's input and attributes, is that memory in the same order."""
+    shape, place = node.inputs[0].shape, view.layout
+    if place is None or node.inputs[-1].type != node.inputs[0].type:
         return False
-    strides = contiguous_strides(base.shape)
-    return place(base.shape, strides, 0, **node.attributes) == (strides, 0)
+    strides = contiguous_strides(shape)
+    return place(shape, strides, 0, **node.attributes) == (strides, 0)
+
+
+def _written(view: Node) -> Node | None:
+    """What was written over the very part of a value that this view shows."""
+    base = view.inputs[0]
+    return base.inputs[1] if base.op.overwrites is view.op and base.attributes == view.attributes else None
 
 
 def _selected(condition: Node, x: Node, y: Node) -> Node | None:

@@ -62,7 +62,8 @@ class GraphBuilder:
 
     def repeat(self, node: Node) -> None:
         """The same operation once more, perhaps with its operands in another order."""
-        inputs = node.inputs[::-1] if len(node.inputs) == 2 and self.random.random() < 0.5 else node.inputs
+        swaps = node.op.family == "elementwise" and len(node.inputs) == 2 and self.random.random() < 0.5
+        inputs = node.inputs[::-1] if swaps else node.inputs
         self.nodes.append(Node(node.op, inputs, node.attributes, node.type, node.source))
 
     def grow(self) -> None:
@@ -107,7 +108,12 @@ class GraphBuilder:
         else:
             dim = choose(range(rank))
             start = choose((0, 0, 1)) if sizes.evaluate(x.shape[dim], HINTS) > 1 else 0
-            self.apply(name, x, dim=dim, start=start, stop=x.shape[dim], step=choose((1, 1, 2)))
+            bounds = {"dim": dim, "start": start, "stop": x.shape[dim], "step": choose((1, 1, 2))}
+            part = self.apply(name, x, **bounds)
+            if self.random.random() < 0.5:
+                self.apply(
+                    "slice_scatter", x, self.apply("logical_not" if x.dtype is dtypes.bool_ else "abs", part), **bounds
+                )
 
 
 def accepts(name: str, dtype: dtypes.DType) -> bool:

@@ -93,6 +93,14 @@ NOTHING_DONE = {
         "%y",
         "f32[s0, 4]",
     ),
+    "what was written": (
+        "%t: f16[2*s0] = cat(%h, %h, dim=0)\n"
+        "%u: f16[2*s0] = slice_scatter(%t, %h, dim=0, start=s0, stop=2*s0, step=1)\n"
+        "%v: f16[s0] = slice(%u, dim=0, start=s0, stop=2*s0, step=1)",
+        "%h",
+        "f16[s0]",
+    ),
+    "all written": ("%v: f32[s0, 4] = slice_scatter(%x, %y, dim=0, start=0, stop=s0, step=1)", "%y", "f32[s0, 4]"),
     "same either way": ("%k: bool[s0, 4] = lt(%x, %y)\n%v: f32[s0, 4] = where(%k, %x, %x)", "%x", "f32[s0, 4]"),
 }
 
