@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from eagerjit.compiler import sizes
@@ -80,8 +78,8 @@ def _gather_type(x: TensorType, index: TensorType, dim: int) -> TensorType:
     for axis, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
         if axis != dim and sizes.less(size, wanted):
             raise ValueError(
-                f"gather: Size does not match at dimension {axis}: expected index {[sizes.hint(d) for d in index.shape]}"
-                f" to be no larger than self {[sizes.hint(d) for d in x.shape]} apart from dimension {dim}"
+                f"gather: Size does not match at dimension {axis}: expected index "
+                f"{[sizes.hint(d) for d in index.shape]} to be no larger than self {[sizes.hint(d) for d in x.shape]} apart from dimension {dim}"
             )
     return TensorType(x.dtype, index.shape)
 
@@ -187,8 +185,8 @@ def _cat_type(*types: TensorType, dim: int) -> TensorType:
         for axis, (a, b) in enumerate(zip(types[0].shape, t.shape, strict=True)):
             if axis != dim and not sizes.equal(a, b):
                 raise ValueError(
-                    f"cat: Sizes of tensors must match except in dimension {dim}. Expected size {sizes.hint(a)} but got "
-                    f"size {sizes.hint(b)} at dimension {axis}"
+                    f"cat: Sizes of tensors must match except in dimension {dim}. Expected size {sizes.hint(a)} "
+                    f"but got size {sizes.hint(b)} at dimension {axis}"
                 )
     shape = list(types[0].shape)
     shape[dim] = total
