@@ -79,7 +79,8 @@ def _gather_type(x: TensorType, index: TensorType, dim: int) -> TensorType:
         if axis != dim and sizes.less(size, wanted):
             raise ValueError(
                 f"gather: Size does not match at dimension {axis}: expected index "
-                f"{[sizes.hint(d) for d in index.shape]} to be no larger than self {[sizes.hint(d) for d in x.shape]} apart from dimension {dim}"
+                f"{[sizes.hint(d) for d in index.shape]} to be no larger than self "
+                f"{[sizes.hint(d) for d in x.shape]} apart from dimension {dim}"
             )
     return TensorType(x.dtype, index.shape)
 
