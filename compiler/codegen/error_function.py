@@ -1,7 +1,7 @@
 """erf, erfc and erfinv.
 
-Near 0 erf is x times a polynomial in x^2. Further out the f32 erf is 1 - exp(polynomial), and f64 goes through
-erfc(x) = exp(-x^2) g(x), where (1 + 2x) g(x) is a polynomial in (x - 3) / (x + 3).
+Near 0 erf is x times a polynomial in x^2. Further out it goes through erfc(x) = exp(-x^2) g(x), where (1 + 2x) g(x) is
+a polynomial in (x - 3) / (x + 3). The f32 erf is a table of polynomials.
 """
 
 from __future__ import annotations
@@ -10,21 +10,14 @@ from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.exponentials import exp, exp_of_sum, quotient
 from eagerjit.compiler.codegen.logarithms import log1p
 from eagerjit.compiler.codegen.numeric import INF, at_most, magnitude, polynomial, two_product, two_sum, with_sign
+from eagerjit.compiler.codegen.piecewise import odd_function
+from eagerjit.compiler.codegen.piecewise_tables import ERF
 
-# (erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, up to 0.93 (f32) and 1 (f64)
-ERF_F32 = (
-    -0.3761262893676758, 0.11283624172210693, -0.02685558795928955, 0.005191948730498552, -0.0008043869165703654,
-    7.969894068082795e-05,
-)  # fmt: skip
+# (erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, up to 1
 ERF_F64 = (
     -0.3761263890318375, 0.1128379167095493, -0.026866170645084494, 0.005223977624882095, -0.000854832698410484,
     0.00012055331220147, -1.4925597676394442e-05, 1.6461036613070184e-06, -1.635067373188651e-07,
     1.4662078946464707e-08, -1.1381338767755652e-09, 5.970924324507737e-11,
-)  # fmt: skip
-# log(erfc(x)) / x from 0.9 to 4
-LOG_ERFC_F32 = (
-    -1.1285449266433716, -0.6356563568115234, -0.10520332306623459, 0.022612540051341057, -0.002892689546570182,
-    3.622712392825633e-05, 4.8166457418119535e-05, -5.1476813496265095e-06,
 )  # fmt: skip
 # exp(x^2) erfc(x) (1 + 2x) in (x - 3) / (x + 3), from 1/2 to 28
 ERFCX_F64 = (
@@ -52,22 +45,17 @@ TWO_OVER_SQRT_PI_LOW = 1.533545961316588e-17
 
 def erf(x: Value) -> Value:
     """The error function."""
-    b = x.builder
-    a = magnitude(x)
     if x.dtype == "f32":
-        t = at_most(a, 4.0)
-        tail = exp_of_sum(*two_product(t, polynomial(t, LOG_ERFC_F32)))
-    else:
-        tail = _erfc_tail(at_most(a, 6.0))
-    return b.select(a < (0.92 if x.dtype == "f32" else 1.0), _erf_near(x), with_sign(1.0 - tail, x))
+        return odd_function(x, "erf", ERF, 4.0 - 2.0**-20)
+    a = magnitude(x)
+    return x.builder.select(a < 1.0, _erf_near(x), with_sign(1.0 - _erfc_tail(at_most(a, 6.0)), x))
 
 
 def _erf_near(x: Value) -> Value:
-    """erf(x) for |x| up to 1."""
+    """erf(x) for |x| up to 1 (f64)."""
     b = x.builder
     square = x * x
-    coefficients = ERF_F32 if x.dtype == "f32" else ERF_F64
-    return b.fma(x, b.fma(square, polynomial(square, coefficients), TWO_OVER_SQRT_PI - 1.0), x)
+    return b.fma(x, b.fma(square, polynomial(square, ERF_F64), TWO_OVER_SQRT_PI - 1.0), x)
 
 
 def _erfc_tail(x: Value) -> Value:

@@ -21,6 +21,8 @@ from eagerjit.compiler.codegen.numeric import (
     two_sum_any,
     with_sign,
 )  # fmt: skip
+from eagerjit.compiler.codegen.piecewise import odd_function
+from eagerjit.compiler.codegen.piecewise_tables import TANH
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,9 @@ def quotient(n: Value, n_low: Value, d: Value, d_low: Value) -> Value:
 
 
 def tanh(x: Value) -> Value:
-    """(e^2x - 1) / (e^2x + 1), numerator and denominator scaled by 2^-k / 2."""
+    """(e^2x - 1) / (e^2x + 1) (f64), numerator and denominator scaled by 2^-k / 2; a table of polynomials (f32)."""
+    if x.dtype == "f32":
+        return odd_function(x, "tanh", TANH, 9.1)
     b, f = x.builder, FORMATS[x.dtype]
     a = at_most(magnitude(x), f.tanh_limit)
     minus_k = nearest(a * (-2.0 * LOG2_E))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
-from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
+from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
@@ -198,7 +198,7 @@ class _Emitter:
     def _vector(self, loop: Loop) -> None:
         b = self.b
         start, stop = self._bound(loop.start), self._bound(loop.stop)
-        self.lanes = LANES if self._folds(loop) else loop.lanes
+        self.lanes = self._width(loop)
         self.variables.append(loop.var)
         self.vector_variable = loop.var
         extent: int | None = None
@@ -241,8 +241,13 @@ class _Emitter:
         self.values[loop.var] = first
         self._body(loop.body)
 
-    def _folds(self, loop: Loop) -> bool:
-        return any(isinstance(s, Accumulate) and s.name in self.folding for s in _walk(loop.body))
+    def _width(self, loop: Loop) -> int:
+        """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
+        inner = list(_walk(loop.body))
+        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
+            return LANES
+        wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
+        return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
 
     # -- memory ---------------------------------------------------------------------------------------------------
 

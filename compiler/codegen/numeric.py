@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eagerjit.compiler.codegen.builder import BITS, Builder, Value
+from eagerjit.compiler.codegen.builder import BITS, Value
 
 INF = float("inf")
 NAN = float("nan")
@@ -84,7 +84,7 @@ def scale(x: Value, exponent: Value) -> Value:
     x, exponent = b.align(x, exponent)
     per_register = 512 // x.bits
     if b.width_bits == 512 and x.lanes and x.lanes % per_register == 0:
-        return _in_registers(_scale_instruction, x, exponent, per_register)
+        return by_registers(_scale_instruction, per_register, x, exponent)
     bits, bias = (23, 127) if x.dtype == "f32" else (52, 1023)
     whole = b.convert("fptosi", exponent, "i32")
     half = whole >> 1
@@ -95,24 +95,26 @@ def scale(x: Value, exponent: Value) -> Value:
     return x * factors[0] * factors[1]
 
 
-def _scale_instruction(b: Builder, x: Value, exponent: Value) -> Value:
+def _scale_instruction(x: Value, exponent: Value) -> Value:
+    b = x.builder
     kind, suffix, mask = b.type(x.dtype, x.lanes), {"f32": "ps", "f64": "pd"}[x.dtype], f"i{x.lanes}"
     operands = f"{kind} {x.text}, {kind} {exponent.text}, {kind} zeroinitializer, {mask} -1, i32 4"
     text = f"call {kind} @llvm.x86.avx512.mask.scalef.{suffix}.512({operands})"
     return b.pure(x.dtype, x.lanes, text, max(x.depth, exponent.depth))
 
 
-def _in_registers(emit: Callable[..., Value], x: Value, y: Value, size: int) -> Value:
-    """`emit` on each group of `size` lanes."""
-    b = x.builder
-    if x.lanes == size:
-        return emit(b, x, y)
-    half = x.lanes // 2
-    parts = [_in_registers(emit, lanes(x, i, half), lanes(y, i, half), size) for i in (0, half)]
-    kind = b.type(x.dtype, half)
-    order = ", ".join(f"i32 {i}" for i in range(x.lanes))
-    text = f"shufflevector {kind} {parts[0].text}, {kind} {parts[1].text}, <{x.lanes} x i32> <{order}>"
-    return b.pure(x.dtype, x.lanes, text, max(p.depth for p in parts))
+def by_registers(emit: Callable[..., Value], size: int, *operands: Value) -> Value:
+    """`emit` on each group of `size` lanes of operands with equal lanes."""
+    count = operands[0].lanes
+    if count == size:
+        return emit(*operands)
+    half = count // 2
+    parts = [by_registers(emit, size, *(lanes(v, start, half) for v in operands)) for start in (0, half)]
+    b, dtype = parts[0].builder, parts[0].dtype
+    kind = b.type(dtype, half)
+    order = ", ".join(f"i32 {i}" for i in range(count))
+    text = f"shufflevector {kind} {parts[0].text}, {kind} {parts[1].text}, <{count} x i32> <{order}>"
+    return b.pure(dtype, count, text, max(p.depth for p in parts))
 
 
 def lanes(value: Value, start: int, count: int) -> Value:

@@ -1,0 +1,78 @@
+"""Odd, saturating functions of f32 (tanh, erf) as polynomials per quarter of an octave: no exponential, no division.
+
+The polynomial's coefficients come from tables of 32, looked up by the argument's leading bits; where vector registers
+can be permuted by other registers the tables live in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eagerjit.compiler.codegen.builder import Value
+from eagerjit.compiler.codegen.numeric import at_least, at_most, by_registers, magnitude, with_sign
+
+Table = Sequence[Sequence[float]]
+FIRST = 0.125
+"""Below, f(x) = x + x p(x); from here on f(x) = f(centre) + (x - centre) p(x - centre)."""
+
+
+def odd_function(x: Value, name: str, table: Table, limit: float) -> Value:
+    """The function whose coefficients are in `table`; it is constant beyond `limit`."""
+    b = x.builder
+    a = at_most(magnitude(x), limit)
+    column = at_least(a, FIRST * 0.96).bitcast("u32") >> 21
+    columns = [lookup(f"{name}{power}", row, column) for power, row in enumerate(table)]
+    d = a - columns[0]
+    result = columns[-1]
+    for coefficient in reversed(columns[2:-1]):
+        result = b.fma(d, result, coefficient)
+    return with_sign(b.fma(d, result, b.select(a < FIRST, a, columns[1])), x)
+
+
+def lookup(name: str, table: Sequence[float], index: Value) -> Value:
+    """table[index modulo 32], f32."""
+    b = index.builder
+    if b.width_bits == 512 and index.lanes and index.lanes % 16 == 0:
+        return by_registers(lambda i: _permute_32(table, i), 16, index)
+    if b.width_bits == 256 and index.lanes and index.lanes % 8 == 0:
+        return by_registers(lambda i: _permute_8(table, i), 8, index)
+    return _load(name, table, index & 31)
+
+
+def _literal(table: Sequence[float], index: Value) -> str:
+    """A vector constant with its type."""
+    elements = ", ".join(f"float {index.builder.constant('f32', number).text}" for number in table)
+    return f"<{len(table)} x float> <{elements}>"
+
+
+def _permute_32(table: Sequence[float], index: Value) -> Value:
+    operands = f"{_literal(table[:16], index)}, <16 x i32> {index.text}, {_literal(table[16:], index)}"
+    text = f"call <16 x float> @llvm.x86.avx512.vpermi2var.ps.512({operands})"
+    return index.builder.pure("f32", 16, text, index.depth)
+
+
+def _permute_8(table: Sequence[float], index: Value) -> Value:
+    """Four permutations, and the next two bits of the index choose among them."""
+    b = index.builder
+    parts = []
+    for start in range(0, 32, 8):
+        operands = f"{_literal(table[start : start + 8], index)}, <8 x i32> {index.text}"
+        parts.append(b.pure("f32", 8, f"call <8 x float> @llvm.x86.avx2.permps({operands})", index.depth))
+    upper, uppermost = (index & 8).ne(0), (index & 16).ne(0)
+    return b.select(uppermost, b.select(upper, parts[3], parts[2]), b.select(upper, parts[1], parts[0]))
+
+
+def _load(name: str, table: Sequence[float], index: Value) -> Value:
+    """Through memory."""
+    b = index.builder
+    elements = ", ".join(f"float {b.constant('f32', number).text}" for number in table)
+    b.helpers.add(f"@eagerjit.{name} = internal constant [{len(table)} x float] [{elements}], align 64")
+    kind = b.type("ptr", index.lanes)
+    text = f"getelementptr float, ptr @eagerjit.{name}, {b.type('u32', index.lanes)} {index.text}"
+    place = b.pure("ptr", index.lanes, text, index.depth)
+    if not index.lanes:
+        return b.pure("f32", 0, f"load float, ptr {place.text}", index.depth)
+    lanes = index.lanes
+    operands = f"{kind} {place.text}, i32 4, <{lanes} x i1> splat (i1 true), <{lanes} x float> zeroinitializer"
+    text = f"call <{lanes} x float> @llvm.masked.gather.v{lanes}f32.v{lanes}p0({operands})"
+    return b.pure("f32", lanes, text, index.depth)
