@@ -32,7 +32,7 @@ def _reshape_layout(size: Shape, strides: Shape, offset: sizes.Expr, shape: Shap
     return None if new is None else (new, offset)
 
 
-def _reshape_index(map_: Map, shape: Shape, base: Shape, extents: Extents, **attributes: Any) -> Map | None:
+def _reshape_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, **attributes: Any) -> Map | None:
     kept = [m for m, d in zip(map_, shape, strict=True) if d != 1]
     if [d for d in shape if d != 1] == [d for d in base if d != 1]:
         rest = iter(kept)
@@ -64,7 +64,7 @@ def _permute_type(x: TensorType, dims: tuple[int, ...]) -> TensorType:
     return TensorType(x.dtype, tuple(x.shape[d] for d in dims))
 
 
-def _permute_index(map_: Map, shape: Shape, base: Shape, extents: Extents, dims: tuple[int, ...]) -> Map:
+def _permute_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, dims: tuple[int, ...]) -> Map:
     out = [ZERO] * len(base)
     for position, d in enumerate(dims):
         out[d] = map_[position]
@@ -103,7 +103,7 @@ def _expand_layout(size: Shape, strides: Shape, offset: sizes.Expr, shape: Shape
     return (0,) * added + kept, offset
 
 
-def _expand_index(map_: Map, shape: Shape, base: Shape, extents: Extents, **attributes: Any) -> Map:
+def _expand_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, **attributes: Any) -> Map:
     added = len(shape) - len(base)
     return tuple(ZERO if d == 1 else map_[added + i] for i, d in enumerate(base))
 
@@ -147,7 +147,7 @@ def _slice_layout(
 
 
 def _slice_index(
-    map_: Map, shape: Shape, base: Shape, extents: Extents, dim: int, start: sizes.Expr, stop: sizes.Expr, step: int
+    map_: Map, shape: Shape, base: Shape, extents: Extents, /, dim: int, start: sizes.Expr, stop: sizes.Expr, step: int
 ) -> Map:
     return (*map_[:dim], map_[dim].scaled(step).plus(Affine((), start)), *map_[dim + 1 :])
 
