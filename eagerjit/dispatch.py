@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd.node import GradNode, record
+from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.compile import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
@@ -58,6 +58,7 @@ class Op:
     """
 
     needs_grad = False
+    aliases = False
 
     def __init__(
         self,
@@ -211,7 +212,7 @@ class Op:
                 inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
                 arguments_ = tracer.n_leaves
                 result = self.body(*inputs)
-                return finish(tracer, arguments_, flatten_result(result))[0]
+                return finish(tracer, arguments_, flatten_result(result), self.aliases)[0]
             finally:
                 mode.set_grad_mode(before)
 
@@ -235,15 +236,16 @@ class Op:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
-        outputs = node.outputs()
-        if create_graph or not self.fused_rules:
-            return self.gradient_body(needs, len(grads))(*grads, *outputs, *node.inputs)
+        if create_graph or not self.fused_rules or state.tracer is not None:
+            return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)
         op = self.gradients.get((needs, len(grads)))
         if op is None:
             op = self.gradients[needs, len(grads)] = GradientOp(self, needs, len(grads))
-        if state.tracer is not None:
-            return op.body(*grads, *outputs, *node.inputs)
-        return op.eager_flat((*grads, *outputs, *node.inputs))
+        result = op.call(*grads, *(node.outputs() if op.reads_outputs else (None,) * len(grads)), *node.inputs)
+        if op.single >= 0:
+            return (*op.before, result, *op.after)
+        values = iter(result)
+        return tuple([next(values) if present else None for present in op.pattern])
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
@@ -254,55 +256,48 @@ class Op:
 
 
 class GradientOp(Op):
-    """The gradient of an op as an op of its own, so that eager mode runs it as one fused Program."""
+    """The gradient of an op as an op of its own, so that eager mode runs it as one fused Program.
+
+    pattern         which arguments of the op get a gradient
+    reads_outputs   whether the rules read the op's results; None stands for them otherwise
+    """
+
+    aliases = True
 
     def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
         self.name = f"{op.name}_backward"
-        self.body = op.gradient_body(needs, n_outputs)
+        self.body = self._present(op.gradient_body(needs, n_outputs))
+        rules = op.rules if op.rules is not None else (_unknown,) * len(needs)
+        self.pattern = tuple(needed and rule is not None for needed, rule in zip(needs, rules, strict=True))
+        read = [positions_read(r) for r, present in zip(rules, self.pattern, strict=True) if present and r is not None]
+        self.reads_outputs = op.rules is not None and any(1 in positions for positions in read)
+        self.single = self.pattern.index(True) if sum(self.pattern) == 1 else -1
+        self.before = (None,) * self.single
+        self.after = (None,) * (len(self.pattern) - self.single - 1)
         first = n_outputs * 2
+        self.parameters = tuple(f"p{i}" for i in range(first + len(needs)))
+        self.defaults = (inspect.Parameter.empty,) * len(self.parameters)
         self.numbers = frozenset(i + first for i in op.numbers)
         self.shapes = frozenset(i + first for i in op.shapes)
         self.programs = {}
-        self.entries = []
+        self.call = OpCall(self.name, self._gradient, self, self.parameters, (), self.numbers, record=False)
+        self.entries = [self.call]
 
-    def eager_flat(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Run it; the gradients in order, None where there is none."""
-        key, leaves = self.signature(arguments)
-        entry = self.programs.get(key)
-        if entry is None:
-            entry = self.programs[key] = []
-        for executable, pattern in entry:
-            result = executable.run(leaves)
-            if result is not MISS:
-                return _spread(result, pattern)
-        executable, pattern = self.compile_pattern(arguments)
-        entry.append((executable, pattern))
-        result = executable.run(leaves)
-        if result is MISS:
-            raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
-        return _spread(result, pattern)
+    def _gradient(self, *arguments: Any) -> Any:
+        return self.eager(arguments)
 
-    def compile_pattern(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[bool, ...]]:
-        """The executable and which gradients it returns."""
-        tracer = Tracer(self.name)
-        with tracer:
-            before = mode.set_grad_mode(False)
-            try:
-                inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
-                n_arguments = tracer.n_leaves
-                result = self.body(*inputs)
-                outputs = [r for r in result if r is not None]
-                executable, _ = finish(tracer, n_arguments, outputs, aliases=True)
-            finally:
-                mode.set_grad_mode(before)
-        return executable, tuple(r is not None for r in result)
+    def _present(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        """The gradients that there are, without the gaps."""
+
+        def body(*arguments: Any) -> Any:
+            found = tuple(g for g in gradient(*arguments) if g is not None)
+            return found[0] if len(found) == 1 else found
+
+        return body
 
 
-def _spread(result: Any, pattern: tuple[bool, ...]) -> tuple[Any, ...]:
-    if sum(pattern) == 1:
-        return tuple(result if present else None for present in pattern)
-    values = iter(result)
-    return tuple(next(values) if present else None for present in pattern)
+def _unknown(g: Any, out: Any) -> Any:
+    """Stands for the rules of an op whose gradient is derived."""
 
 
 def flatten_result(result: Any) -> list[Tensor]:

@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from eagerjit.autograd import engine
-from eagerjit.tensor import Tensor
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
 
 
 def _sequence(tensors: Any) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
+_ones: dict[np.dtype, Tensor] = {}
+
+
+def _start(array: np.ndarray) -> Tensor | None:
+    """The 1 that a walk from a 0-d result starts with: one tensor for each dtype, which nothing writes to."""
+    if array.ndim:
+        return None
+    found = _ones.get(array.dtype)
+    if found is None:
+        found = _ones[array.dtype] = new_tensor(np.ones((), array.dtype))
+    return found
+
+
 def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
     """The gradients that the walk starts from: those given, ones for scalars."""
     from eagerjit.creation import ones_like
 
+    if grads is None and len(roots) == 1 and state.tracer is None and roots[0]._requires_grad:
+        start = _start(roots[0]._data)
+        if start is not None:
+            return [start]
     given = [None] * len(roots) if grads is None else _sequence(grads)
     if len(given) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")

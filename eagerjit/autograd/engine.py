@@ -11,6 +11,7 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 Key = tuple[int, int]
+_SEQUENCES = (tuple, list)
 
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
@@ -25,20 +26,25 @@ def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
 
 def _edges(node: GradNode) -> list[Any]:
     """Per input the tensor that a gradient flows to, None, or a list of these."""
-    if node.inputs is None:
+    inputs, sequence = node.inputs, node.sequence
+    if inputs is None:
         raise RuntimeError(
             f"Trying to backward through the graph a second time: the values saved by {node.op.name} have been freed. "
             "Specify retain_graph=True if you need to backward through the graph a second time."
         )
-    return [_edge_of(x, node) for x in node.inputs]
-
-
-def _edge_of(x: Any, node: GradNode) -> Any:
-    if isinstance(x, Tensor):
-        return edge(x, node) if x._requires_grad else None
-    if type(x) in (tuple, list) and any(isinstance(e, Tensor) for e in x):
-        return [edge(e, node) if e._requires_grad else None for e in x]
-    return None
+    out: list[Any] = []
+    for x in inputs:
+        if isinstance(x, Tensor):
+            if x._requires_grad:
+                made_by = x._node
+                out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
+            else:
+                out.append(None)
+        elif type(x) in _SEQUENCES and any(isinstance(e, Tensor) for e in x):
+            out.append([edge(e, node) if e._requires_grad else None for e in x])
+        else:
+            out.append(None)
+    return out
 
 
 def _flat(edges: list[Any]) -> list[Tensor]:
@@ -55,13 +61,21 @@ def _collect(roots: Sequence[Tensor]) -> dict[GradNode, list[Any]]:
     """Every node that the roots depend on, with its edges, last executed first."""
     found: dict[GradNode, list[Any]] = {}
     stack = [t._node for t in roots if t._node is not None]
+    ordered = len(stack) == 1
     while stack:
         node = stack.pop()
         if node in found:
             continue
         found[node] = edges = _edges(node)
-        stack += [t._node for t in _flat(edges) if t._node is not None and t._node not in found]
-    return dict(sorted(found.items(), key=_sequence, reverse=True))
+        before = len(stack)
+        for e in edges:
+            if e is None:
+                continue
+            for t in e if type(e) is list else (e,):
+                if t is not None and t._node is not None:
+                    stack.append(t._node)
+        ordered = ordered and before == 0 and len(stack) < 2
+    return found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))
 
 
 def _sequence(item: tuple[GradNode, list[Any]]) -> int:
@@ -102,47 +116,22 @@ def run(
     wanted = None if targets is None else {_key(t) for t in targets}
     if wanted is not None:
         nodes = _relevant(nodes, wanted)
-    buffers: dict[Key, Tensor] = {}
-    leaves: dict[int, Tensor] = {}
-    shared: set[int] = {id(g) for g in grads}
-    captured: dict[Key, Tensor] = {}
+    walk = _Walk(wanted, create_graph, {id(g) for g in grads})
     before = mode.set_grad_mode(create_graph)
     tracer = state.tracer
     source = tracer.source if tracer is not None else None
     try:
         for root, grad in zip(roots, grads, strict=True):
-            _deposit(buffers, leaves, root, grad)
+            walk.deposit(root, grad)
         for node, edges in nodes.items():
-            received = [buffers.pop((id(node), i), None) for i in range(node.n_outputs)]
-            if all(g is None for g in received):
-                continue
-            if node.hooks is not None:
-                received = [_hooked(node, i, g) for i, g in enumerate(received)]
-            if wanted is not None:
-                for i, g in enumerate(received):
-                    if (id(node), i) in wanted and g is not None:
-                        captured[id(node), i] = g
             if tracer is not None:
                 tracer.source = node.source
-            incoming = _materialized(node, received)
-            _check_versions(node, edges)
-            needs = tuple(bool(e) if isinstance(e, list) else e is not None for e in edges)
-            results = node.op.backward(node, incoming, needs, create_graph)
-            for target, grad in zip(edges, results, strict=True):
-                for t, g in zip(target, grad, strict=True) if isinstance(target, list) else ((target, grad),):
-                    if t is None or g is None:
-                        continue
-                    if any(g is i for i in incoming):
-                        shared.add(id(g))
-                    _deposit(buffers, leaves, t, g)
+            walk.visit(node, edges)
         if wanted is None:
-            for leaf in leaves.values():
-                _accumulate(leaf, buffers[id(leaf), -1], shared, create_graph)
+            for leaf in walk.leaves.values():
+                _accumulate(leaf, walk.buffers[id(leaf), -1], walk.shared, create_graph)
         else:
-            captured.update((key, _leaf_hooked(leaves[key[0]], g)) for key, g in buffers.items() if key in wanted)
-            for root, g in zip(roots, grads, strict=True):
-                if root._node is not None and root._node not in nodes and _key(root) in wanted:
-                    captured.setdefault(_key(root), g)
+            walk.capture_rest(roots, nodes)
     finally:
         mode.set_grad_mode(before)
         if tracer is not None:
@@ -150,23 +139,72 @@ def run(
     if not retain_graph:
         for node in nodes:
             node.inputs = node.output = None
-    return [] if targets is None else [captured.get(_key(t)) for t in targets]
+    return [] if targets is None else [walk.captured.get(_key(t)) for t in targets]
 
 
-def _deposit(buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tensor, grad: Tensor) -> None:
-    if tensor._node is None:
-        leaves[id(tensor)] = tensor
-    key = _key(tensor)
-    known = buffers.get(key)
-    buffers[key] = grad if known is None else known + grad
+class _Walk:
+    """The gradients under way during one walk over the tape."""
 
+    __slots__ = ("buffers", "captured", "create_graph", "leaves", "shared", "wanted")
 
-def _materialized(node: GradNode, received: list[Tensor | None]) -> tuple[Tensor, ...]:
-    """Zeros for the results that no gradient reached."""
-    if len(received) == 1:
-        return (received[0],)  # type: ignore[return-value]
-    outputs = node.outputs()
-    return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
+    def __init__(self, wanted: set[Key] | None, create_graph: bool, shared: set[int]):
+        self.wanted, self.create_graph, self.shared = wanted, create_graph, shared
+        self.buffers: dict[Key, Tensor] = {}
+        self.leaves: dict[int, Tensor] = {}
+        self.captured: dict[Key, Tensor] = {}
+
+    def deposit(self, tensor: Tensor, grad: Tensor) -> None:
+        """Add a gradient to what has reached a tensor so far."""
+        node = tensor._node
+        if node is None:
+            self.leaves[id(tensor)] = tensor
+            key = (id(tensor), -1)
+        else:
+            key = (id(node), tensor._index)
+        known = self.buffers.get(key)
+        self.buffers[key] = grad if known is None else known + grad
+
+    def visit(self, node: GradNode, edges: list[Any]) -> None:
+        """Turn the gradients of a node's results into those of its inputs."""
+        incoming = self._incoming(node)
+        if incoming is None:
+            return
+        _check_versions(node, edges)
+        needs = tuple([e is not None for e in edges])
+        for target, grad in zip(edges, node.op.backward(node, incoming, needs, self.create_graph), strict=True):
+            if target is None or grad is None:
+                continue
+            for t, g in zip(target, grad, strict=True) if type(target) is list else ((target, grad),):
+                if t is None or g is None:
+                    continue
+                if any([g is i for i in incoming]):
+                    self.shared.add(id(g))
+                self.deposit(t, g)
+
+    def _incoming(self, node: GradNode) -> tuple[Tensor, ...] | None:
+        """The gradients that reached a node's results, zeros for those that none reached; None if none did at all."""
+        count = 1 if type(node.output) is not tuple else len(node.output)
+        received = [self.buffers.pop((id(node), i), None) for i in range(count)]
+        if all([g is None for g in received]):
+            return None
+        if node.hooks is not None:
+            received = [_hooked(node, i, g) for i, g in enumerate(received)]
+        if self.wanted is not None:
+            for i, g in enumerate(received):
+                if (id(node), i) in self.wanted and g is not None:
+                    self.captured[id(node), i] = g
+        if count == 1:
+            return (received[0],)  # type: ignore[return-value]
+        outputs = node.outputs()
+        return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
+
+    def capture_rest(self, roots: Sequence[Tensor], nodes: dict[GradNode, list[Any]]) -> None:
+        """Gradients of targets that are leaves, or roots with nothing behind them that is wanted."""
+        assert self.wanted is not None
+        for key, g in self.buffers.items():
+            if key in self.wanted:
+                leaf = self.leaves.get(key[0])
+                self.captured.setdefault(key, g if leaf is None else _leaf_hooked(leaf, g))
 
 
 def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:

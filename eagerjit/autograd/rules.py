@@ -65,11 +65,16 @@ def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
             engine.run([r for r, _ in connected], [g for _, g in connected], targets, create_graph, create_graph)
         )
         return tuple(
-            next(found) if needed and isinstance(a, Tensor) else None
+            _or_zeros(next(found), a) if needed and isinstance(a, Tensor) else None
             for a, needed in zip(aliases, needs, strict=True)
         )
 
     return gradient
+
+
+def _or_zeros(grad: Any, argument: Tensor) -> Any:
+    """A gradient of zeros for an argument that the results do not depend on: which ones have gradients never varies."""
+    return argument.detach().new_zeros(argument.shape) if grad is None else grad
 
 
 def _alias(argument: Any) -> Any:

@@ -64,7 +64,6 @@ sum_ = Op(
     "sum",
     _sum,
     (lambda g, out, input, dim, keepdim, dtype: _kept(g, input, dim, keepdim).expand(input.shape),) + (None,) * 3,
-    fused_rules=False,
 )
 
 
