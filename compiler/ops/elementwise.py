@@ -83,6 +83,10 @@ def _vectorized(function: Callable[[float], float]) -> Callable[[np.ndarray], np
     return lambda x: np.vectorize(function, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
 
 
+def _sign(x: np.ndarray) -> np.ndarray:
+    return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype.kind != "b" else x
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     wide = np.asarray(x, dtype=np.float64)
     return 1 / (1 + np.exp(-wide))
@@ -90,7 +94,7 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 neg = _unary("neg", np.negative, lambda g, out, x: -g, "-x.", names=("neg", "negative"), traits=FLIPS)
 abs_ = _unary("abs", np.abs, lambda g, out, x: g * x.sign(), "Absolute value.", names=("abs", "absolute"))
-sign = _unary("sign", np.sign, lambda g, out, x: g * 0.0, "-1, 0 or 1; NaN stays NaN.", names=("sign", "sgn"))
+sign = _unary("sign", _sign, lambda g, out, x: g * 0.0, "-1, 0 or 1; 0 for NaN.", names=("sign", "sgn"))
 floor = _unary("floor", np.floor, lambda g, out, x: g * 0.0, "Largest integer not above x.")
 ceil = _unary("ceil", np.ceil, lambda g, out, x: g * 0.0, "Smallest integer not below x.")
 trunc = _unary("trunc", np.trunc, lambda g, out, x: g * 0.0, "x without its fraction.", names=("trunc", "fix"))

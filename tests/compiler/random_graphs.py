@@ -120,7 +120,9 @@ def accepts(name: str, dtype: dtypes.DType) -> bool:
     """Whether an op takes operands of this dtype."""
     if dtype is dtypes.bool_:
         return name not in FLOAT_ONLY and name not in NUMBER_ONLY
-    return name not in BITS and name != "bitwise_not" if dtype.is_floating_point else name not in FLOAT_ONLY
+    if dtype.is_floating_point:
+        return not name.startswith(("logical", "bitwise"))
+    return name not in FLOAT_ONLY and not name.startswith("logical")
 
 
 def fits(a: Node, b: Node) -> bool:
