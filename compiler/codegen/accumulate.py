@@ -66,7 +66,8 @@ def accumulate(b: Builder, a: Accumulator, value: Value, index: Value | None, ma
         _store(b, a.slot, b.select(better, value, old))
         _store(b, a.index_slot, b.select(better, index, old_index))
         return
-    new = apply(b, COMBINE[a.op], (old, value), a.dtype)
+    # The accumulator is the second operand: minimum and maximum then test only the new value for NaN on the way.
+    new = apply(b, COMBINE[a.op], (value, old), a.dtype)
     _store(b, a.slot, b.select(mask, new, old) if mask else new)
 
 

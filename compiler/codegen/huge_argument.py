@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent of arguments up to the largest f64, one scalar at a time.
+"""Sine, cosine and tangent of arguments up to the largest f64, one at a time.
 
 The argument is a whole number m times 2^e, so only a window of the bits of 2/pi decides m*2^e * 2/pi modulo 4. What
 lies above it contributes multiples of four turns of pi/2, what lies below is too small. 192 bits leave 124 correct.
@@ -6,6 +6,7 @@ lies above it contributes multiples of four turns of pi/2, what lies below is to
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from eagerjit.compiler.codegen.builder import Builder, Value
@@ -29,64 +30,57 @@ def large_lanes(function: str, x: Value, result: Value, largest: float, finish: 
     """
     b = x.builder
     large = magnitude(x) > largest
-    b.helpers |= {_table(), _helper(function, finish)}
+    b.helpers |= {_table(), _helper(function, finish, x.dtype)}
     before, rare, done = b.block, b.name("rare"), b.name("done")
     seldom = '!prof !{!"branch_weights", i32 1, i32 4000}'
     b.emit(f"br i1 {b.any_lane(large).text}, label %{rare}, label %{done}, {seldom}")
     kept = set(b.frames[-1].known)
     b.label(rare)
-    slow = _each_lane(f"@eagerjit.huge_{function}", x) if x.lanes else _call(f"@eagerjit.huge_{function}", x)
+    kind, slow = b.type(x.dtype, x.lanes), Value(b, x.dtype, x.lanes, b.name("%v"), b.depth)
+    slot = b.alloca(kind)
+    b.emit(f"store {kind} {x.text}, ptr {slot}")
+    b.emit(f"call void @eagerjit.huge_{function}_{x.dtype}(ptr {slot}, i64 {x.lanes or 1})")
+    b.emit(f"{slow.text} = load {kind}, ptr {slot}")
     mixed = b.select(large, slow, result)
-    rare_end = b.block
     b.emit(f"br label %{done}")
     b.forget_since(kept)
     b.label(done)
-    return b.phi(x.dtype, x.lanes, [(result.text, before), (mixed.text, rare_end)], b.depth)
+    return b.phi(x.dtype, x.lanes, [(result.text, before), (mixed.text, rare)], b.depth)
 
 
-def _call(helper: str, x: Value) -> Value:
-    b = x.builder
-    wide = x if x.dtype == "f64" else b.convert("fpext", x, "f64")
-    result = b.pure("f64", 0, f"call double {helper}(double {wide.text})", wide.depth)
-    return result if x.dtype == "f64" else b.convert("fptrunc", result, "f32")
-
-
-def _each_lane(helper: str, x: Value) -> Value:
-    """The helper called in a loop over the lanes, through the stack."""
-    b = x.builder
-    kind, element = b.type(x.dtype, x.lanes), b.type(x.dtype, 0)
-    slot, before, head, done = b.alloca(kind), b.block, b.name("lane"), b.name("lanes_done")
-    b.emit(f"store {kind} {x.text}, ptr {slot}")
-    b.emit(f"br label %{head}")
-    b.label(head)
-    following = b.name("%v")
-    lane = b.phi("i64", 0, [("0", before), (following, head)], b.depth)
-    place, loaded = b.name("%v"), Value(b, x.dtype, 0, b.name("%v"), b.depth)
-    b.emit(f"{place} = getelementptr {element}, ptr {slot}, i64 {lane.text}")
-    b.emit(f"{loaded.text} = load {element}, ptr {place}")
-    b.emit(f"store {element} {_call(helper, loaded).text}, ptr {place}")
-    b.emit(f"{following} = add i64 {lane.text}, 1")
-    b.emit(f"br i1 {(lane < x.lanes - 1).text}, label %{head}, label %{done}")
-    b.label(done)
-    result = Value(b, x.dtype, x.lanes, b.name("%v"), b.depth)
-    b.emit(f"{result.text} = load {kind}, ptr {slot}")
-    return result
-
-
+@functools.cache
 def _table() -> str:
     words = ", ".join(f"i64 {word - (1 << 64) if word >> 63 else word}" for word in TWO_OVER_PI)
     return f"{TABLE} = internal constant [{len(TWO_OVER_PI)} x i64] [{words}]"
 
 
-def _helper(function: str, finish: Finish) -> str:
-    """The definition of the helper, for one f64."""
+@functools.cache
+def _helper(function: str, finish: Finish, dtype: str) -> str:
+    """The definition of the helper, which replaces `count` numbers in memory.
+
+    It is compiled without optimisation (optnone), for it rarely runs, but every kernel with the function carries it.
+    """
     b = Builder(128)
-    x = Value(b, "f64", 0, "%x", 0)
+    element = b.type(dtype, 0)
+    i, following, place = (Value(b, "i64", 0, name, 1) for name in ("%i", "%following", "%place"))
+    loaded = Value(b, dtype, 0, "%loaded", 1)
+    b.open_loop()
+    x = loaded if dtype == "f64" else b.convert("fpext", loaded, "f64")
     result = finish(*_reduce(b, x))
     result = b.select(magnitude(x) < float("inf"), result, float("nan"))
-    b.emit(f"ret double {result.text}")
-    head = f"define internal double @eagerjit.huge_{function}(double %x) noinline cold #0 {{\nentry:"
-    return "\n".join([head, *b.lines, "}"])
+    result = result if dtype == "f64" else b.convert("fptrunc", result, "f32")
+    return "\n".join([
+        f"define internal void @eagerjit.huge_{function}_{dtype}(ptr %values, i64 %count) noinline optnone cold #0 {{",
+        "entry:", "  br label %lane", "lane:",
+        f"  {i.text} = phi i64 [ 0, %entry ], [ {following.text}, %lane ]",
+        f"  {place.text} = getelementptr {element}, ptr %values, i64 {i.text}",
+        f"  {loaded.text} = load {element}, ptr {place.text}",
+        *b.lines,
+        f"  store {element} {result.text}, ptr {place.text}",
+        f"  {following.text} = add i64 {i.text}, 1",
+        f"  %more = icmp slt i64 {following.text}, %count",
+        "  br i1 %more, label %lane, label %done", "done:", "  ret void", "}",
+    ])  # fmt: skip
 
 
 def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:
@@ -119,7 +113,7 @@ def _reduce(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 
 def _load_word(b: Builder, index: Value) -> Value:
-    place, word = b.name("%p"), Value(b, "u64", 0, b.name("%v"), 0)
+    place, word = b.name("%p"), Value(b, "u64", 0, b.name("%v"), b.depth)
     b.emit(f"{place} = getelementptr i64, ptr {TABLE}, i64 {index.text}")
     b.emit(f"{word.text} = load i64, ptr {place}")
     return word

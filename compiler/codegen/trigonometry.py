@@ -75,6 +75,11 @@ def _wave(n: Value, r: Value, low: Value) -> Value:
     return flip_sign(b.select(odd, cosine, sine) + b.select(odd, cosine_low, sine_low), n >> 1)
 
 
+def _cosine(n: Value, r: Value, low: Value) -> Value:
+    """cos(n pi/2 + r + low)."""
+    return _wave(n + 1, r, low)
+
+
 def sin(x: Value) -> Value:
     """Sine of an angle in radians."""
     result = _wave(*_reduce(x))
@@ -84,7 +89,7 @@ def sin(x: Value) -> Value:
 def cos(x: Value) -> Value:
     """Cosine of an angle in radians."""
     n, r, low = _reduce(x)
-    return large_lanes("cos", x, _wave(n + 1, r, low), LARGEST[x.dtype], lambda n, r, low: _wave(n + 1, r, low))
+    return large_lanes("cos", x, _cosine(n, r, low), LARGEST[x.dtype], _cosine)
 
 
 def tan_of(n: Value, r: Value, low: Value) -> Value:
