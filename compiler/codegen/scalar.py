@@ -116,7 +116,7 @@ def minimum(a: Value, c: Value) -> Value:
     if a.dtype == "bool":
         return a & c
     smaller = b.select(a < c, a, c)
-    return b.select(a.is_nan(), a, smaller) if a.is_float else smaller
+    return b.select(a.is_nan(), float("nan"), smaller) if a.is_float else smaller
 
 
 def maximum(a: Value, c: Value) -> Value:
@@ -125,7 +125,7 @@ def maximum(a: Value, c: Value) -> Value:
     if a.dtype == "bool":
         return a | c
     larger = b.select(a > c, a, c)
-    return b.select(a.is_nan(), a, larger) if a.is_float else larger
+    return b.select(a.is_nan(), float("nan"), larger) if a.is_float else larger
 
 
 def _sign(a: Value) -> Value:
