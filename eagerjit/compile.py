@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eagerjit import stored
 from eagerjit.compiler import sizes
 from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
-from eagerjit.compiler.loops import Kernel
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.runtime import cache, cpu, execute, log
+from eagerjit.runtime.program import Program
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
 
-@dataclass(slots=True)
+@dataclass
 class Report:
     """What compiling a call produced, for inspection: the graph as traced and as compiled, kernels, plan and times."""
 
     traced: Graph
-    compiled: Compiled
     trace: Trace
     objects: list[Any]
+    pending: bool
     seconds: dict[str, float] = field(default_factory=dict)
+    stored: bool = False
+    _compiled: Compiled | None = None
+
+    @property
+    def compiled(self) -> Compiled:
+        """Kernels and plan; made again where the program came from the disk."""
+        if self._compiled is None:
+            if self.pending:
+                simplified(self.trace)
+                self.pending = False
+            self._compiled = compile_trace(self.trace, _lanes())
+        return self._compiled
 
 
 def finish(
@@ -36,26 +50,60 @@ def finish(
 ) -> tuple[Any, Report]:
     """Compile a recording whose results are these (Tensors, or constants to hand back): an Executable and a report."""
     trace = describe(tracer, n_arguments, results, aliases, **conditions)
-    traced = trace.graph
+    return executable_of(trace, trace.graph, tracer.objects, pending=True)
+
+
+def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool = False) -> tuple[Any, Report]:
+    """Compile and load a trace, or load what it was compiled to before; `pending`: its passes have not run yet."""
     started = time.perf_counter()
-    simplified(trace)
-    executable, report = executable_of(trace, traced, tracer.objects)
-    report.seconds["passes"] = time.perf_counter() - started - sum(report.seconds.values())
+    report = Report(traced, trace, objects, pending)
+    key = stored.program_key(trace) if cache.enabled() else ""
+    found = stored.read(key) if key else None
+    if found is None:
+        program, code = _compiled(report)
+        if key:
+            stored.write(key, program, code)
+    else:
+        program, code = found
+        report.stored = True
+    before = time.perf_counter()
+    module = cpu.load_object(code) if code else None
+    addresses = [module.address(name) for name in program.kernels] if module is not None else []
+    executable = execute.load(program, addresses, objects)
+    _alive[id(executable)] = module
+    weakref.finalize(executable, _alive.pop, id(executable), None)
+    report.seconds["load"] = time.perf_counter() - before
+    if log.COMPILE:
+        origin = "from the disk cache" if report.stored else "compiled"
+        milliseconds = (time.perf_counter() - started) * 1e3
+        log.write("compile", f"{traced.name}: {len(traced.nodes)} operations, {len(program.kernels)} kernels, {origin} in {milliseconds:.1f} ms")
     return executable, report
 
 
-def executable_of(trace: Trace, traced: Graph, objects: list[Any]) -> tuple[Any, Report]:
-    """Lower, compile and load a trace whose passes have run."""
-    started = time.perf_counter()
-    compiled = compile_trace(trace, max(cpu.vector_width_bits() // 32, 4))
-    lowered = time.perf_counter()
-    addresses = load_kernels(compiled.kernels)
-    executable = execute.load(compiled.program, addresses, objects)
-    loaded = time.perf_counter()
-    if log.COMPILE:
-        counts = f"{len(traced.nodes)} nodes, {len(compiled.kernels)} kernels"
-        log.write("compile", f"{trace.graph.name}: {counts}, {(loaded - started) * 1e3:.1f} ms")
-    return executable, Report(traced, compiled, trace, objects, {"lower": lowered - started, "code": loaded - lowered})
+_alive: dict[int, Any] = {}
+
+
+def _compiled(report: Report) -> tuple[Program, bytes]:
+    """The program and machine code of a trace, with the times of each stage."""
+    times = [time.perf_counter()]
+    if report.pending:
+        simplified(report.trace)
+        report.pending = False
+    times.append(time.perf_counter())
+    compiled = report.compiled
+    times.append(time.perf_counter())
+    code = b""
+    if compiled.kernels:
+        code = cpu.compile_text(emit_module(compiled.kernels, cpu.vector_width_bits()))
+    times.append(time.perf_counter())
+    for name, start, end in zip(("passes", "lower", "code"), times, times[1:], strict=False):
+        report.seconds[name] = end - start
+    return compiled.program, code
+
+
+def _lanes() -> int:
+    """Lanes of a vector loop that reduces nothing."""
+    return max(cpu.vector_width_bits() // 32, 4)
 
 
 def describe(
@@ -113,17 +161,3 @@ def simplified(trace: Trace) -> None:
         if isinstance(output, Fresh):
             output.node = next(nodes)
     trace.writes = [(leaf, value) for (leaf, _), (_, value) in zip(trace.writes, graph.writes, strict=True)]
-
-
-_loaded: dict[str, Any] = {}
-
-
-def load_kernels(kernels: Sequence[Kernel]) -> list[int]:
-    """Addresses of the kernels' machine code, from memory, the disk cache, or the compiler."""
-    if not kernels:
-        return []
-    text = emit_module(kernels, cpu.vector_width_bits())
-    module = _loaded.get(text)
-    if module is None:
-        module = _loaded[text] = cpu.load_object(cache.cached_compile(text))
-    return [module.address(k.name) for k in kernels]

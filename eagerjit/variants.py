@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
-from eagerjit.compile import Report, describe, executable_of, simplified
+from eagerjit.compile import Report, describe, executable_of, finish, simplified
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
@@ -162,10 +162,7 @@ def compile_call(
         if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and r._node.inputs is not None
     ]
     if not roots:
-        trace = describe(tracer, n_arguments, results, **conditions)
-        traced = trace.graph
-        simplified(trace)
-        executable, report = executable_of(trace, traced, tracer.objects)
+        executable, report = finish(tracer, n_arguments, results, **conditions)
         return executable, report, None
     return _compile_joint(tracer, n_arguments, results, roots, rerun, conditions)
 
