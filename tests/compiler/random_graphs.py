@@ -51,7 +51,10 @@ class GraphBuilder:
     def argument(self, leaf: int) -> Node:
         shape = tuple(self.random.choices(SIZES, k=self.random.randint(0, 3)))
         type_ = TensorType(self.random.choice(TYPES), shape)
-        return Node(TABLE["argument"], (), {"leaf": leaf}, type_, f"model.py:{leaf + 1}")
+        attributes = {"leaf": leaf}
+        if len(shape) > 1 and self.random.random() < 0.3:
+            attributes["strides"] = tuple(sizes.symbol(f"t{leaf}{axis}") for axis in range(len(shape)))
+        return Node(TABLE["argument"], (), attributes, type_, f"model.py:{leaf + 1}")
 
     def apply(self, name: str, *inputs: Node, **attributes) -> Node:
         """One more node, with the type that its op gives it."""
@@ -139,15 +142,17 @@ def random_graph(seed: int) -> Graph:
     return GraphBuilder(seed).graph()
 
 
-def arrays_for(graph: Graph, seed: int = 0) -> list[np.ndarray]:
-    """Arrays for a graph's inputs: small numbers, zeros of both signs, infinities, NaN."""
+def arrays_for(graph: Graph, seed: int = 0, hints: dict[str, int] = HINTS) -> list[np.ndarray]:
+    """Arrays of a graph's input types: small numbers, zeros of both signs, infinities, NaN."""
     generator = np.random.default_rng(seed)
     arrays = []
     for node in graph.inputs:
         values = SPECIAL if node.dtype.is_floating_point else SPECIAL[:7]
-        shape = tuple(sizes.evaluate(d, HINTS) for d in node.shape)
+        shape = tuple(sizes.evaluate(d, hints) for d in node.shape)
         with np.errstate(all="ignore"):
-            arrays.append(generator.choice(values, shape).astype(node.dtype.numpy))
+            array = generator.choice(values, shape).astype(node.dtype.numpy)
+        # Column-major memory stands for all that is not row-major.
+        arrays.append(np.asarray(array, order="F") if "strides" in node.attributes else array)
     return arrays
 
 
