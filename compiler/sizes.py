@@ -8,7 +8,6 @@ them. What it cannot settle is answered from the sizes of the call being traced,
 
 from __future__ import annotations
 
-import ast
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -303,38 +302,6 @@ def _is_natural_atom(atom: Atom) -> bool:
         return _is_natural(atom.b)
     either = any if atom.op == "max" else all
     return either(map(_is_natural, (atom.a, atom.b)))
-
-
-def parse(text: str) -> Expr:
-    """The inverse of str."""
-    return from_ast(ast.parse(text, mode="eval").body)
-
-
-def from_ast(node: ast.expr) -> Expr:
-    """The size that a Python expression denotes. Raises ValueError if it is none."""
-    match node:
-        case ast.Constant(value=int(value)):
-            return value
-        case ast.Name(id=name):
-            return symbol(name)
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return mul(from_ast(operand), -1)
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = from_ast(left), from_ast(right)
-            match op:
-                case ast.Add():
-                    return add(a, b)
-                case ast.Sub():
-                    return add(a, mul(b, -1))
-                case ast.Mult():
-                    return mul(a, b)
-                case ast.FloorDiv():
-                    return floordiv(a, b)
-                case ast.Mod():
-                    return mod(a, b)
-        case ast.Call(func=ast.Name(id="min" | "max" as name), args=[a, b]):
-            return _OPERATIONS[name](from_ast(a), from_ast(b))
-    raise ValueError(f"not a size: {ast.unparse(node)}")
 
 
 @dataclass(frozen=True, slots=True)

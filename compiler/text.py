@@ -25,6 +25,7 @@ from typing import Any
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import TABLE
+from eagerjit.compiler.size_text import from_ast
 from eagerjit.runtime.dtypes import BY_SHORT, DType
 
 WIDEST = 80
@@ -156,7 +157,7 @@ def _parse_node(code: str, nodes: Mapping[str, Node], source: str) -> tuple[str,
     call = ast.parse("_" + python, mode="eval").body
     if not isinstance(call, ast.Call):
         raise ValueError("expected %name: type = operation(...)")
-    type_ = TensorType(BY_SHORT[dtype], tuple(map(sizes.from_ast, _parse_sizes(shape))))
+    type_ = TensorType(BY_SHORT[dtype], tuple(map(from_ast, _parse_sizes(shape))))
     inputs = tuple(nodes[_node_name(argument)] for argument in call.args)
     attributes = {str(keyword.arg): _parse_value(keyword.value) for keyword in call.keywords}
     return name, Node(TABLE[operation], inputs, attributes, type_, source)
@@ -187,4 +188,4 @@ def _parse_value(node: ast.expr) -> Any:
             return -value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
             return -math.inf
-    return sizes.from_ast(node)
+    return from_ast(node)

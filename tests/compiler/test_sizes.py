@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eagerjit.compiler import sizes
+from eagerjit.compiler.size_text import parse
 
 NAMES = ("s0", "s1", "t2", "n3")
 OPERATIONS = {
@@ -63,7 +64,7 @@ def test_algebra_keeps_values(tree, values):
 def test_text_parses_back(tree):
     size = build(tree)
     if size is not None:
-        assert sizes.parse(str(size)) == size
+        assert parse(str(size)) == size
 
 
 @given(TREES, VALUES)
@@ -147,7 +148,7 @@ def test_simplifies(size, expected):
 @pytest.mark.parametrize("text", ["s0 / 2", "f(s0)", "1.5", "s0 if s1 else 2", "~s0"])
 def test_other_text_is_no_size(text):
     with pytest.raises(ValueError, match="not a size"):
-        sizes.parse(text)
+        parse(text)
 
 
 def test_a_size_has_no_truth_value():
