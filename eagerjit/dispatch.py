@@ -238,10 +238,11 @@ class Op:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
         if create_graph or not self.fused_rules or state.tracer is not None:
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)
-        op = self.gradients.get((needs, len(grads)))
+        key = needs if type(node.output) is not tuple else (needs, len(grads))
+        op = self.gradients.get(key)
         if op is None:
-            op = self.gradients[needs, len(grads)] = GradientOp(self, needs, len(grads))
-        result = op.call(*grads, *(node.outputs() if op.reads_outputs else (None,) * len(grads)), *node.inputs)
+            op = self.gradients[key] = GradientOp(self, needs, len(grads))
+        result = op.call(*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)
         if op.single >= 0:
             return (*op.before, result, *op.after)
         values = iter(result)
@@ -272,6 +273,7 @@ class GradientOp(Op):
         read = [positions_read(r) for r, present in zip(rules, self.pattern, strict=True) if present and r is not None]
         self.reads_outputs = op.rules is not None and any(1 in positions for positions in read)
         self.single = self.pattern.index(True) if sum(self.pattern) == 1 else -1
+        self.absent = (None,) * n_outputs
         self.before = (None,) * self.single
         self.after = (None,) * (len(self.pattern) - self.single - 1)
         first = n_outputs * 2

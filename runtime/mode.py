@@ -1,7 +1,7 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
 Grad mode and the tracing flag belong to a thread. Python reads them from a `threading.local`; native code reads the
-same two bits from a CPython thread-specific-storage key, so that `no_grad()` in one thread never leaks into another.
+same two bits from a word that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never leaks into another.
 The epoch and the sequence number of autograd nodes are words of one small block at a fixed address, guarded by the GIL.
 """
 
@@ -29,19 +29,23 @@ if not flags_key or _api.PyThread_tss_create(flags_key) != 0:
 
 
 class _Flags(threading.local):
-    """This thread's modes; a new thread starts with gradients on and no trace."""
+    """This thread's modes, and the word that native code reads them from; a new thread has gradients on and no trace."""
 
     grad = True
     tracing = False
+    word: ctypes.c_int64 | None = None
 
 
 _flags = _Flags()
 
 
 def _publish() -> None:
-    bits = (0 if _flags.grad else GRAD_OFF) | (TRACING if _flags.tracing else 0)
-    if _set_flags(flags_key, bits) != 0:
-        raise MemoryError("cannot store this thread's modes")
+    word = _flags.word
+    if word is None:
+        word = _flags.word = ctypes.c_int64()
+        if _set_flags(flags_key, ctypes.addressof(word)) != 0:
+            raise MemoryError("cannot store this thread's modes")
+    word.value = (0 if _flags.grad else GRAD_OFF) | (TRACING if _flags.tracing else 0)
 
 
 def grad_mode() -> bool:

@@ -31,12 +31,12 @@ def _start(array: np.ndarray) -> Tensor | None:
 
 def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
     """The gradients that the walk starts from: those given, ones for scalars."""
-    from eagerjit.creation import ones_like
-
     if grads is None and len(roots) == 1 and state.tracer is None and roots[0]._requires_grad:
         start = _start(roots[0]._data)
         if start is not None:
             return [start]
+    from eagerjit.creation import ones_like
+
     given = [None] * len(roots) if grads is None else _sequence(grads)
     if len(given) != len(roots):
         raise RuntimeError(f"got {len(roots)} tensors and {len(given)} gradients")
@@ -67,7 +67,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Adds the gradients of `tensors` to the `.grad` of the leaves they depend on, or of `inputs` alone."""
-    roots = _sequence(tensors)
+    roots = (tensors,) if isinstance(tensors, Tensor) else list(tensors)
     grads = _initial(roots, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from eagerjit.autograd.node import GradNode, positions_read
@@ -10,8 +12,10 @@ from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
-Key = tuple[int, int]
+Key = int | GradNode | tuple[GradNode, int]
+Nodes = dict[GradNode, list[Any]]
 _SEQUENCES = (tuple, list)
+_IS_EDGE = partial(operator.is_not, None)
 
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
@@ -24,8 +28,8 @@ def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
     return tensor if tensor._requires_grad else None
 
 
-def _edges(node: GradNode) -> list[Any]:
-    """Per input the tensor that a gradient flows to, None, or a list of these."""
+def _edges(node: GradNode) -> tuple[list[Any], bool]:
+    """Per input the tensor that a gradient flows to, None, or a list of these; and whether a saved value may be stale."""
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
         raise RuntimeError(
@@ -33,8 +37,11 @@ def _edges(node: GradNode) -> list[Any]:
             "Specify retain_graph=True if you need to backward through the graph a second time."
         )
     out: list[Any] = []
+    written = node.overwritten is not None
     for x in inputs:
         if isinstance(x, Tensor):
+            if x._storage is not None:
+                written = True
             if x._requires_grad:
                 made_by = x._node
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
@@ -44,7 +51,7 @@ def _edges(node: GradNode) -> list[Any]:
             out.append([edge(e, node) if e._requires_grad else None for e in x])
         else:
             out.append(None)
-    return out
+    return out, written
 
 
 def _flat(edges: list[Any]) -> list[Tensor]:
@@ -57,16 +64,20 @@ def _flat(edges: list[Any]) -> list[Tensor]:
     return out
 
 
-def _collect(roots: Sequence[Tensor]) -> dict[GradNode, list[Any]]:
-    """Every node that the roots depend on, with its edges, last executed first."""
-    found: dict[GradNode, list[Any]] = {}
+def _collect(roots: Sequence[Tensor]) -> tuple[Nodes, set[GradNode]]:
+    """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values."""
+    found: Nodes = {}
+    stale: set[GradNode] = set()
     stack = [t._node for t in roots if t._node is not None]
     ordered = len(stack) == 1
     while stack:
         node = stack.pop()
         if node in found:
             continue
-        found[node] = edges = _edges(node)
+        edges, written = _edges(node)
+        found[node] = edges
+        if written:
+            stale.add(node)
         before = len(stack)
         for e in edges:
             if e is None:
@@ -75,7 +86,7 @@ def _collect(roots: Sequence[Tensor]) -> dict[GradNode, list[Any]]:
                 if t is not None and t._node is not None:
                     stack.append(t._node)
         ordered = ordered and before == 0 and len(stack) < 2
-    return found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))
+    return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
 
 
 def _sequence(item: tuple[GradNode, list[Any]]) -> int:
@@ -83,12 +94,16 @@ def _sequence(item: tuple[GradNode, list[Any]]) -> int:
 
 
 def _key(tensor: Tensor) -> Key:
-    return (id(tensor), -1) if tensor._node is None else (id(tensor._node), tensor._index)
+    """What gradients of a tensor are collected under: its node, with the position among several results, or the leaf."""
+    node = tensor._node
+    if node is None:
+        return id(tensor)
+    return node if type(node.output) is not tuple else (node, tensor._index)
 
 
-def _relevant(nodes: dict[GradNode, list[Any]], targets: set[Key]) -> dict[GradNode, list[Any]]:
+def _relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
     """Edges that lead to a target, for the nodes that have any."""
-    kept: dict[GradNode, list[Any]] = {}
+    kept: Nodes = {}
     leading: set[int] = set()
 
     def leads(tensor: Tensor | None) -> bool:
@@ -112,26 +127,52 @@ def run(
     create_graph: bool,
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list."""
-    nodes = _collect(roots)
+    nodes, stale = _collect(roots)
     wanted = None if targets is None else {_key(t) for t in targets}
     if wanted is not None:
         nodes = _relevant(nodes, wanted)
-    walk = _Walk(wanted, create_graph, {id(g) for g in grads})
+    buffers: dict[Key, Tensor] = {}
+    leaves: dict[int, Tensor] = {}
+    captured: dict[Key, Tensor] = {}
+    shared = set(map(id, grads))
     before = mode.set_grad_mode(create_graph)
     tracer = state.tracer
     source = tracer.source if tracer is not None else None
     try:
         for root, grad in zip(roots, grads, strict=True):
-            walk.deposit(root, grad)
+            _deposit(buffers, leaves, root, grad)
         for node, edges in nodes.items():
+            if type(node.output) is tuple or node.hooks is not None or wanted is not None:
+                incoming = _incoming(node, buffers, wanted, captured)
+            else:
+                single = buffers.pop(node, None)
+                incoming = None if single is None else (single,)
+            if incoming is None:
+                continue
             if tracer is not None:
                 tracer.source = node.source
-            walk.visit(node, edges)
+            if node in stale:
+                _check_versions(node, edges)
+            needs = tuple(map(_IS_EDGE, edges))
+            results = node.op.backward(node, incoming, needs, create_graph)
+            for target, grad in zip(edges, results):
+                if target is None or grad is None:
+                    continue
+                if type(target) is list:
+                    for t, g in zip(target, grad, strict=True):
+                        if t is not None and g is not None:
+                            _deposit(buffers, leaves, t, g)
+                    continue
+                if grad is incoming[0] or (len(incoming) > 1 and any(map(partial(operator.is_, grad), incoming))):
+                    shared.add(id(grad))
+                _deposit(buffers, leaves, target, grad)
         if wanted is None:
-            for leaf in walk.leaves.values():
-                _accumulate(leaf, walk.buffers[id(leaf), -1], walk.shared, create_graph)
+            for key, leaf in leaves.items():
+                _accumulate(leaf, buffers[key], shared, create_graph)
         else:
-            walk.capture_rest(roots, nodes)
+            for key, g in buffers.items():
+                if key in wanted:
+                    captured.setdefault(key, _leaf_hooked(leaves[key], g) if type(key) is int else g)
     finally:
         mode.set_grad_mode(before)
         if tracer is not None:
@@ -139,72 +180,39 @@ def run(
     if not retain_graph:
         for node in nodes:
             node.inputs = node.output = None
-    return [] if targets is None else [walk.captured.get(_key(t)) for t in targets]
+    return [] if targets is None else [captured.get(_key(t)) for t in targets]
 
 
-class _Walk:
-    """The gradients under way during one walk over the tape."""
+def _deposit(buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tensor, grad: Tensor) -> None:
+    """Add a gradient to what has reached a tensor so far."""
+    node = tensor._node
+    key: Key
+    if node is None:
+        key = id(tensor)
+        leaves[key] = tensor
+    else:
+        key = node if type(node.output) is not tuple else (node, tensor._index)
+    known = buffers.get(key)
+    buffers[key] = grad if known is None else known + grad
 
-    __slots__ = ("buffers", "captured", "create_graph", "leaves", "shared", "wanted")
 
-    def __init__(self, wanted: set[Key] | None, create_graph: bool, shared: set[int]):
-        self.wanted, self.create_graph, self.shared = wanted, create_graph, shared
-        self.buffers: dict[Key, Tensor] = {}
-        self.leaves: dict[int, Tensor] = {}
-        self.captured: dict[Key, Tensor] = {}
-
-    def deposit(self, tensor: Tensor, grad: Tensor) -> None:
-        """Add a gradient to what has reached a tensor so far."""
-        node = tensor._node
-        if node is None:
-            self.leaves[id(tensor)] = tensor
-            key = (id(tensor), -1)
-        else:
-            key = (id(node), tensor._index)
-        known = self.buffers.get(key)
-        self.buffers[key] = grad if known is None else known + grad
-
-    def visit(self, node: GradNode, edges: list[Any]) -> None:
-        """Turn the gradients of a node's results into those of its inputs."""
-        incoming = self._incoming(node)
-        if incoming is None:
-            return
-        _check_versions(node, edges)
-        needs = tuple([e is not None for e in edges])
-        for target, grad in zip(edges, node.op.backward(node, incoming, needs, self.create_graph), strict=True):
-            if target is None or grad is None:
-                continue
-            for t, g in zip(target, grad, strict=True) if type(target) is list else ((target, grad),):
-                if t is None or g is None:
-                    continue
-                if any([g is i for i in incoming]):
-                    self.shared.add(id(g))
-                self.deposit(t, g)
-
-    def _incoming(self, node: GradNode) -> tuple[Tensor, ...] | None:
-        """The gradients that reached a node's results, zeros for those that none reached; None if none did at all."""
-        count = 1 if type(node.output) is not tuple else len(node.output)
-        received = [self.buffers.pop((id(node), i), None) for i in range(count)]
-        if all([g is None for g in received]):
-            return None
-        if node.hooks is not None:
-            received = [_hooked(node, i, g) for i, g in enumerate(received)]
-        if self.wanted is not None:
-            for i, g in enumerate(received):
-                if (id(node), i) in self.wanted and g is not None:
-                    self.captured[id(node), i] = g
-        if count == 1:
-            return (received[0],)  # type: ignore[return-value]
-        outputs = node.outputs()
-        return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
-
-    def capture_rest(self, roots: Sequence[Tensor], nodes: dict[GradNode, list[Any]]) -> None:
-        """Gradients of targets that are leaves, or roots with nothing behind them that is wanted."""
-        assert self.wanted is not None
-        for key, g in self.buffers.items():
-            if key in self.wanted:
-                leaf = self.leaves.get(key[0])
-                self.captured.setdefault(key, g if leaf is None else _leaf_hooked(leaf, g))
+def _incoming(
+    node: GradNode, buffers: dict[Key, Tensor], wanted: set[Key] | None, captured: dict[Key, Tensor]
+) -> tuple[Tensor, ...] | None:
+    """The gradients that reached a node's results, zeros for those that none reached; None if none did at all."""
+    keys: list[Key] = [(node, i) for i in range(node.n_outputs)] if type(node.output) is tuple else [node]
+    received = [buffers.pop(key, None) for key in keys]
+    if all(g is None for g in received):
+        return None
+    if node.hooks is not None:
+        received = [_hooked(node, i, g) for i, g in enumerate(received)]
+    for key, g in zip(keys, received, strict=True):
+        if wanted is not None and key in wanted and g is not None:
+            captured[key] = g
+    if all(g is not None for g in received):
+        return tuple(received)  # type: ignore[arg-type]
+    outputs = node.outputs()
+    return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
 
 
 def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
@@ -225,22 +233,27 @@ def _leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
 
 def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
     """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
-    grad = _leaf_hooked(leaf, grad)
-    known = leaf.grad
-    if known is not None:
-        if create_graph:
-            leaf.grad = known + grad
-        else:
-            known.add_(grad)
-    elif create_graph:
-        leaf.grad = grad
+    if leaf._hooks is not None:
+        grad = _leaf_hooked(leaf, grad)
+    tracer = state.tracer
+    known = leaf._grad if tracer is None else tracer.get_grad(leaf)
+    if known is not None and not create_graph:
+        known.add_(grad)
     else:
-        if id(grad) in shared or _borrowed(grad):
-            grad = grad.clone()
-        shared.add(id(grad))
-        leaf.grad = grad if grad._node is None else grad.detach()
-    for hook in list((leaf._hooks or {}).get("post", {}).values()):
-        hook(leaf)
+        if known is not None:
+            grad = known + grad
+        elif not create_graph:
+            if id(grad) in shared or _borrowed(grad):
+                grad = grad.clone()
+            shared.add(id(grad))
+            grad = grad if grad._node is None else grad.detach()
+        if tracer is None:
+            leaf._grad = grad
+        else:
+            tracer.set_grad(leaf, grad)
+    if leaf._hooks is not None:
+        for hook in list(leaf._hooks.get("post", {}).values()):
+            hook(leaf)
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
@@ -256,15 +269,12 @@ def _borrowed(grad: Tensor) -> bool:
     """Whether a gradient's memory may be another tensor's, or strided."""
     if state.tracer is not None:
         return grad._view is not None or not grad.is_contiguous()
-    return grad._data.base is not None or not grad._data.flags.c_contiguous
+    data = grad._data
+    return data.base is not None or not data.flags.c_contiguous
 
 
 def _check_versions(node: GradNode, edges: list[Any]) -> None:
     """Refuse values that were overwritten after they were saved."""
-    if node.overwritten is None and all(
-        not isinstance(x, Tensor) or x._storage is None for x in node.inputs or ()
-    ):
-        return
     op = node.op
     read = None
     if op.rules is not None:

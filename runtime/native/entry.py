@@ -6,7 +6,6 @@ from eagerjit.runtime.mode import TRACING
 from eagerjit.runtime.native.context import (
     ARITY,
     EXECUTABLE_ARGUMENTS,
-    FLAGS_KEY,
     FUNCTION_FALLBACK,
     FUNCTION_TABLE,
     MISS,
@@ -22,6 +21,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
+from eagerjit.runtime.native.guards import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
@@ -36,7 +36,6 @@ from eagerjit.runtime.native.language import (
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
 from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments, make_key, record, same_key, tuple_of
 
-PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
@@ -91,7 +90,7 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     """Vectorcall of a Function: the first executable of this arity whose guards hold, else the fallback."""
     n = count & _COUNT
     result = buffer(8)
-    if keywords == 0 and PyThread_tss_get(load_ptr(context, FLAGS_KEY)) & TRACING == 0:
+    if keywords == 0 and thread_flags() & TRACING == 0:
         i = 0
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
             entry = load_ptr(callee, FUNCTION_TABLE) + 8 + 24 * i
@@ -152,7 +151,7 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of an OpCall: the executable for these arguments, with a node where one is due, else `slow`."""
     n = count & _COUNT
-    flags = PyThread_tss_get(load_ptr(context, FLAGS_KEY))
+    flags = thread_flags()
     full = buffer(8 * MAX_PARAMETERS)
     if flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full):
         result = buffer(8)

@@ -22,7 +22,6 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_PARAMETERS,
     EXECUTABLE_SLOTS,
     EXECUTABLE_WORDS,
-    FLAGS_KEY,
     MODE_WORDS,
     OBJECT_TYPE,
     context,
@@ -36,6 +35,7 @@ from eagerjit.runtime.native.guards import (
     load_grad,
     load_item,
     read_integer,
+    thread_flags,
 )
 from eagerjit.runtime.native.language import (
     bits_of_f64,
@@ -78,7 +78,6 @@ FAILED = -1
 RELEASE_WORK = 100_000
 """Scalar operations from which on a run gives the GIL back: about 10 µs, some hundred times what that costs."""
 
-PyThread_tss_get = external("i64 PyThread_tss_get(ptr)")
 PyEval_SaveThread = external("ptr PyEval_SaveThread()")
 PyEval_RestoreThread = external("void PyEval_RestoreThread(ptr)")
 PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
@@ -166,7 +165,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.TYPE_IS:
                 status = load_ptr(load_ptr(leaves, 8 * a), OBJECT_TYPE) == load_ptr(objects, 8 * b)
             case Op.GRAD_MODE:
-                status = ((PyThread_tss_get(load_ptr(context, FLAGS_KEY)) & GRAD_OFF) == 0) == a
+                status = ((thread_flags() & GRAD_OFF) == 0) == a
             case Op.EPOCH:
                 epoch = load_i64(load_ptr(context, MODE_WORDS), 8 * EPOCH_WORD)
                 status = load_i64(load_ptr(executable, EXECUTABLE_EPOCHS), 8 * a) == epoch

@@ -12,6 +12,7 @@ from eagerjit.runtime.native.context import (
     ARRAY_STRIDES,
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
+    FLAGS_KEY,
     GRAD,
     ITEM_SIZES,
     OBJECT_TYPE,
@@ -38,6 +39,15 @@ from eagerjit.runtime.native.language import (
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, array_of, is_tensor
 
 Py_EQ = 2
+PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
+
+
+def thread_flags() -> i64:
+    """This thread's modes: the word that Python keeps for it, or none."""
+    word = PyThread_tss_get(load_ptr(context, FLAGS_KEY))
+    if word == 0:
+        return 0
+    return load_i64(word, 0)
 
 PyObject_RichCompareBool = external("i32 PyObject_RichCompareBool(ptr, ptr, i32)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
