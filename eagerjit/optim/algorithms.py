@@ -1,0 +1,282 @@
+"""Update rules. Each is one op over lists of tensors, which computes what PyTorch computes, in the same order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.creation import zeros_like
+from eagerjit.dispatch import Op
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.optim.optimizer import Group, Optimizer, number, pair, validated
+from eagerjit.runtime import dtypes
+from eagerjit.state import state
+from eagerjit.tensor import Tensor
+
+Tensors = list[Tensor]
+
+
+def _write(target: Tensor, value: Tensor) -> None:
+    tracer = state.tracer
+    assert tracer is not None
+    tracer.write(target, tracer.value(as_dtype(value, target.dtype)))
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    """A tensor in the dtype it is updated in."""
+    half = tensor.dtype in (dtypes.float16, dtypes.bfloat16)
+    return as_dtype(tensor, dtypes.float32) if half else tensor
+
+
+def _double(value: Any) -> Tensor:
+    """An option in float64, in which PyTorch's Python code computes with it."""
+    return as_dtype(value, dtypes.float64)
+
+
+def _counted(step: Tensor) -> Tensor:
+    """One more step, written; as float64."""
+    now = step + 1.0
+    _write(step, now)
+    return _double(now)
+
+
+# -- gradient descent -------------------------------------------------------------------------------------------------
+
+
+def _sgd(
+    parameters: Tensors, gradients: Tensors, buffers: Tensors, step: Tensor | None, nesterov: bool, maximize: bool, lr: Any,
+    momentum: Any, dampening: Any, weight_decay: Any,
+) -> tuple[()]:  # fmt: skip
+    started = None if step is None else _counted(step) > 1.0
+    rate, inertia, decay = _double(lr), _double(momentum), _double(weight_decay)
+    share = 1.0 - _double(dampening)
+    for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+        p, g = _wide(parameter), _wide(gradient)
+        g = -g if maximize else g
+        g = g + p * as_dtype(decay, p.dtype)
+        if buffers:
+            buffer = _wide(buffers[index]) * as_dtype(inertia, p.dtype) + g * as_dtype(share, p.dtype)
+            buffer = buffer if started is None else buffer.where(started, g)
+            _write(buffers[index], buffer)
+            g = g + buffer * as_dtype(inertia, p.dtype) if nesterov else buffer
+        _write(parameter, p - g * as_dtype(rate, p.dtype))
+    return ()
+
+
+_SGD_NUMBERS = ("lr", "momentum", "dampening", "weight_decay")
+_sgd_op = Op("sgd_step", _sgd, None, _SGD_NUMBERS, differentiable=False)
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum as in Sutskever et al. 2013."""
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
+        nesterov: bool = False, *, maximize: bool = False, foreach: Any = None, differentiable: bool = False,
+        fused: Any = None,
+    ):  # fmt: skip
+        validated("learning rate", lr)
+        validated("momentum value", momentum)
+        validated("weight_decay value", weight_decay)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+
+    def counts_steps(self, group: Group) -> bool:
+        """The first step is another one only with dampening."""
+        return bool(group["momentum"] != 0 and group["dampening"] != 0)
+
+    def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
+        """A momentum buffer, where there is momentum."""
+        return {"momentum_buffer": zeros_like(parameter)} if group["momentum"] != 0 else {}
+
+    def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
+        """One step."""
+        numbers = tuple(number(group, name) for name in _SGD_NUMBERS)
+        buffers = [s["momentum_buffer"] for s in states] if numbers[1] != 0 else []
+        step = states[0].get("step") if buffers and numbers[2] != 0 else None
+        _sgd_op.run((parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers))
+
+
+# -- Adam -------------------------------------------------------------------------------------------------------------
+
+
+def _adam(
+    parameters: Tensors, gradients: Tensors, averages: Tensors, squares: Tensors, largest: Tensors, step: Tensor,
+    decoupled: bool, maximize: bool, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any,
+) -> tuple[()]:  # fmt: skip
+    count = _counted(step)
+    b1, b2, rate = _double(beta1), _double(beta2), _double(lr)
+    step_size = rate / (1.0 - b1**count)
+    correction = (1.0 - b2**count).sqrt()
+    shrink = 1.0 - rate * weight_decay
+    for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+        p, g = _wide(parameter), _wide(gradient)
+        kind = p.dtype
+        g = -g if maximize else g
+        if decoupled:
+            p = p * as_dtype(shrink, kind)
+        else:
+            g = g + p * as_dtype(weight_decay, kind)
+        average, square = _wide(averages[index]), _wide(squares[index])
+        average = average + (g - average) * as_dtype(1.0 - b1, kind)
+        square = square * as_dtype(b2, kind) + g * g * as_dtype(1.0 - b2, kind)
+        _write(averages[index], average)
+        _write(squares[index], square)
+        if largest:
+            square = _wide(largest[index]).maximum(square)
+            _write(largest[index], square)
+        bottom = square.sqrt() / as_dtype(correction, kind) + as_dtype(eps, kind)
+        _write(parameter, p - as_dtype(step_size, kind) * average / bottom)
+    return ()
+
+
+_adam_op = Op("adam_step", _adam, None, ("lr", "beta1", "beta2", "eps", "weight_decay"), differentiable=False)
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi et al. 2018)."""
+
+    decoupled = False
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False,
+        capturable: bool = False, differentiable: bool = False, fused: Any = None,
+    ):  # fmt: skip
+        validated("learning rate", lr)
+        validated("epsilon value", eps)
+        for index, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        validated("weight_decay value", weight_decay)
+        options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+
+    def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
+        """Running averages of the gradient and of its square."""
+        made = {"exp_avg": zeros_like(parameter), "exp_avg_sq": zeros_like(parameter)}
+        return {**made, "max_exp_avg_sq": zeros_like(parameter)} if group["amsgrad"] else made
+
+    def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
+        """One step."""
+        averages, squares = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
+        largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
+        flags = (self.decoupled, group["maximize"])
+        options = (number(group, "lr"), *pair(group, "betas"), number(group, "eps"), number(group, "weight_decay"))
+        _adam_op.run((parameters, gradients, averages, squares, largest, states[0]["step"], *flags, *options))
+
+
+class AdamW(Adam):
+    """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
+
+    decoupled = True
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 1e-2, amsgrad: bool = False, **options: Any,
+    ):  # fmt: skip
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+
+
+# -- scaled gradients -------------------------------------------------------------------------------------------------
+
+
+def _rmsprop(
+    parameters: Tensors, gradients: Tensors, squares: Tensors, buffers: Tensors, means: Tensors, maximize: bool, lr: Any,
+    alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
+) -> tuple[()]:  # fmt: skip
+    for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
+        p, g = _wide(parameter), _wide(gradient)
+        kind = p.dtype
+        g = -g if maximize else g
+        g = g + p * as_dtype(weight_decay, kind)
+        share = as_dtype(1.0 - _double(alpha), kind)
+        square = _wide(squares[index]) * as_dtype(alpha, kind) + g * g * share
+        _write(squares[index], square)
+        if means:
+            mean = _wide(means[index])
+            mean = mean + (g - mean) * share
+            _write(means[index], mean)
+            square = square - mean * mean
+        update = g / (square.sqrt() + as_dtype(eps, kind))
+        if buffers:
+            update = _wide(buffers[index]) * as_dtype(momentum, kind) + update
+            _write(buffers[index], update)
+        _write(parameter, p - update * as_dtype(lr, kind))
+    return ()
+
+
+_RMSPROP_NUMBERS = ("lr", "alpha", "eps", "weight_decay", "momentum")
+_rmsprop_op = Op("rmsprop_step", _rmsprop, None, _RMSPROP_NUMBERS, differentiable=False)
+
+
+class RMSprop(Optimizer):
+    """Gradients divided by the root of the running average of their squares."""
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
+        momentum: float = 0, centered: bool = False, *, maximize: bool = False, **ignored: Any,
+    ):  # fmt: skip
+        for name, value in (("learning rate", lr), ("epsilon value", eps), ("momentum value", momentum)):
+            validated(name, value)
+        validated("weight_decay value", weight_decay)
+        validated("alpha value", alpha)
+        options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
+        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+
+    def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
+        """The running average of squares; a momentum buffer and the average gradient where asked for."""
+        names = ["square_avg"] + ["momentum_buffer"] * (group["momentum"] > 0) + ["grad_avg"] * group["centered"]
+        return {name: zeros_like(parameter) for name in names}
+
+    def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
+        """One step."""
+        numbers = tuple(number(group, name) for name in _RMSPROP_NUMBERS)
+        names = ("square_avg", "momentum_buffer", "grad_avg")
+        squares, buffers, means = ([s[name] for s in states if name in s] for name in names)
+        _rmsprop_op.run((parameters, gradients, squares, buffers, means, group["maximize"], *numbers))
+
+
+def _adagrad(
+    parameters: Tensors, gradients: Tensors, sums: Tensors, step: Tensor, maximize: bool, lr: Any, lr_decay: Any,
+    weight_decay: Any, eps: Any,
+) -> tuple[()]:  # fmt: skip
+    count = _counted(step)
+    rate = _double(lr) / (1.0 + (count - 1.0) * lr_decay)
+    for parameter, gradient, total in zip(parameters, gradients, sums, strict=True):
+        p, g = _wide(parameter), _wide(gradient)
+        g = -g if maximize else g
+        g = g + p * as_dtype(weight_decay, p.dtype)
+        squares = _wide(total) + g * g
+        _write(total, squares)
+        _write(parameter, p - as_dtype(rate, p.dtype) * g / (squares.sqrt() + as_dtype(eps, p.dtype)))
+    return ()
+
+
+_ADAGRAD_NUMBERS = ("lr", "lr_decay", "weight_decay", "eps")
+_adagrad_op = Op("adagrad_step", _adagrad, None, _ADAGRAD_NUMBERS, differentiable=False)
+
+
+class Adagrad(Optimizer):
+    """Gradients divided by the root of the sum of their squares (Duchi et al. 2011)."""
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False, **ignored: Any,
+    ):  # fmt: skip
+        for name, value in (("learning rate", lr), ("lr_decay value", lr_decay), ("weight_decay value", weight_decay)):
+            validated(name, value)
+        options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
+        started = {"initial_accumulator_value": initial_accumulator_value}
+        super().__init__(params, {**options, **started, "maximize": maximize})
+
+    def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
+        """The sum of squares."""
+        return {"sum": zeros_like(parameter).fill_(group["initial_accumulator_value"])}
+
+    def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
+        """One step."""
+        numbers = tuple(number(group, name) for name in _ADAGRAD_NUMBERS)
+        sums, step = [s["sum"] for s in states], states[0]["step"]
+        _adagrad_op.run((parameters, gradients, sums, step, group["maximize"], *numbers))

@@ -1,0 +1,236 @@
+"""Optimizer: groups of parameters with options, and state per parameter.
+
+A step is one op over all parameters of a group. Learning rates and the like are run-time numbers, and the count of steps
+is a tensor, so steps never compile anew. Changes of structure start a new epoch, as with Modules.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Any
+
+from eagerjit.autograd.modes import enable_grad, no_grad
+from eagerjit.methods import Handle, add_hook
+from eagerjit.runtime import dtypes, mode
+from eagerjit.state import state as thread
+from eagerjit.state import untraced
+from eagerjit.tensor import Tensor
+
+REQUIRED = object()
+
+
+class Group(dict):
+    """The options of a group: compiled calls read floats at every call, other changes start a new epoch."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if type(value) is not float or type(self.get(key)) is not float:
+            mode.bump_epoch()
+        super().__setitem__(key, value)
+
+
+class Optimizer:
+    """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`."""
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]):
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got Tensor"
+            )
+        self.defaults = defaults
+        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[Group] = []
+        self._pre_hooks: dict[int, Any] = {}
+        self._post_hooks: dict[int, Any] = {}
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimize more parameters, with options of their own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        group = Group(param_group)
+        params = group["params"]
+        dict.__setitem__(group, "params", [params] if isinstance(params, Tensor) else [_unnamed(p) for p in params])
+        for parameter in group["params"]:
+            if not isinstance(parameter, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
+            if parameter._node is not None:
+                raise ValueError("can't optimize a non-leaf Tensor")
+        known = set(map(id, chain.from_iterable(g["params"] for g in self.param_groups)))
+        if known & set(map(id, group["params"])):
+            raise ValueError("some parameters appear in more than one parameter group")
+        for name, default in self.defaults.items():
+            if default is REQUIRED and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        self.param_groups.append(group)
+        mode.bump_epoch()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients, or fill them with zeros."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if set_to_none:
+                    parameter.grad = None
+                elif parameter.grad is not None:
+                    with no_grad():
+                        parameter.grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient; returns what the closure, run first, returns."""
+        for hook in list(self._pre_hooks.values()):
+            hook(self, (closure,) if closure is not None else (), {})
+        if thread.tracer is not None:
+            thread.tracer.owners.append(self)
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                with_grad = [(p, p.grad) for p in group["params"]]
+                present = [(p, g) for p, g in with_grad if g is not None]
+                if present:
+                    self._prepare(group, [p for p, _ in present], [p for p, g in with_grad if g is None])
+                    self._update_alike(group, present)
+        for hook in list(self._post_hooks.values()):
+            hook(self, (closure,) if closure is not None else (), {})
+        return loss
+
+    def _update_alike(self, group: Group, present: list[tuple[Tensor, Tensor]]) -> None:
+        """One update per set of parameters with a common count of steps."""
+        alike: dict[int, list[tuple[Tensor, Tensor]]] = {}
+        for parameter, gradient in present:
+            alike.setdefault(id(self.state[parameter].get("step")), []).append((parameter, gradient))
+        for pairs in alike.values():
+            parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
+            self.update(group, parameters, gradients, [self.state[p] for p in parameters])
+
+    def update(self, group: Group, parameters: list[Tensor], gradients: list[Tensor], states: list[Any]) -> None:
+        """Write the new parameters and states."""
+        raise NotImplementedError
+
+    def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
+        """A parameter's state before its first step, without the count of steps."""
+        return {}
+
+    def counts_steps(self, group: Group) -> bool:
+        """Whether the state has a count of steps."""
+        return True
+
+    def _prepare(self, group: Group, present: list[Tensor], absent: list[Tensor]) -> None:
+        """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
+        from eagerjit.creation import zeros
+
+        fresh = [p for p in present if p not in self.state]
+        shared = {id(self.state[p]["step"]) for p in present if "step" in self.state.get(p, ())}
+        leaving = [p for p in absent if p in self.state and id(self.state[p].get("step")) in shared]
+        if not fresh and not leaving:
+            return
+        with untraced(), no_grad():
+            step = zeros((), dtype=dtypes.float32)
+            for parameter in fresh:
+                counted = {"step": step} if self.counts_steps(group) else {}
+                self.state[parameter] = {**counted, **self.new_state(group, parameter)}
+            for parameter in leaving:
+                self.state[parameter]["step"] = self.state[parameter]["step"].clone()
+        mode.bump_epoch()
+
+    # -- state --------------------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Options and state, parameters by number."""
+        numbers: dict[int, int] = {}
+        for parameter in chain.from_iterable(g["params"] for g in self.param_groups):
+            numbers[id(parameter)] = len(numbers)
+        groups = [
+            {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()} for group in self.param_groups
+        ]
+        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over options and state; tensors are copied, in their parameter's dtype."""
+        groups = state_dict["param_groups"]
+        if len(groups) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, self.param_groups, strict=True)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        numbers = chain.from_iterable(g["params"] for g in groups)
+        parameters = chain.from_iterable(g["params"] for g in self.param_groups)
+        by_number = dict(zip(numbers, parameters, strict=True))
+        self.state.clear()
+        steps: dict[float, Tensor] = {}
+        for number, saved in state_dict["state"].items():
+            self.state[by_number[number]] = {k: _taken(k, v, by_number[number], steps) for k, v in saved.items()}
+        for own, saved in zip(self.param_groups, groups, strict=True):
+            for key, value in saved.items():
+                if key != "params":
+                    own[key] = value
+        mode.bump_epoch()
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Calls hook(optimizer, args, kwargs) before every step."""
+        return add_hook(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Calls hook(optimizer, args, kwargs) after every step."""
+        return add_hook(self._post_hooks, hook)
+
+    def _jit_state(self) -> Any:
+        """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
+        groups = tuple(
+            tuple((k, tuple(map(id, v)) if k == "params" else type(v) if type(v) is float else v) for k, v in g.items())
+            for g in self.param_groups
+        )
+        states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
+        return groups, states, tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values()))
+
+    def __repr__(self) -> str:
+        lines = []
+        for index, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {index}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
+
+
+def _unnamed(parameter: Any) -> Any:
+    """The parameter of a (name, parameter) pair."""
+    return parameter[1] if isinstance(parameter, tuple) else parameter
+
+
+def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) -> Any:
+    """A saved value as this optimizer's own; equal counts of steps are shared again."""
+    if not isinstance(value, Tensor):
+        return value
+    if key == "step":
+        return steps.setdefault(value.item(), value.detach().clone().float())
+    wanted = parameter.dtype if value.dtype.is_floating_point else value.dtype
+    return value.detach().to(wanted, copy=True)
+
+
+def number(group: Group, key: str) -> Any:
+    """An option as a number; in a trace an input of the compiled call, read from the group each time."""
+    tracer = thread.tracer
+    value = group[key] if tracer is None else tracer.item_number(group, key)
+    return float(value) if type(value) is int else value
+
+
+def pair(group: Group, key: str) -> tuple[float, float]:
+    """An option that is two numbers, such as betas."""
+    tracer = thread.tracer
+    first, second = group[key] if tracer is None else tracer.item_number(group, key)
+    return float(first), float(second)
+
+
+def validated(name: str, value: Any, low: float = 0.0) -> None:
+    """Refuse negative options."""
+    if not isinstance(value, Tensor) and not low <= value:
+        raise ValueError(f"Invalid {name}: {value}")
+
