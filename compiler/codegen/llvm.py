@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
-from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
-from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
+from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
+from eagerjit.compiler.codegen.memory_access import MemoryAccess
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
     LANES,
     Accumulate,
     Check,
     Finish,
-    Index,
     Init,
     Kernel,
     Let,
@@ -58,22 +57,14 @@ def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
             yield from _walk(statement.body)
 
 
-class _Emitter:
-    """Writes one kernel. Inside a vector loop `lanes` is its width and `mask` the lanes that are on (None: all)."""
+class _Emitter(MemoryAccess):
+    """Writes one kernel."""
 
     def __init__(self, kernel: Kernel, width_bits: int):
+        super().__init__(kernel.params, {s.param for s in _walk(kernel.body) if isinstance(s, Store)}, width_bits)
         self.kernel = kernel
-        self.b = Builder(width_bits)
-        self.params: dict[str, Param] = {p.name: p for p in kernel.params}
-        self.values: dict[str, Value] = {}
         self.accumulators: dict[str, acc.Accumulator] = {}
-        self.stored = {s.param for s in _walk(kernel.body) if isinstance(s, Store)}
         self.folding = self._folding_accumulators()
-        self.variables: list[str] = []
-        self.lanes = 0
-        self.mask: Value | None = None
-        self.vector_variable = ""
-        self.checked = False
 
     def _folding_accumulators(self) -> set[str]:
         """Accumulators that a vector loop adds to and that start outside it."""
@@ -114,9 +105,9 @@ class _Emitter:
                 case Let(name, op, args, dtype, number):
                     self.values[name] = apply(self.b, op, tuple(map(self._value, args)), dtype, number)
                 case Load(name, param, index, dtype):
-                    self.values[name] = self._load(param, index, dtype)
+                    self.values[name] = self.load(param, index, dtype)
                 case Store(param, index, value):
-                    self._store(param, index, self._value(value))
+                    self.store(param, index, self._value(value))
                 case Loop("tasks"):
                     self._serial(statement, *(Value(self.b, "i64", 0, n, 0) for n in ("%begin", "%end")))
                 case Loop("serial"):
@@ -248,132 +239,3 @@ class _Emitter:
             return LANES
         wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
         return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
-
-    # -- memory ---------------------------------------------------------------------------------------------------
-
-    def _address(self, param: str, index: Index) -> tuple[Value, int | None, Value | None]:
-        """A pointer for lane 0, and the distance between lanes (None: not constant, then offsets per lane)."""
-        b = self.b
-        scalar_terms: list[Value] = []
-        lane_terms: list[Value] = []
-        step: int | None = 0
-        for name, stride in index:
-            factor = b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
-            value = self.values[name]
-            term = value if stride == 1 else value * factor
-            (lane_terms if value.lanes else scalar_terms).append(term)
-            if name != self.vector_variable:
-                continue
-            step = step + stride if isinstance(stride, int) and step is not None else None
-            lane_terms.append(b.iota("i64", self.lanes) * factor)
-        pointer = self.values[param]
-        kind = LLVM_TYPES[memory_dtype(self.params[param].dtype)]
-        for term in sorted(scalar_terms, key=lambda t: t.depth):
-            text = f"getelementptr {kind}, ptr {pointer.text}, i64 {term.text}"
-            pointer = b.pure("ptr", 0, text, max(pointer.depth, term.depth))
-        if step is not None and not any(self.values[name].lanes for name, _ in index):
-            return pointer, step, None
-        return pointer, None, sum(lane_terms[1:], lane_terms[0])
-
-    def _load(self, param: str, index: Index, dtype: str) -> Value:
-        b = self.b
-        if self.params[param].dtype != dtype:
-            raise TypeError(f"{param} holds {self.params[param].dtype}, loaded as {dtype}")
-        pointer, step, offsets = self._address(param, index)
-        memory = memory_dtype(dtype)
-        if step == 0:
-            depth = pointer.depth if self._may_move(param, index) else b.depth
-            text = f"load {LLVM_TYPES[memory]}, ptr {pointer.text}, align {self._align(memory)}"
-            if depth < b.depth or param not in self.stored:
-                return from_memory(b.pure(memory, 0, text, depth), dtype)
-            return from_memory(self._effect(memory, 0, text), dtype)
-        if step in (1, -1):
-            return from_memory(self._load_adjacent(memory, pointer, step), dtype)
-        return from_memory(self._gather(memory, pointer, step, offsets), dtype)
-
-    def _may_move(self, param: str, index: Index) -> bool:
-        """Whether a load may run earlier: nothing writes its memory, and no check stands for its index."""
-        if param in self.stored:
-            return False
-        return not self.checked or all(name in self.variables or name in self.params for name, _ in index)
-
-    def _store(self, param: str, index: Index, value: Value) -> None:
-        b = self.b
-        if self.params[param].dtype != value.dtype:
-            raise TypeError(f"{param} holds {self.params[param].dtype}, stored {value.dtype}")
-        pointer, step, offsets = self._address(param, index)
-        value = to_memory(value)
-        memory = value.dtype
-        align = self._align(memory)
-        if step == 0:
-            if value.lanes:
-                raise TypeError(f"lanes stored to one element of {param}")
-            b.emit(f"store {LLVM_TYPES[memory]} {value.text}, ptr {pointer.text}, align {align}")
-            return
-        value = b.broadcast(value, self.lanes)
-        kind, suffix = b.type(memory, self.lanes), b.mangle(memory, self.lanes)
-        if step == 1:
-            if self.mask is None:
-                b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
-                return
-            call = f"@llvm.masked.store.{suffix}.p0({kind} {value.text}, ptr {pointer.text}"
-            b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
-            return
-        pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, {pointers}"
-        b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
-
-    def _load_adjacent(self, memory: str, pointer: Value, step: int) -> Value:
-        """Lanes in adjacent elements, in either direction."""
-        b = self.b
-        kind, align = b.type(memory, self.lanes), self._align(memory)
-        mask = self.mask
-        if step < 0:
-            text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {1 - self.lanes}"
-            pointer = b.pure("ptr", 0, text, pointer.depth)
-            mask = self._reverse(mask) if mask else None
-        if mask is None:
-            loaded = self._effect(memory, self.lanes, f"load {kind}, ptr {pointer.text}, align {align}")
-        else:
-            call = f"@llvm.masked.load.{b.mangle(memory, self.lanes)}.p0(ptr {pointer.text}, i32 {align}"
-            text = f"call {kind} {call}, <{self.lanes} x i1> {mask.text}, {kind} zeroinitializer)"
-            loaded = self._effect(memory, self.lanes, text)
-        return self._reverse(loaded) if step < 0 else loaded
-
-    def _gather(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
-        b = self.b
-        kind, align = b.type(memory, self.lanes), self._align(memory)
-        pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0({pointers}"
-        text = f"call {kind} {call}, i32 {align}, {self._mask_text()}, {kind} zeroinitializer)"
-        return self._effect(memory, self.lanes, text)
-
-    def _pointers(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> str:
-        """One pointer per lane, with its type."""
-        b = self.b
-        if step is not None:
-            offsets = b.iota("i64", self.lanes) * step
-        assert offsets is not None
-        offsets = b.broadcast(offsets, self.lanes)
-        text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, <{self.lanes} x i64> {offsets.text}"
-        pointers = b.pure("ptr", self.lanes, text, max(pointer.depth, offsets.depth))
-        return f"<{self.lanes} x ptr> {pointers.text}"
-
-    def _reverse(self, value: Value) -> Value:
-        b = self.b
-        kind = b.type(value.dtype, value.lanes)
-        order = ", ".join(f"i32 {i}" for i in reversed(range(value.lanes)))
-        text = f"shufflevector {kind} {value.text}, {kind} poison, <{value.lanes} x i32> <{order}>"
-        return b.pure(value.dtype, value.lanes, text, value.depth)
-
-    def _mask_text(self) -> str:
-        return f"<{self.lanes} x i1> " + (self.mask.text if self.mask else "splat (i1 true)")
-
-    def _effect(self, dtype: str, lanes: int, text: str) -> Value:
-        """An instruction that stays where it is."""
-        result = Value(self.b, dtype, lanes, self.b.name("%v"), self.b.depth)
-        self.b.emit(f"{result.text} = {text}")
-        return result
-
-    def _align(self, memory: str) -> int:
-        return {"i8": 1, "i16": 2, "i32": 4, "float": 4}.get(LLVM_TYPES[memory], 8)
