@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import dis
+import functools
 import random
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime import mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer, is_internal
@@ -100,8 +102,6 @@ def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], A
             note(f"assigns the attribute {target}", line)
         elif name == "IMPORT_NAME":
             note(f"imports {target}", line)
-        elif name in ("YIELD_VALUE", "SEND"):
-            note("is a generator", line)
     for access in accesses(code, lines):
         if access.kind == "global" and not access.attributes and access.name in _IMPURE_BUILTINS:
             if values(access) in (getattr(builtins, access.name), _MISSING):
@@ -158,9 +158,9 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
             owner, function = function.__self__, function.__func__
         elif isinstance(function, FunctionType):
             return function, owner
-        elif hasattr(function, "func") and hasattr(function, "args"):
+        elif isinstance(function, functools.partial):
             function = function.func
-        elif hasattr(type(function), "__call__") and isinstance(type(function).__call__, FunctionType):
+        elif isinstance(getattr(type(function), "__call__", None), FunctionType):
             owner, function = function, type(function).__call__
         else:
             return None, owner
@@ -256,7 +256,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], 
         parent: int | None = None
         for depth in range(len(attributes) + 1):
             value = _value(base, attributes[:depth])
-            if value is _MISSING:
+            if value is _MISSING or _is_fresh(value, base, attributes[:depth]):
                 break
             key = (id(container), name, attributes[:depth])
             if key not in leaves:
@@ -268,6 +268,12 @@ def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], 
             if not _has_own_attributes(value):
                 break
     return python
+
+
+def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
+    """Whether reading an attribute makes a new object every time, as bound methods and properties do: the code behind it
+    was observed itself."""
+    return not isinstance(value, _PLAIN) and _value(base, attributes) is not value
 
 
 def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | None, attributes: tuple[str, ...]) -> int:
@@ -333,6 +339,7 @@ class Structure:
 
     owners: list[Any]
     states: list[Any]
+    epoch: int
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
@@ -341,5 +348,6 @@ class Structure:
 
 def structure_of(owners: list[Any]) -> Structure:
     """The present structure of these objects."""
+    epoch = mode.epoch()
     unique = list({id(o): o for o in owners if has_state(o)}.values())
-    return Structure(unique, [o._jit_state() for o in unique])
+    return Structure(unique, [o._jit_state() for o in unique], epoch)

@@ -11,7 +11,7 @@ import enum
 import functools
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -139,11 +139,10 @@ class JitFunction(Function):
     def _record(self, structure: Any, leaves: list[Any]) -> Variant:
         started = time.perf_counter()
         tracer = Tracer(self.__name__, needs_grad=True)
-        epoch = mode.epoch()
         variant = self._traced(tracer, structure, leaves)
         self._check_leaks(tracer)
         if len(variant.executable.epochs):
-            variant.executable.epochs[0] = epoch
+            variant.executable.epochs[0] = variant.state.epoch
         self._publish_variant(variant, time.perf_counter() - started)
         return variant
 
@@ -240,6 +239,8 @@ class JitFunction(Function):
 
         if isinstance(value, (SymbolicInt, TracedFloat)):
             raise TraceBreak("it returns a Python number that depends on its arguments", self._where())
+        if isinstance(value, (Iterator, Awaitable)):
+            raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self._where())
         return value
 
     def _new_gradients(self, tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
