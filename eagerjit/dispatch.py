@@ -23,7 +23,7 @@ from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-from eagerjit.trace import Tracer
+from eagerjit.trace import Tracer, pause_observation, resume_observation
 
 _ALIASES = {
     "axis": "dim",
@@ -142,11 +142,12 @@ class Op:
         if tracer is None:
             result = self.eager(arguments)
         else:
-            before = mode.set_grad_mode(False)
+            before, observation = mode.set_grad_mode(False), pause_observation()
             try:
                 result = self.body(*arguments)
             finally:
                 mode.set_grad_mode(before)
+                resume_observation(observation)
         if self.differentiable and mode.grad_mode():
             record(self, arguments, result)
         return result

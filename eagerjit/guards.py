@@ -53,33 +53,41 @@ class Access:
     line: int
 
 
-def instructions_at(code: CodeType, lines: set[int] | None) -> Iterator[tuple[int, dis.Instruction]]:
-    """The instructions of a code object on these lines (all for None), with their line."""
+@functools.lru_cache(maxsize=1024)
+def _instructions(code: CodeType) -> list[tuple[int, str, Any]]:
+    """(line, operation, operand) of every instruction."""
+    out = []
     line = code.co_firstlineno
     for instruction in dis.get_instructions(code):
         position = instruction.positions.lineno if instruction.positions is not None else None
         line = position or line
+        out.append((line, instruction.opname, instruction.argval))
+    return out
+
+
+def instructions_at(code: CodeType, lines: set[int] | None) -> Iterator[tuple[int, str, Any]]:
+    """The instructions of a code object on these lines (all for None): line, operation, operand."""
+    for line, name, operand in _instructions(code):
         if lines is None or line in lines:
-            yield line, instruction
+            yield line, name, operand
 
 
 def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
     """The chains of names that code reads."""
     found: list[Access] = []
     current: Access | None = None
-    for line, instruction in instructions_at(code, lines):
-        name = instruction.opname
+    for line, name, operand in instructions_at(code, lines):
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
-            current = Access("global", instruction.argval, (), line)
+            current = Access("global", operand, (), line)
             found.append(current)
-        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and instruction.argval in code.co_freevars:
-            current = Access("free", instruction.argval, (), line)
+        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and operand in code.co_freevars:
+            current = Access("free", operand, (), line)
             found.append(current)
-        elif name.startswith("LOAD_FAST") and isinstance(instruction.argval, str):
-            current = Access("local", instruction.argval, (), line)
+        elif name.startswith("LOAD_FAST") and isinstance(operand, str):
+            current = Access("local", operand, (), line)
             found.append(current)
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
-            current.attributes = (*current.attributes, instruction.argval)
+            current.attributes = (*current.attributes, operand)
         elif name not in ("CACHE", "PUSH_NULL", "PRECALL", "RESUME", "NOP", "EXTENDED_ARG"):
             current = None
     return found
@@ -92,8 +100,7 @@ def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], A
     def note(what: str, line: int) -> None:
         found.append(Effect(what, f"{code.co_filename}:{line}"))
 
-    for line, instruction in instructions_at(code, lines):
-        name, target = instruction.opname, instruction.argval
+    for line, name, target in instructions_at(code, lines):
         if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
             note(f"assigns the global {target}", line)
         elif name in ("STORE_DEREF", "DELETE_DEREF") and target in code.co_freevars:

@@ -8,6 +8,7 @@ read. In-place writes are values of the trace until it ends; the compiled call t
 from __future__ import annotations
 
 import sys
+import sysconfig
 import weakref
 from pathlib import Path
 from types import CodeType, FrameType
@@ -27,7 +28,15 @@ from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, new_tensor, storage_of
 
 _PACKAGE = str(Path(__file__).resolve().parent)
-_ROOTS = (_PACKAGE, str(Path(_PACKAGE).parent / "compiler"), str(Path(_PACKAGE).parent / "runtime"), "<string>")
+_STANDARD = sysconfig.get_paths()["stdlib"]
+_LIBRARIES = (
+    _PACKAGE,
+    str(Path(_PACKAGE).parent / "compiler"),
+    str(Path(_PACKAGE).parent / "runtime"),
+    str(Path(np.__file__).parent),
+    "<string>",
+    "<frozen ",
+)
 _internal: dict[CodeType, bool] = {}
 
 
@@ -40,11 +49,27 @@ class TraceBreak(Exception):
 
 
 def is_internal(code: CodeType) -> bool:
-    """Whether this code belongs to the library rather than to the user."""
+    """Whether this code belongs to the library, NumPy or the standard library rather than to the user."""
     known = _internal.get(code)
     if known is None:
-        known = _internal[code] = code.co_filename.startswith(_ROOTS)
+        file = code.co_filename
+        standard = file.startswith(_STANDARD) and "site-packages" not in file
+        known = _internal[code] = standard or file.startswith(_LIBRARIES)
     return known
+
+
+def pause_observation() -> Any:
+    """Stop noting lines while the library's own code runs; `resume_observation` undoes it."""
+    function = sys.gettrace()
+    if function is not None:
+        sys.settrace(None)
+    return function
+
+
+def resume_observation(function: Any) -> None:
+    """Note lines again."""
+    if function is not None:
+        sys.settrace(function)
 
 
 def user_frame() -> FrameType | None:
@@ -80,6 +105,7 @@ class Tracer:
         self.owners: list[Any] = []
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
+        self._arguments: dict[int, Node] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
         self._versions: dict[int, tuple[Storage, int]] = {}
         self._items: dict[tuple[int, str], Any] = {}
@@ -134,6 +160,7 @@ class Tracer:
         grad = int(tensor._requires_grad) if self.needs_grad else 2
         self.bindings.append(TensorLeaf(leaf, node, strides, grad))
         self._values[id(tensor)] = (tensor, node, tensor._version)
+        self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
         return node
 
@@ -198,6 +225,15 @@ class Tracer:
         node = view.read(self, self.value(view.base))
         self._values[id(tensor)] = (tensor, node, tensor._version)
         return node
+
+    def place(self, tensor: Tensor) -> Node:
+        """A node that lies where a tensor does: views of an outside tensor stay in its memory, which is written last."""
+        view = tensor._view
+        if view is None:
+            outside = type(tensor._data) is not Node and id(tensor) in self.written
+            return self._arguments[id(tensor)] if outside else self.value(tensor)
+        base = self.place(view.base)
+        return self.value(tensor) if base is self.value(view.base) else view.read(self, base)
 
     def shape_of(self, tensor: Tensor) -> Shape:
         """A tensor's sizes as user code sees them."""

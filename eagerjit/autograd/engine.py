@@ -11,6 +11,7 @@ from eagerjit.autograd.node import GradNode, positions_read
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
+from eagerjit.trace import pause_observation, resume_observation
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
@@ -138,6 +139,7 @@ def run(
     before = mode.set_grad_mode(create_graph)
     tracer = state.tracer
     source = tracer.source if tracer is not None else None
+    observation = pause_observation() if tracer is not None else None
     try:
         for root, grad in zip(roots, grads, strict=True):
             _deposit(buffers, leaves, root, grad)
@@ -177,6 +179,7 @@ def run(
         mode.set_grad_mode(before)
         if tracer is not None:
             tracer.source = source
+            resume_observation(observation)
     if not retain_graph:
         for node in nodes:
             node.inputs = node.output = None
