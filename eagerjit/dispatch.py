@@ -23,7 +23,7 @@ from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-from eagerjit.trace import Tracer, pause_observation, resume_observation
+from eagerjit.trace import Tracer, pause_observation, resume_observation, user_line
 
 _ALIASES = {
     "axis": "dim",
@@ -139,18 +139,30 @@ class Op:
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Compute or record, then note the call on the tape."""
         tracer = state.tracer
-        if tracer is None:
-            result = self.eager(arguments)
-        else:
-            before, observation = mode.set_grad_mode(False), pause_observation()
-            try:
-                result = self.body(*arguments)
-            finally:
-                mode.set_grad_mode(before)
-                resume_observation(observation)
+        if tracer is not None:
+            return self._record(tracer, arguments)
+        result = self.eager(arguments)
         if self.differentiable and mode.grad_mode():
             record(self, arguments, result)
         return result
+
+    def _record(self, tracer: Tracer, arguments: tuple[Any, ...]) -> Any:
+        """Run the body under a trace; everything in it counts as the user's line that called the outermost op."""
+        outermost = tracer.source is None
+        if outermost:
+            tracer.source = user_line()
+        before, observation = mode.set_grad_mode(False), pause_observation()
+        try:
+            result = self.body(*arguments)
+            mode.set_grad_mode(before)
+            if self.differentiable and before:
+                record(self, arguments, result)
+            return result
+        finally:
+            mode.set_grad_mode(before)
+            resume_observation(observation)
+            if outermost:
+                tracer.source = None
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""

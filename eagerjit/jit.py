@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import gc
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -139,7 +140,13 @@ class JitFunction(Function):
     def _record(self, structure: Any, leaves: list[Any]) -> Variant:
         started = time.perf_counter()
         tracer = Tracer(self.__name__, needs_grad=True)
-        variant = self._traced(tracer, structure, leaves)
+        collecting = gc.isenabled()
+        gc.disable()  # a recording makes many objects that live until it ends
+        try:
+            variant = self._traced(tracer, structure, leaves)
+        finally:
+            if collecting:
+                gc.enable()
         self._check_leaks(tracer)
         if len(variant.executable.epochs):
             variant.executable.epochs[0] = variant.state.epoch
@@ -283,8 +290,6 @@ class JitFunction(Function):
         """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
         leaked = tracer.leaked()
         if leaked:
-            import gc
-
             del leaked
             gc.collect()
             leaked = tracer.leaked()
