@@ -12,10 +12,12 @@ don't vary in a loop move out of it, if their parameter is never stored to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
+from eagerjit.compiler.codegen import transpose
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
+from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.memory_access import MemoryAccess
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
@@ -104,12 +106,14 @@ class _Emitter(MemoryAccess):
             match statement:
                 case Let(name, op, args, dtype, number):
                     self.values[name] = apply(self.b, op, tuple(map(self._value, args)), dtype, number)
+                case Load(name, _, _, dtype) if name in self.tiles:
+                    self.values[name] = self.load_tile(*self.tiles[name], dtype)
                 case Load(name, param, index, dtype):
                     self.values[name] = self.load(param, index, dtype)
                 case Store(param, index, value):
                     self.store(param, index, self._value(value))
                 case Loop("tasks"):
-                    self._serial(statement, *(Value(self.b, "i64", 0, n, 0) for n in ("%begin", "%end")))
+                    self._tasks(statement)
                 case Loop("serial"):
                     self._serial(statement, self._bound(statement.start), self._bound(statement.stop))
                 case Loop():
@@ -159,78 +163,89 @@ class _Emitter(MemoryAccess):
 
     def _serial(self, loop: Loop, start: Value, stop: Value) -> None:
         b = self.b
-        before, head, done = b.name("before"), b.name("loop"), b.name("done")
-        b.emit(f"br i1 {(start < stop).text}, label %{before}, label %{done}")
-        b.label(before)
-        b.open_loop()
+        enter, done = b.name("enter"), b.name("done")
+        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
+        b.label(enter)
+
+        def body(variable: Value) -> None:
+            self.values[loop.var] = variable
+            self._body(loop.body)
+
         self.variables.append(loop.var)
-        self._counted(loop, head, start, b.constant("i64", 1), stop, done)
+        self._repeat(start, 1, stop, body)
         self.variables.pop()
-        b.close_loop()
+        b.emit(f"br label %{done}")
         b.label(done)
 
-    def _counted(self, loop: Loop, head: str, start: Value, step: Value, stop: Value, done: str) -> Value:
-        """A loop entered at least once, from the open block, that goes on to `done`; the variable's last value."""
+    def _repeat(self, start: Value, step: int, stop: Value, body: Callable[[Value], None]) -> Value:
+        """A loop of its own from the open block, entered at least once; the variable's value behind it."""
         b = self.b
-        before = b.block
+        before, after = b.name("before"), b.name("after")
+        b.emit(f"br label %{before}")
+        b.label(before)
+        b.open_loop()
+        following = self._counted(start, step, stop, body, after)
+        b.close_loop()
+        b.label(after)
+        return Value(b, "i64", 0, following.text, b.depth)
+
+    def _counted(self, start: Value, step: int, stop: Value, body: Callable[[Value], None], after: str) -> Value:
+        """`body` for start, start + step, ... while below stop, then on to block `after`; the variable's next value."""
+        b = self.b
+        before, head = b.block, b.name("loop")
         b.emit(f"br label %{head}")
         b.label(head)
         variable = Value(b, "i64", 0, b.name("%v"), b.depth)
         place = len(b.lines)
         b.lines.append("")
-        self.values[loop.var] = variable
-        self._body(loop.body)
+        body(variable)
         following = Value(b, "i64", 0, b.name("%v"), b.depth)
-        b.emit(f"{following.text} = add i64 {variable.text}, {step.text}")
+        b.emit(f"{following.text} = add i64 {variable.text}, {step}")
         b.lines[place] = f"  {variable.text} = phi i64 [ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
-        b.emit(f"br i1 {(following < stop).text}, label %{head}, label %{done}")
+        b.emit(f"br i1 {(following < stop).text}, label %{head}, label %{after}")
         return following
 
     def _vector(self, loop: Loop) -> None:
         b = self.b
         start, stop = self._bound(loop.start), self._bound(loop.stop)
-        self.lanes = self._width(loop)
-        self.variables.append(loop.var)
-        self.vector_variable = loop.var
         extent: int | None = None
         if isinstance(loop.start, int) and isinstance(loop.stop, int):
             extent = loop.stop - loop.start
         enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
-        last = stop - (self.lanes - 1)
+        lanes = self._width(loop)
+        last = stop - (lanes - 1)
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
         b.label(enter)
         b.open_loop()
-        incoming = []
-        if extent is None or extent >= self.lanes:
-            before = b.name("before")
-            b.emit(f"br i1 {(start < last).text}, label %{before}, label %{middle}")
-            incoming.append((start.text, b.block))
-            b.label(before)
-            following = self._counted(loop, main, start, b.constant("i64", self.lanes), last, middle)
+        incoming = [(start.text, b.block)]
+        if extent is None or extent >= lanes:
+            b.emit(f"br i1 {(start < last).text}, label %{main}, label %{middle}")
+            b.label(main)
+            following = self._counted(start, lanes, last, lambda first: self._step(loop, first, lanes), middle)
             incoming.append((following.text, b.block))
         else:
-            incoming.append((start.text, b.block))
             b.emit(f"br label %{middle}")
         b.forget_body()
         b.label(middle)
         rest = b.phi("i64", 0, incoming, b.depth)
-        if extent is None or extent % self.lanes:
+        if extent is None or extent % lanes:
             b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
             b.label(tail)
-            self._masked_step(loop, rest, stop)
+            self._step(loop, rest, lanes, stop)
         b.emit(f"br label %{done}")
         b.close_loop()
-        self.variables.pop()
-        self.vector_variable, self.lanes, self.mask = "", 0, None
         b.label(done)
 
-    def _masked_step(self, loop: Loop, first: Value, stop: Value) -> None:
-        """The body once, with only the lanes before `stop` on."""
-        b = self.b
-        left = b.convert("trunc", stop - first, "u32")
-        self.mask = b.iota("u32", self.lanes) < left
+    def _step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
+        """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
+        self.lanes, self.vector_variable = lanes, loop.var
+        self.variables.append(loop.var)
         self.values[loop.var] = first
+        if stop:
+            self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", stop - first, "u32")
         self._body(loop.body)
+        self.variables.pop()
+        self.vector_variable, self.lanes, self.mask = "", 0, None
 
     def _width(self, loop: Loop) -> int:
         """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
@@ -239,3 +254,107 @@ class _Emitter(MemoryAccess):
             return LANES
         wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
         return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
+
+    # -- blocks of tasks ------------------------------------------------------------------------------------------
+
+    def _tasks(self, loop: Loop) -> None:
+        b = self.b
+        start, stop = (Value(b, "i64", 0, name, 0) for name in ("%begin", "%end"))
+        plan = transpose.plan(loop, self.stored, b.width_bits)
+        if plan is None:
+            self._serial(loop, start, stop)
+            return
+        before, head, single, block, following, done = (
+            b.name(n) for n in ("before", "tasks", "single", "block", "following", "done")
+        )
+        b.emit(f"br i1 {(start < stop).text}, label %{before}, label %{done}")
+        b.label(before)
+        b.open_loop()
+        b.emit(f"br label %{head}")
+        b.label(head)
+        task = Value(b, "i64", 0, b.name("%v"), b.depth)
+        place = len(b.lines)
+        b.lines.append("")
+        self.variables.append(loop.var)
+        self.values[loop.var] = task
+        b.emit(f"br i1 {self._block_fits(plan, task, stop).text}, label %{block}, label %{single}")
+        kept = set(b.frames[-1].known)
+        ends = []
+        for label, count in ((single, 1), (block, plan.lanes)):
+            b.label(label)
+            self.values[loop.var] = task
+            if label == single:
+                self._body(loop.body)
+            else:
+                self._block(plan, loop.var, task)
+            ends.append((str(count), b.block))
+            b.emit(f"br label %{following}")
+            b.forget_since(kept)
+        b.label(following)
+        next_task = task + b.phi("i64", 0, ends, b.depth)
+        b.lines[place] = f"  {task.text} = phi i64 [ {start.text}, %{before} ], [ {next_task.text}, %{following} ]"
+        b.emit(f"br i1 {(next_task < stop).text}, label %{head}, label %{done}")
+        self.variables.pop()
+        b.close_loop()
+        b.label(done)
+
+    def _block_fits(self, plan: transpose.Plan, task: Value, stop: Value) -> Value:
+        """Whether a block of tasks and of elements lies before the ends, and no remainder wraps around in it."""
+        more = plan.lanes - 1
+        fits = (task + more < stop) & (self._bound(plan.vector.start) + more < self._bound(plan.vector.stop))
+        for wrap in plan.wraps:
+            self._body([wrap])
+            if wrap.op == "rem":
+                fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
+        return fits
+
+    def _block(self, plan: transpose.Plan, variable: str, task: Value) -> None:
+        """As many tasks as there are lanes: squares are transposed, then each task's body runs on its part of them."""
+        b, loop, lanes = self.b, plan.vector, plan.lanes
+        start, stop = self._bound(loop.start), self._bound(loop.stop)
+        self._body([s for s in plan.rows if isinstance(s, Let)])
+        origin = {wrap.name: self.values[wrap.name] for wrap in plan.wraps}
+        zero, count = b.constant("i64", 0), b.constant("i64", lanes)
+        slots = {s.name: b.alloca(f"[{lanes} x {b.type(memory_dtype(s.dtype), lanes)}]") for s in plan.loads}
+
+        def one_task(k: Value, first: Value, end: Value | None) -> None:
+            self.values[variable] = task + k
+            for wrap in plan.wraps:
+                self.values[wrap.name] = origin[wrap.name] + k if wrap.op == "rem" else origin[wrap.name]
+            self._body([s for s in plan.rows if s not in plan.wraps])
+            if end is None:
+                self.tiles = {name: (slot, k) for name, slot in slots.items()}
+            self._step(loop, first, lanes, end)
+            self.tiles = {}
+
+        def square(first: Value) -> None:
+            reset()
+            self.values[loop.var] = first
+            for load in plan.loads:
+                self._transpose(load, loop.var, slots[load.name], lanes)
+            self._repeat(zero, 1, count, lambda k: one_task(k, first, None))
+
+        def reset() -> None:
+            self.values[variable] = task
+            self.values.update(origin)
+
+        rest = self._repeat(start, lanes, stop - (lanes - 1), square)
+        tail, done = b.name("tail"), b.name("done")
+        b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
+        b.label(tail)
+        self._repeat(zero, 1, count, lambda k: one_task(k, rest, stop))
+        b.emit(f"br label %{done}")
+        b.label(done)
+
+    def _transpose(self, load: Load, variable: str, slot: str, lanes: int) -> None:
+        """Loads a square, vectors along the tasks, and stores it on the stack as vectors along the loop."""
+        b = self.b
+        pointer, _, _ = self.address(load.param, load.index)
+        memory = memory_dtype(load.dtype)
+        stride = next(stride for name, stride in load.index if name == variable)
+        distance = b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
+        vectors = [self.adjacent(memory, lanes, pointer, distance * lane) for lane in range(lanes)]
+        for k, vector in enumerate(transpose.transposed(vectors)):
+            place = b.name("%p")
+            b.emit(f"{place} = getelementptr {b.type(memory, lanes)}, ptr {slot}, i64 {k}")
+            b.emit(f"store {b.type(memory, lanes)} {vector.text}, ptr {place}")

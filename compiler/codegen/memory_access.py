@@ -11,7 +11,8 @@ class MemoryAccess:
     """The memory side of one kernel.
 
     `values` are the kernel's names so far. Inside a vector loop `lanes` is its width and `mask` the lanes that are on
-    (None: all). Loads that don't vary in a loop move out of it, if their parameter is never stored to.
+    (None: all); `tiles` are the loads whose vectors lie transposed on the stack. Loads that don't vary in a loop move
+    out of it, if their parameter is never stored to.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
@@ -24,6 +25,7 @@ class MemoryAccess:
         self.mask: Value | None = None
         self.vector_variable = ""
         self.checked = False
+        self.tiles: dict[str, tuple[str, Value]] = {}
 
     def address(self, param: str, index: Index) -> tuple[Value, int | None, Value | None]:
         """A pointer for lane 0, and the distance between lanes (None: not constant, then offsets per lane)."""
@@ -64,6 +66,22 @@ class MemoryAccess:
         if step in (1, -1):
             return from_memory(self._load_adjacent(memory, pointer, step), dtype)
         return from_memory(self._gather(memory, pointer, step, offsets), dtype)
+
+    def adjacent(self, memory: str, lanes: int, pointer: Value, offset: Value) -> Value:
+        """A vector as it lies in memory, `offset` elements from a pointer."""
+        b = self.b
+        text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {offset.text}"
+        place = b.pure("ptr", 0, text, max(pointer.depth, offset.depth))
+        return self._effect(
+            memory, lanes, f"load {b.type(memory, lanes)}, ptr {place.text}, align {self._align(memory)}"
+        )
+
+    def load_tile(self, slot: str, k: Value, dtype: str) -> Value:
+        """Vector k of a transposed square on the stack."""
+        b, memory = self.b, memory_dtype(dtype)
+        kind = b.type(memory, self.lanes)
+        place = b.pure("ptr", 0, f"getelementptr {kind}, ptr {slot}, i64 {k.text}", k.depth)
+        return from_memory(self._effect(memory, self.lanes, f"load {kind}, ptr {place.text}"), dtype)
 
     def _may_move(self, param: str, index: Index) -> bool:
         """Whether a load may run earlier: nothing writes its memory, and no check stands for its index."""

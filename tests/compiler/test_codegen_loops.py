@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 
 import numpy as np
 import pytest
 from kernel_runner import NUMPY, WIDTHS, elementwise, load, memory, one_task, reduction, run, size
 
+from eagerjit.compiler.codegen.transpose import plan
 from eagerjit.compiler.loops import (
     LANES,
     Accumulate,
@@ -348,3 +350,62 @@ def test_the_lane_number_is_a_value():
     body = (Let("x", "cast", ("i",), "f32"), Store("out", CONTIGUOUS, "x"))
     run(one_task("k", (memory("out", "f32"),), Loop("vector", "i", 0, 77, body)), out)
     assert (out == np.arange(77)).all()
+
+
+def crossing(dtype: str, batched: bool) -> Kernel:
+    """out[b, t, i] = data[b, i, t] + out_row[t] + other[b, t, i], tasks over t or over b and t."""
+    task = "r" if batched else "t"
+    batch = (("q", "area"),) if batched else ()
+    rows = (Let("r", "rem", ("t", "rows"), "i64"), Let("q", "floordiv", ("t", "rows"), "i64")) if batched else ()
+    body = (
+        Load("x", "data", (*batch, (task, 1), ("i", "rows")), dtype),
+        Load("z", "other", (*batch, (task, "columns"), ("i", 1)), dtype),
+        Let("u", "add", ("x", "y"), dtype),
+        Let("v", "add", ("u", "z"), dtype),
+        Store("out", (*batch, (task, "columns"), ("i", 1)), "v"),
+    )
+    loop = Loop("vector", "i", 0, "columns", body)
+    names = ("data", "row", "other", "out")
+    params = (*(memory(name, dtype) for name in names), size("rows"), size("columns"), size("area"))
+    return Kernel("k", params, (Loop("tasks", "t", 0, 0, (*rows, Load("y", "row", ((task, 1),), dtype), loop)),))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("batched", (False, True))
+@pytest.mark.parametrize("dtype", ("f32", "f64", "bf16", "u8", "i64"))
+def test_tasks_across_rows(dtype, batched, width):
+    """Blocks of tasks are transposed in registers; single tasks and the ends of rows are not."""
+    call = load([crossing(dtype, batched)], width)["k"]
+    for rows, columns in ((1, 1), (3, 70), (16, 16), (15, 40), (17, 15), (33, 50), (40, 16), (64, 31)):
+        batches = 3 if batched else 1
+        data = RANDOM.integers(0, 50, (batches, columns, rows)).astype(NUMPY[dtype])
+        other = RANDOM.integers(0, 50, (batches, rows, columns)).astype(NUMPY[dtype])
+        row = RANDOM.integers(0, 50, rows).astype(NUMPY[dtype])
+        expected = (data.transpose(0, 2, 1) + row[:, None]) + other
+        for pieces in (1, 3):
+            out = np.zeros_like(other)
+            ends = [batches * rows * k // pieces for k in range(pieces + 1)]
+            for begin, end in itertools.pairwise(ends):
+                assert call(data, row, other, out, rows, columns, rows * columns, begin=begin, end=end) == 0
+            assert (out == expected).all(), (rows, columns)
+
+
+def test_what_may_run_in_blocks():
+    """A block needs adjacent tasks, a stride across lanes, and memory the kernel does not write."""
+    (tasks,) = crossing("f32", True).body
+    assert plan(tasks, {"out"}, 512).lanes == 16
+    assert plan(tasks, {"out", "data"}, 512) is None
+    (tasks,) = crossing("f64", False).body
+    assert plan(tasks, set(), 256).lanes == 4
+    *rows, loop = tasks.body
+    x, *others = loop.body
+
+    def with_index(index) -> Loop:
+        changed = Loop("vector", "i", 0, "columns", (Load("x", "data", index, "f64"), *others))
+        return Loop("tasks", "t", 0, 0, (*rows, changed))
+
+    assert plan(with_index(x.index), set(), 256) is not None
+    assert plan(with_index((("t", 2), ("i", "rows"))), set(), 256) is None
+    assert plan(with_index((("t", 1), ("i", 1))), set(), 256) is None
+    assert plan(with_index((("t", 1), ("t", 1), ("i", "rows"))), set(), 256) is None
+    assert plan(with_index((("t", 1), ("i", "rows"), ("y", 1))), set(), 256) is None

@@ -1,0 +1,121 @@
+"""Tasks that read memory across its rows: blocks of consecutive tasks load squares and transpose them in registers.
+
+Task t reads `P[... + t + i*S]` in its vector loop over i: strided, although task t + 1 wants the elements beside them.
+So as many tasks as a register has lanes are run together. For as many i, whole vectors along t are loaded, transposed
+in registers and put on the stack, and each task's vector body finds its lanes there. Tasks may also be numbered over
+several dimensions: `rem t s` counts as t while it does not wrap around, `floordiv t s` is then constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eagerjit.compiler.codegen.builder import BITS, Value
+from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a loop over tasks runs in blocks of `lanes`: its `rem` and `floordiv` statements, the loads to transpose."""
+
+    rows: tuple[Stmt, ...]
+    vector: Loop
+    wraps: tuple[Let, ...]
+    loads: tuple[Load, ...]
+    lanes: int
+
+
+def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
+    """The plan for a loop over tasks whose only inner loop is an elementwise vector loop with a load across rows."""
+    *rows, vector = tasks.body or (None,)
+    if not isinstance(vector, Loop) or vector.kind != "vector":
+        return None
+    if not all(isinstance(s, Let | Load) for s in rows) or not all(
+        isinstance(s, Let | Load | Store) for s in vector.body
+    ):
+        return None
+    lets = [s for s in rows if isinstance(s, Let)]
+    named = {s.name for s in rows if isinstance(s, Let | Load)} | {tasks.var}
+    if vector.start in named or vector.stop in named:
+        return None
+    wraps = tuple(s for s in lets if s.op in ("rem", "floordiv") and s.args[0] == tasks.var)
+    sizes = {s.args[1] for s in wraps}
+    if sizes & named or len(sizes) > 1:
+        return None
+    steady = _steady_names(lets, tasks.var)
+    consecutive = {s.name for s in wraps if s.op == "rem"} | {tasks.var}
+    loads = tuple(
+        s
+        for s in vector.body
+        if isinstance(s, Load) and s.param not in stored and _crosses(s.index, vector.var, consecutive, named - steady)
+    )
+    if not loads:
+        return None
+    wide = any(BITS[s.dtype] == 64 for s in loads)
+    return Plan(tuple(rows), vector, wraps, loads, width_bits // (64 if wide else 32))
+
+
+def _steady_names(lets: Sequence[Let], task: str) -> set[str]:
+    """Names that depend on the task only through `floordiv task s`: the same in a block."""
+    changing, steady = {task}, set()
+    for let in lets:
+        if (let.op == "floordiv" and let.args[0] == task) or not changing & set(let.args):
+            steady.add(let.name)
+        else:
+            changing.add(let.name)
+    return steady
+
+
+def _crosses(index: Index, variable: str, consecutive: set[str], changing: set[str]) -> bool:
+    """Whether lanes are a stride apart while consecutive tasks are adjacent, and nothing else in the index changes."""
+    strides = [stride for name, stride in index if name == variable]
+    along = [stride for name, stride in index if name in consecutive]
+    others = {name for name, _ in index if name in changing} - consecutive
+    return along == [1] and len(strides) == 1 and strides[0] not in (0, 1, -1) and not others
+
+
+def transposed(vectors: Sequence[Value]) -> list[Value]:
+    """Vector k of the result holds lane k of every vector; as many vectors as lanes, a power of two."""
+    b, dtype = vectors[0].builder, vectors[0].dtype
+    bits = BITS[dtype]
+    if bits < 32:
+        wide = transposed([b.convert("zext", v, "u32") for v in vectors])
+        return [b.convert("trunc", v, dtype) for v in wide]
+    rows = [v.bitcast("f32" if bits == 32 else "f64") for v in vectors]
+    distance = len(rows) // 2
+    while distance:
+        for i in range(len(rows)):
+            if i & distance == 0:
+                rows[i], rows[i + distance] = _exchange(rows[i], rows[i + distance], distance)
+        distance //= 2
+    return [v.bitcast(dtype) for v in rows]
+
+
+def _exchange(low: Value, high: Value, distance: int) -> tuple[Value, Value]:
+    """Swaps the upper lanes (those with bit `distance`) of one with the lower lanes of the other."""
+    count = low.lanes
+    first = [lane if lane & distance == 0 else count + (lane & ~distance) for lane in range(count)]
+    second = [lane | distance if lane & distance == 0 else count + lane for lane in range(count)]
+    return _shuffle(low, high, first), _shuffle(low, high, second)
+
+
+def _shuffle(low: Value, high: Value, order: Sequence[int]) -> Value:
+    """Lanes of two vectors, numbered on from one to the other."""
+    b, count = low.builder, low.lanes
+    kind = b.type(low.dtype, count)
+    depth = max(low.depth, high.depth)
+    if b.width_bits < 512:
+        lanes = ", ".join(f"i32 {lane}" for lane in order)
+        text = f"shufflevector {kind} {low.text}, {kind} {high.text}, <{count} x i32> <{lanes}>"
+        return b.pure(low.dtype, count, text, depth)
+    # The order comes from memory that LLVM can't see through: finding out how to shuffle costs it 0.1 ms each time.
+    index = "i32" if low.dtype == "f32" else "i64"
+    table = f"@eagerjit.order_{index}_{'_'.join(map(str, order))}"
+    numbers = ", ".join(f"{index} {lane}" for lane in order)
+    b.helpers.add(f"{table} = internal global <{count} x {index}> <{numbers}>")
+    lanes = b.pure(index, count, f"load <{count} x {index}>, ptr {table}", 0)
+    suffix = "ps" if low.dtype == "f32" else "pd"
+    operands = f"{kind} {low.text}, <{count} x {index}> {lanes.text}, {kind} {high.text}"
+    text = f"call {kind} @llvm.x86.avx512.vpermi2var.{suffix}.512({operands})"
+    return b.pure(low.dtype, count, text, depth)
