@@ -13,6 +13,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
+from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
@@ -70,6 +71,8 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     module = cpu.load_object(code) if code else None
     addresses = [module.address(name) for name in program.kernels] if module is not None else []
     executable = execute.load(program, addresses, objects)
+    if log.LAUNCH:
+        executable = LoggedExecutable(executable, traced.name)
     _alive[id(executable)] = module
     weakref.finalize(executable, _alive.pop, id(executable), None)
     report.seconds["load"] = time.perf_counter() - before
@@ -83,6 +86,23 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
 _alive: dict[int, Any] = {}
 
 
+class LoggedExecutable:
+    """An executable that writes one line per run; native callers leave it to Python."""
+
+    def __init__(self, executable: Any, name: str):
+        self.executable, self.name = executable, name
+        self.epochs, self.n_arguments, self.n_outputs = executable.epochs, executable.n_arguments, executable.n_outputs
+
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Run it and say how long that took."""
+        started = time.perf_counter()
+        result = self.executable.run(leaves)
+        took = (time.perf_counter() - started) * 1e6
+        outcome = "a guard failed" if result is execute.MISS else f"{took:.1f} us"
+        log.write("launch", f"{self.name}: {outcome}")
+        return result
+
+
 def _compiled(report: Report) -> tuple[Program, bytes]:
     """The program and machine code of a trace, with the times of each stage."""
     times = [time.perf_counter()]
@@ -92,6 +112,8 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     times.append(time.perf_counter())
     compiled = report.compiled
     times.append(time.perf_counter())
+    if log.FUSE:
+        _log_fusion(report.trace.graph.name, compiled)
     code = b""
     if compiled.kernels:
         code = cpu.compile_text(emit_module(compiled.kernels, cpu.vector_width_bits()))
@@ -99,6 +121,14 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     for name, start, end in zip(("passes", "lower", "code"), times, times[1:], strict=False):
         report.seconds[name] = end - start
     return compiled.program, code
+
+
+def _log_fusion(name: str, compiled: Compiled) -> None:
+    """One line per kernel: what it computes, and why it is not part of the kernel before."""
+    for built in compiled.built:
+        if isinstance(built, Built):
+            reason = built.reasons[0] if built.reasons else ""
+            log.write("fuse", f"{name}: {built.kernel.name}: {', '.join(built.sources)}: {reason}")
 
 
 def _lanes() -> int:
@@ -117,7 +147,8 @@ def describe(
         elif type(result._data) is not Node and id(result) in tracer.leaf_of:
             outputs.append(Same(tracer.leaf_of[id(result)]))
         else:
-            outputs.append(Fresh(tracer.value(result), aliases))
+            view = result._view is not None
+            outputs.append(Fresh(tracer.place(result) if view else tracer.value(result), aliases or view))
     writes = tracer.final_writes()
     inputs = {b.leaf: b.node for b in tracer.bindings if isinstance(b, TensorLeaf)}
     graph = Graph(

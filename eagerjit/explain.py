@@ -65,22 +65,45 @@ class Explanation:
         return "\n".join(k.assembly for k in self.kernels if k.kernel is not None)
 
     def __str__(self) -> str:
+        """One screen; the parts are there in full as attributes."""
         own = [k for k in self.kernels if k.kernel is not None]
         lines = [
             f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes, "
-            f"{len(own)} kernel launches and {len(self.kernels) - len(own)} matrix products",
+            f"{len(own)} kernel launches ({len({k.kernel.name for k in own if k.kernel})} kernels), "
+            f"{len(self.kernels) - len(own)} matrix products",
             "",
-            print_graph(self.optimized).rstrip(),
+            *_shortened(print_graph(self.optimized).rstrip().split("\n"), GRAPH_LINES, ".optimized"),
             "",
-            "launches:",
+            "launches (why each did not join the kernel before it):",
+            *_shortened(self._launches(), LAUNCH_LINES, ".kernels"),
+            "",
+            "guards:",
+            *_shortened([f"  {g}" for g in self.guards], GUARD_LINES, ".guards"),
+            "",
+            *_shortened(str(self.memory_plan).split("\n"), MEMORY_LINES, ".memory_plan"),
+            "",
+            "times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items()),
         ]
-        for position, kernel in enumerate(self.kernels):
-            lines.append(f"  {position}: {kernel.name}  # {', '.join(map(_short, kernel.lines[:4]))}")
-            lines += [f"       not in the kernel before: {reason}" for reason in kernel.reasons[:1] if reason]
-        lines += ["", "guards:", *(f"  {g}" for g in self.guards)]
-        lines += ["", str(self.memory_plan), ""]
-        lines += ["times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items())]
         return "\n".join(lines) + "\n"
+
+    def _launches(self) -> list[str]:
+        out = []
+        for position, kernel in enumerate(self.kernels):
+            where = ", ".join(map(_short, kernel.lines[:4]))
+            reason = f": {kernel.reasons[0]}" if kernel.reasons and kernel.reasons[0] else ""
+            out.append(f"  {position:3} {kernel.name:<32} {where}{reason}")
+        return out
+
+
+GRAPH_LINES, LAUNCH_LINES, GUARD_LINES, MEMORY_LINES = 24, 24, 10, 8
+"""Lines of each part that a printed report shows."""
+
+
+def _shortened(lines: list[str], limit: int, rest: str) -> list[str]:
+    if len(lines) <= limit:
+        return lines
+    half = limit // 2
+    return [*lines[:half], f"  ... {len(lines) - limit} more in {rest} ...", *lines[half - limit :]]
 
 
 def explain(function: Any, variant: Variant) -> Explanation:
