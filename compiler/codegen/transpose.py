@@ -106,8 +106,8 @@ def _shuffle(low: Value, high: Value, order: Sequence[int]) -> Value:
     kind = b.type(low.dtype, count)
     depth = max(low.depth, high.depth)
     if b.width_bits < 512:
-        lanes = ", ".join(f"i32 {lane}" for lane in order)
-        text = f"shufflevector {kind} {low.text}, {kind} {high.text}, <{count} x i32> <{lanes}>"
+        numbers = ", ".join(f"i32 {lane}" for lane in order)
+        text = f"shufflevector {kind} {low.text}, {kind} {high.text}, <{count} x i32> <{numbers}>"
         return b.pure(low.dtype, count, text, depth)
     # The order comes from memory that LLVM can't see through: finding out how to shuffle costs it 0.1 ms each time.
     index = "i32" if low.dtype == "f32" else "i64"
