@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
 from eagerjit.compile import Report, describe, executable_of, finish, simplified
@@ -68,7 +69,9 @@ class Variant:
         if self.backward is not None and mode.grad_mode():
             self._connect(flat, arguments)
         user = flat[: self.n_user]
-        return self.rebuild(user) if self.rebuild is not None else user[0]
+        if self.rebuild is None:
+            return user[0] if self.result == pytree.LEAF else user
+        return self.rebuild(user)
 
     def _connect(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> None:
         """Put the call on the tape as one node."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.affine import without_ones
+from eagerjit.compiler.ir import Graph, Node, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Failures, Number, Pointer, Scratch, Temporary
@@ -15,7 +16,9 @@ from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.schedule import Scheduler
-from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.passes.simplify import with_inputs
+from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, Object, ObjectGuard, Same, TensorLeaf, Trace
 from eagerjit.runtime.dtypes import BY_SHORT
 from eagerjit.runtime.program import Failure, Op, Program
@@ -46,7 +49,8 @@ class Assembler:
     """Turns one Trace into a Compiled."""
 
     def __init__(self, trace: Trace, lanes: int):
-        self.trace, self.graph, self.lanes = trace, trace.graph, lanes
+        self.trace = with_copies(trace)
+        self.graph, self.lanes = self.trace.graph, lanes
         self.scheduler = Scheduler(self.graph)
         self.failures = Failures()
         self.instructions: list[tuple[int, ...]] = []
@@ -240,7 +244,9 @@ class Assembler:
         position = {s.number: i for i, s in enumerate(steps)}
         node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
         strided = {b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.strides is not None}
-        outputs = {layout(n).root for n in self.graph.outputs}
+        # An output that is a view of a written input shows what the input holds in the end, so it reads nothing.
+        found = [(layout(o.node).root, o.aliases) for o in self.trace.outputs if isinstance(o, Fresh)]
+        outputs = {root for root, aliases in found if not aliases or root.op.family != "argument"}
         readers = self._readers(steps)
         for leaf, value in self.trace.writes:
             old = node_of[leaf]
@@ -285,14 +291,16 @@ class Assembler:
         self._choose_in_place(steps, stored)
         work = self._build(steps, stored)
         self._choose_direct()
+        copied, written = self._strided_outputs(len(steps)), self._strided_writes(len(steps))
         plan_ = self._plan(work, stored)
         self._allocate(plan_, work)
-        functions, kernels = self._deduplicate(work)
-        launches = [self._launch(w, functions) for w in work]
-        copies = self._copies()
+        functions, kernels = self._deduplicate([*work, *copied, *written])
+        launches = [self._launch(w, functions) for w in (*work, *copied)]
+        launches += self._copies()
+        launches += [self._launch(w, functions) for w in written]
+        work += [*copied, *written]
         self.put(Op.BEGIN, self.size(self._total_work(work)))
         self.instructions += launches
-        self.instructions += copies
         self.put(Op.FINISH)
         self._effects()
         program = Program(
@@ -383,13 +391,16 @@ class Assembler:
         if self.direct.get(root) == k:
             if not self._covers(output.node, root):
                 self.views.append((k, output.node))
-        elif output.aliases or (root.op.family == "argument" and output.node.op.family == "view"):
+        elif output.aliases:
             self.views.append((k, output.node))
         else:
             pointer = self.slot()
             shape = output.node.type.shape
             self.put(Op.OUTPUT, k, root.dtype.code, len(shape), pointer, *(self.size(d) for d in shape))
-            self.extra.append((pointer, output.node))
+            if is_contiguous(output.node):
+                self.extra.append((pointer, output.node))
+            else:
+                self.temporary_slots[_copy_name(k)] = pointer
 
     def _advanced(self, pointer: int, offset: sizes.Expr, itemsize: int) -> int:
         if isinstance(offset, int) and offset == 0:
@@ -470,14 +481,44 @@ class Assembler:
         for pointer, node in self.extra:
             copies.append(self._copy(pointer, node))
         for leaf, value in self.trace.writes:
-            if self.in_place.get(value) != leaf:
+            if self.in_place.get(value) != leaf and not self._is_strided(node_of[leaf]):
                 copies.append(self._copy(self.pointer_slots[node_of[leaf]], value))
         return copies
 
+    def _is_strided(self, argument: Node) -> bool:
+        return argument.attributes.get("strides") is not None
+
+    def _strided_outputs(self, position: int) -> list[Work]:
+        """Kernels that copy outputs out of memory in which they are not contiguous."""
+        work: list[Work] = []
+        for k, output in enumerate(self.trace.outputs):
+            if not isinstance(output, Fresh) or output.aliases or is_contiguous(output.node):
+                continue
+            node = output.node
+            if self.direct.get(layout(node).root) != k:
+                target = Temporary(_copy_name(k), node.dtype.short)
+                work.append(self._copy_kernel(f"output{k}_copy", position, node, target, contiguous_strides(node.type.shape)))
+        return work
+
+    def _copy_kernel(self, name: str, position: int, node: Node, target: Argument, strides: Shape) -> Work:
+        group = Group(-1, without_ones(node.type.shape))
+        places = [Target(node, target, strides)]
+        built = pointwise(name, group, places, self.scheduler.inline, self.failures, self.lanes)
+        return Work(position, built, None)
+
+    def _strided_writes(self, position: int) -> list[Work]:
+        """Kernels that put the values of written inputs into memory that is not contiguous; they run last of all."""
+        node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
+        work: list[Work] = []
+        for leaf, value in self.trace.writes:
+            target = node_of[leaf]
+            if self._is_strided(target):
+                strides = target.attributes["strides"]
+                work.append(self._copy_kernel(f"input{leaf}_write", position, value, Pointer(target), strides))
+        return work
+
     def _copy(self, pointer: int, node: Node) -> tuple[int, ...]:
         where = layout(node)
-        if not is_contiguous(node):
-            raise AssertionError(f"a result is copied from strided memory: {node}")
         source = self._argument(Pointer(where.root, where.offset))
         return (Op.COPY, pointer, source, self.size(sizes.mul(node.type.numel, node.dtype.itemsize)))
 
@@ -511,6 +552,31 @@ class Assembler:
             self.put(Op.SET_GRAD, leaf, output)
         for leaf, _ in self.trace.writes:
             self.put(Op.BUMP_VERSION, leaf)
+
+
+def with_copies(trace: Trace) -> Trace:
+    """The trace with a copy before every reshape of memory that cannot be viewed in that shape."""
+    graph = trace.graph
+    if not any(n.op.family == "view" and layout(n).root is n for n in graph.nodes):
+        return trace
+    replaced: dict[Node, Node] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        current = with_inputs(node, replaced)
+        if node.op.family == "view" and layout(current).root is current:
+            value = current.inputs[0]
+            nodes.append(Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source))
+            current = Node(node.op, (nodes[-1],), node.attributes, node.type, node.source)
+        if current is not node:
+            replaced[node] = current
+        nodes.append(current)
+    outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
+    writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
+    return replace(trace, graph=rebuild(graph, nodes, replaced), outputs=outputs, writes=writes)
+
+
+def _copy_name(output: int) -> str:
+    return f"copy of output {output}"
 
 
 def _title(group: Group) -> str:

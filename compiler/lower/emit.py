@@ -227,8 +227,6 @@ class Emitter:
                 return self._from_memory(node, map_)
         if op.family == "view":
             base = node.inputs[0]
-            if mine and layout(node).root is node:
-                return self.value(base, group.full_map(base.type.shape))
             inner = op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
             return self.value(base, inner)
         if op.family == "generator":

@@ -113,10 +113,8 @@ class Access:
             return self._inline_reaches(node, map_, group)
         if node.op.family == "view":
             root = layout(node).root
-            if root is not node and root not in group.full and root not in group.row:
+            if root not in group.full and root not in group.row:
                 return root not in group.columns and root not in group.total
-            if root is node:
-                return True
             base = node.inputs[0]
             inner = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
             return inner is not None and self.reaches(base, inner, group)

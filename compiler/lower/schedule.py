@@ -50,8 +50,6 @@ class Scheduler:
             return
         family = node.op.family
         if family == "view":
-            if layout(node).root is node:
-                self._new_group(node, node.inputs[0].type.shape, "a reshape that needs a copy")
             return
         if family == "linear":
             self._new_step(Library(self._count, node), node)
@@ -182,11 +180,10 @@ class Scheduler:
         return all(self.access.reaches(i, broadcast_map(map_, shape, i.type.shape), group) for i in node.inputs)
 
     def _inside(self, node: Node, group: Group) -> bool:
-        root = node
-        while root.op.family == "view":
-            root = root.inputs[0]
-        number = self.step_of.get(root)
-        return is_inline(root, self.inline) or (number is not None and self.find(number) == group.number)
+        """Whether a value is made in this very kernel, so that it cannot be read from memory at any place."""
+        root = layout(node).root
+        made = (group.full, group.row, group.columns, group.total)
+        return is_inline(root, self.inline) or any(root in values for values in made)
 
     def _adopt(self, node: Node, group: Group) -> None:
         self._add_needs(group, self._bits(self.origins(node)))
@@ -309,8 +306,6 @@ class Scheduler:
             shape = node.inputs[0].type.shape
             map_ = group.full_map(shape)
             return map_ is not None and self.access.reaches(node.inputs[0], map_, group)
-        if node.op.family == "view":
-            return not any(self._inside(i, group) for i in node.inputs)
         map_ = group.row_map(node.type.shape) if node in group.row else group.full_map(node.type.shape)
         return map_ is not None and self._all_reached(node, map_, group)
 

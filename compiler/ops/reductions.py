@@ -18,12 +18,14 @@ Axes = tuple[int, ...]
 def _reduction(
     name: str, accumulator: str, reference: Callable[..., Any], rule: Derivative, doc: str, result: str = "same"
 ) -> Primitive:
-    """Declare a reduction: `axes` are sorted, adjacent and non-negative; they vanish from the shape."""
+    """Declare a reduction: `axes` are sorted, adjacent and non-negative (for positions also last); they vanish."""
 
     def type_rule(x: TensorType, axes: Axes) -> TensorType:
         rank = len(x.shape)
         if not axes or axes != tuple(range(axes[0], axes[-1] + 1)) or axes[-1] >= rank:
             raise ValueError(f"{name}: axes {axes} of a {rank}-dimensional tensor are not adjacent")
+        if result == "index" and axes[-1] != rank - 1:
+            raise ValueError(f"{name}: axes {axes} of a {rank}-dimensional tensor are not its last")
         extent = sizes.product(tuple(x.shape[a] for a in axes))
         if accumulator not in IDENTITY and extent == 0:
             raise ValueError(f"{name}: cannot reduce over a dimension of size 0")

@@ -123,6 +123,8 @@ prod = Op("prod", _prod, (_prod_rule, None, None, None))
 def _extreme(name: str, primitive: Primitive) -> Op:
     def body(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
         if input.numel() == 0 and any(input.shape[a] == 0 for a in axes_of(dim, input.ndim)):
+            if dim is None or dim == ():
+                raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
             raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
         if input.dtype is dtypes.bool_:
             return reduce(reductions.any_ if primitive is reductions.amax else reductions.all_, input, dim, keepdim)
@@ -144,7 +146,8 @@ amin = _extreme("amin", reductions.amin)
 def _truth(name: str, primitive: Primitive, doc: str) -> Op:
     def body(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
         x = input if input.dtype is dtypes.bool_ else emit(elementwise.ne, input, as_dtype(0, input.dtype))
-        return reduce(primitive, x, dim, keepdim)
+        out = reduce(primitive, x, dim, keepdim)
+        return as_dtype(out, dtypes.uint8) if input.dtype is dtypes.uint8 else out
 
     body.__doc__ = doc
     return Op(name, body, None, differentiable=False)
@@ -157,13 +160,15 @@ any_ = _truth("any", reductions.any_, "Whether any element is true.")
 def _position(name: str, primitive: Primitive) -> Op:
     def body(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if input.numel() == 0 and (dim is None or input.shape[dim] == 0):
-            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
         if dim is None:
             flat = emit(primitive, input.reshape(-1), axes=(0,))
             return flat.view((1,) * input.ndim) if keepdim else flat
         if input.ndim == 0:
             return as_dtype(0, dtypes.int64)
-        return reduce(primitive, input, dim, keepdim)
+        axis = dimension(dim, input.ndim)
+        out = emit(primitive, input.movedim(axis, -1), axes=(input.ndim - 1,))
+        return out.unsqueeze(axis) if keepdim else out
 
     body.__doc__ = primitive.doc
     return Op(name, body, None, differentiable=False)
