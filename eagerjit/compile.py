@@ -67,6 +67,8 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     else:
         program, code = found
         report.stored = True
+    if log.FUSE:
+        _log_fusion(traced.name, report.compiled)
     before = time.perf_counter()
     module = cpu.load_object(code) if code else None
     addresses = [module.address(name) for name in program.kernels] if module is not None else []
@@ -112,8 +114,6 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     times.append(time.perf_counter())
     compiled = report.compiled
     times.append(time.perf_counter())
-    if log.FUSE:
-        _log_fusion(report.trace.graph.name, compiled)
     code = b""
     if compiled.kernels:
         code = cpu.compile_text(emit_module(compiled.kernels, cpu.vector_width_bits()))
