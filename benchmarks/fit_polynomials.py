@@ -3,7 +3,7 @@
     python -m benchmarks.fit_polynomials [NAME ...]
 
 Prints each polynomial's coefficients and the largest relative error it adds to its function; `tanh` and `erf` are
-tables of polynomials per quarter of an octave. The last digits depend on rounding and on the points sampled. Needs mpmath.
+tables of polynomials per quarter of an octave. The last digits depend on the points sampled. Needs mpmath.
 """
 
 from __future__ import annotations
