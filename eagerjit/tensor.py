@@ -12,6 +12,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.source import Place
 from eagerjit.state import state
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Storage:
 
     def __init__(self) -> None:
         self.version = 0
-        self.source = ""
+        self.source: Place | None = None
         self.views: list[weakref.ref[Tensor]] = []
 
     def register(self, view: Tensor) -> None:

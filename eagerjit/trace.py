@@ -8,10 +8,8 @@ read. In-place writes are values of the trace until it ends; the compiled call t
 from __future__ import annotations
 
 import sys
-import sysconfig
 import weakref
-from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -24,21 +22,9 @@ from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, Objec
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, new_tensor, storage_of
-
-_PACKAGE = str(Path(__file__).resolve().parent)
-_STANDARD = sysconfig.get_paths()["stdlib"]
-_LIBRARIES = (
-    _PACKAGE,
-    str(Path(_PACKAGE).parent / "compiler"),
-    str(Path(_PACKAGE).parent / "runtime"),
-    str(Path(np.__file__).parent),
-    "<string>",
-    "<frozen ",
-)
-_internal: dict[CodeType, bool] = {}
-
 
 class TraceBreak(Exception):
     """The function did something that a trace cannot represent; the call runs eagerly instead."""
@@ -50,12 +36,7 @@ class TraceBreak(Exception):
 
 def is_internal(code: CodeType) -> bool:
     """Whether this code belongs to the library, NumPy or the standard library rather than to the user."""
-    known = _internal.get(code)
-    if known is None:
-        file = code.co_filename
-        standard = file.startswith(_STANDARD) and "site-packages" not in file
-        known = _internal[code] = standard or file.startswith(_LIBRARIES)
-    return known
+    return is_library(code.co_filename)
 
 
 def pause_observation() -> Any:
@@ -72,18 +53,9 @@ def resume_observation(function: Any) -> None:
         sys.settrace(function)
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame of the user's code."""
-    frame = sys._getframe(1)
-    while frame is not None and is_internal(frame.f_code):
-        frame = frame.f_back
-    return frame
-
-
 def user_line() -> str:
     """`file:line` of the user's code that is running."""
-    frame = user_frame()
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+    return line_of(here())
 
 
 class Tracer:
@@ -257,7 +229,7 @@ class Tracer:
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        node = Node(primitive, inputs, attributes, type_, self.source or user_line())
+        node = Node(primitive, inputs, attributes, type_, user_line() if self.source is None else self.source)
         self.nodes.append(node)
         return node
 
@@ -271,6 +243,7 @@ class Tracer:
             storage = storage_of(tensor)
             self._versions.setdefault(id(storage), (storage, storage.version))
             storage.version += 1
+            storage.source = here()
             if type(tensor._data) is not Node:
                 self.written[id(tensor)] = tensor
         if type(tensor._data) is Node and known is tensor._data:

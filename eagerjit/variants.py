@@ -19,6 +19,7 @@ from eagerjit.compiler.signature import Binding, Fresh, TensorLeaf, Trace
 from eagerjit.guards import Structure
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, share_storage
 from eagerjit.trace import Tracer
@@ -84,7 +85,7 @@ class Variant:
         node.output = tuple(flat[i]._data for i in backward.roots)
         node.sequence = mode.next_sequence()
         node.versions = tuple(0 if t._storage is None else t._storage.version for t in tensors)
-        node.source = backward.report.traced.name
+        node.code, node.offset = here() or (None, None)
         node.hooks = node.overwritten = node.replaced = None
         node.op.kept = [flat[i] for i in backward.kept]
         for position, index in enumerate(backward.roots):
@@ -144,7 +145,7 @@ def freed_node() -> GradNode:
     if not _freed:
         node = object.__new__(GradNode)
         node.op = _Used()
-        node.inputs = node.output = node.versions = node.source = None
+        node.inputs = node.output = node.versions = node.code = node.offset = None
         node.hooks = node.overwritten = node.replaced = None
         node.sequence = 0
         _freed.append(node)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime.source import here
+
 
 @dataclass(slots=True)
 class Binding:
@@ -26,7 +28,7 @@ bound = Binding()
 def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) -> None:
     """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
 
-    A Storage made without arguments must have `version` 0. Call it before the first Program is loaded.
+    A Storage made without arguments must have `version` 0 and a `source`, where it was written last. Call it before the first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
     bound.tensor_defaults = tensor_defaults()
@@ -66,5 +68,7 @@ def shared_storage(tensor: Any) -> Any:
 
 
 def bump_version(tensor: Any) -> None:
-    """Notes that the tensor's memory was written in place."""
-    shared_storage(tensor).version += 1
+    """Notes that the tensor's memory was written in place, and where."""
+    storage = shared_storage(tensor)
+    storage.version += 1
+    storage.source = here()

@@ -29,6 +29,7 @@ from eagerjit.runtime.native.operators import (
     MAX_KEY_NDIM,
     MAX_PARAMETERS,
 )
+from eagerjit.runtime.source import here
 
 MAX_ENTRIES = 512
 """Entries of one operator; beyond, arguments that keep changing would fill its table without end."""
@@ -323,6 +324,7 @@ def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
     node: Any = object.__new__(bound.node_type)
     for slot in bound.node_slots:
         setattr(node, slot, None)
+    node.code, node.offset = here() or (None, None)
     storages = [None if t is None else t._storage for t in tensors]
     node.op = op
     node.inputs = inputs

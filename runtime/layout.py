@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import dtypes, heap_types, log, memory, mode
+from eagerjit.runtime import dtypes, heap_types, log, memory, mode, source
 from eagerjit.runtime.binding import bound, slot_names
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
@@ -95,6 +95,9 @@ def _fill() -> None:
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),
+        c.CODE_FILE: _file_offset(),
+        c.LIBRARY_FILES: _keep(source.files),
+        c.IS_LIBRARY: _keep(source.is_library),
         c.NEW_FROM_DESCRIPTOR: table[_NEW_FROM_DESCRIPTOR],
         c.SET_BASE_OBJECT: table[_SET_BASE_OBJECT],
         c.MEMORY_HANDLER: _keep(memory.handler_capsule()),
@@ -111,6 +114,17 @@ def _verify_head() -> None:
         raise LayoutError("an object's class is not where it was")
     if object.__basicsize__ != c.VECTORCALL:
         raise LayoutError("plain objects are larger than expected")
+
+
+def _file_offset() -> int:
+    """Where code objects keep the name of their file."""
+    places = []
+    for code in (_verify_head.__code__, dtypes.DType.__init__.__code__):
+        words = (ctypes.c_int64 * (type(code).__basicsize__ // 8)).from_address(id(code))
+        places.append([8 * i for i, word in enumerate(words) if word == id(code.co_filename)])
+    if len(places[0]) != 1 or places[0] != places[1]:
+        raise LayoutError("code objects keep the name of their file elsewhere")
+    return places[0][0]
 
 
 def _numpy_table() -> Any:
@@ -199,6 +213,8 @@ def _node_fields() -> dict[int, int]:
         "output": c.NODE_OUTPUT,
         "sequence": c.NODE_SEQUENCE,
         "versions": c.NODE_VERSIONS,
+        "code": c.NODE_CODE,
+        "offset": c.NODE_OFFSET,
     }
     fields = {offset: slot_of(bound.node_type, name) for name, offset in names.items()}
     return fields | {
@@ -207,4 +223,5 @@ def _node_fields() -> dict[int, int]:
         c.N_NODE_DEFAULTS: count,
         c.STORAGE_TYPE: _keep(bound.storage_type),
         c.STORAGE_VERSION: slot_of(bound.storage_type, "version"),
+        c.STORAGE_SOURCE: slot_of(bound.storage_type, "source"),
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode, positions_read
 from eagerjit.runtime import mode
+from eagerjit.runtime.source import Place, line_of
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 from eagerjit.trace import pause_observation, resume_observation
@@ -284,7 +285,7 @@ def _check_versions(node: GradNode, edges: list[Any]) -> None:
         used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
     if node.overwritten is not None and (read is None or 1 in read):
-        raise RuntimeError(_overwritten(node, "the output", node.overwritten))
+        raise RuntimeError(_overwritten(node, f"{_described(node.outputs()[0])}, the output", node.overwritten))
     for index, x in enumerate(node.inputs or ()):
         if not isinstance(x, Tensor) or x._storage is None:
             continue
@@ -293,14 +294,18 @@ def _check_versions(node: GradNode, edges: list[Any]) -> None:
             continue
         if read is not None and index + 2 not in read:
             continue
-        shape = f"[{x.dtype} {list(x.shape)}]"
-        where = f"{shape}, input {index}, is at version {x._storage.version}; expected version {saved};"
-        raise RuntimeError(_overwritten(node, where, x._storage.source))
+        versions = f"at version {x._storage.version} (expected {saved})"
+        what = f"{_described(x)}, now {versions}, input {index}"
+        raise RuntimeError(_overwritten(node, what, x._storage.source))
 
 
-def _overwritten(node: GradNode, what: str, line: str) -> str:
+def _described(tensor: Tensor) -> str:
+    return f"a {str(tensor.dtype).partition('.')[2]} tensor of shape {list(tensor.shape)}"
+
+
+def _overwritten(node: GradNode, what: str, place: Place | None) -> str:
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} of {node.op.name}{f' (recorded at {node.source})' if node.source else ''}, "
-        f"was overwritten at {line or 'an unknown line'}. Clone it before the in-place operation."
+        f"{what} of {node.op.name} (recorded at {node.source or 'an unknown line'}), "
+        f"was overwritten at {line_of(place) or 'an unknown line'}. Clone it before the in-place operation."
     )

@@ -6,9 +6,11 @@ import dis
 import inspect
 from collections.abc import Callable
 from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.runtime import mode
+from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -27,17 +29,20 @@ class GradNode:
     versions    per input how often its memory had been written, None where never
     replaced    for an in-place operation the tensor as it was before
     overwritten where the result was overwritten in place later
+    code        the user's code that called it, in a trace its line
+    offset      the instruction in that code
     """
 
     __slots__ = (
+        "code",
         "hooks",
         "inputs",
+        "offset",
         "op",
         "output",
         "overwritten",
         "replaced",
         "sequence",
-        "source",
         "versions",
     )
 
@@ -46,15 +51,22 @@ class GradNode:
     output: Any
     sequence: int
     versions: tuple[int, ...] | None
-    source: str | None
+    code: CodeType | str | None
+    offset: int | None
     hooks: dict[int, dict[int, Callable[..., Any]]] | None
     replaced: Tensor | None
-    overwritten: str | None
+    overwritten: Place | None
 
     @property
     def name(self) -> str:
         """The operation's name."""
         return self.op.name
+
+    @property
+    def source(self) -> str:
+        """`file:line` of the call in the user's code."""
+        code = self.code
+        return (code or "") if code is None or isinstance(code, str) else line_of((code, self.offset or 0))
 
     def __repr__(self) -> str:
         return f"<{self.op.name.capitalize()}Backward>"
@@ -100,7 +112,11 @@ def record(op: Op, arguments: tuple[Any, ...], result: Any, replaced: Tensor | N
     node.output = tuple(r._data for r in results) if type(result) is tuple else result._data
     node.sequence = mode.next_sequence()
     node.versions = _versions(arguments)
-    node.source = _source()
+    tracer = state.tracer
+    if tracer is not None and tracer.source is not None:
+        node.code, node.offset = tracer.source, None
+    else:
+        node.code, node.offset = here() or (None, None)
     node.hooks = node.overwritten = None
     node.replaced = replaced
     for index, r in enumerate(results):
@@ -123,14 +139,6 @@ def _versions(arguments: tuple[Any, ...]) -> tuple[int, ...] | None:
     if all(not isinstance(a, Tensor) or a._storage is None for a in arguments):
         return None
     return tuple(a._storage.version if isinstance(a, Tensor) and a._storage is not None else 0 for a in arguments)
-
-
-def _source() -> str:
-    from eagerjit.trace import user_line
-
-    if state.tracer is not None and state.tracer.source is not None:
-        return state.tracer.source
-    return user_line()
 
 
 @lru_cache(maxsize=4096)

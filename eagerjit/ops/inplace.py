@@ -17,6 +17,7 @@ from eagerjit.dispatch import OPS, Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.promotion import can_cast
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, share_storage, storage_of
 from eagerjit.trace import TraceBreak, user_line
@@ -59,7 +60,6 @@ class InplaceOp(Op):
 
         def inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             (call if self._view is None else slow)(self, *args, **kwargs)
-            storage_of(self).source = user_line()
             return self
 
         call, slow = self.call, self.slow
@@ -209,7 +209,7 @@ def _mark_overwritten(target: Tensor) -> None:
     while target._view is not None:
         target = target._view.base
     if target._node is not None:
-        target._node.overwritten = user_line()
+        target._node.overwritten = here()
 
 
 def _rebase(chain: list[Tensor], value: Tensor) -> None:

@@ -45,12 +45,19 @@ NODE_SEQUENCE = 400
 NODE_VERSIONS = 408
 STORAGE_TYPE = 416
 STORAGE_VERSION = 424
+STORAGE_SOURCE = 488
+NODE_CODE = 496
+NODE_OFFSET = 504
 # -- slots of our own objects, and what `run` returns for a miss ------------------------------------------------------
 MISS = 448
 FUNCTION_FALLBACK = 456
 OPERATOR_SLOW = 464
 OPERATOR_OP = 472
 RECORD_NODE = 480  # the Python function that records what native code does not
+# -- the user's code ----------------------------------------------------------------------------------------------------
+CODE_FILE = 512  # where a code object keeps the name of its file
+LIBRARY_FILES = 520  # the dictionary of files met so far: whether they belong to a library
+IS_LIBRARY = 528  # the Python function that fills it
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440

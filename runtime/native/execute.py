@@ -55,11 +55,11 @@ from eagerjit.runtime.native.objects import (
     Py_IncRef,
     PyErr_NoMemory,
     allocate,
-    bump_storage,
     fresh_tensor,
     release,
     view_of,
 )
+from eagerjit.runtime.native.places import bump_storage
 from eagerjit.runtime.native.work import (
     call_object,
     floor_divide,

@@ -22,6 +22,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.matmul",
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
+    "eagerjit.runtime.native.places",
     "eagerjit.runtime.native.guards",
     "eagerjit.runtime.native.work",
     "eagerjit.runtime.native.execute",

@@ -21,7 +21,6 @@ from eagerjit.runtime.native.context import (
     SET_BASE_OBJECT,
     STORAGE,
     STORAGE_TYPE,
-    STORAGE_VERSION,
     TENSOR_DEFAULTS,
     TENSOR_TYPES,
     WRITEABLE_FLAG,
@@ -55,8 +54,6 @@ PyErr_SetObject = external("void PyErr_SetObject(ptr, ptr)")
 PyErr_SetString = external("void PyErr_SetString(ptr, ptr)")
 PyObject_CallNoArgs = external("ptr PyObject_CallNoArgs(ptr)")
 PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
-PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
-PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyExc_TypeError = external_data("PyExc_TypeError")
 
 
@@ -202,22 +199,3 @@ def view_of(base: ptr, code: i64, ndim: i64, slots: ptr, sizes: ptr, data: ptr) 
     if tensor:
         replace_slot(tensor, load_i64(context, STORAGE), storage)
     return tensor
-
-
-def bump_storage(tensor: ptr) -> i64:
-    """BUMP_VERSION: 1, or -1 with an exception set."""
-    if not is_tensor(tensor):
-        return not_a_tensor()
-    storage = storage_of(tensor)
-    if storage == 0:
-        return -1
-    offset = load_i64(context, STORAGE_VERSION)
-    version = PyLong_AsLongLong(load_ptr(storage, offset))
-    if version == -1 and PyErr_Occurred():
-        return -1
-    following = PyLong_FromLongLong(version + 1)
-    if following == 0:
-        return -1
-    replace_slot(storage, offset, following)
-    Py_DecRef(following)
-    return 1

@@ -18,8 +18,10 @@ from eagerjit.runtime.native.context import (
     MODE_WORDS,
     N_NODE_DEFAULTS,
     NODE,
+    NODE_CODE,
     NODE_DEFAULTS,
     NODE_INPUTS,
+    NODE_OFFSET,
     NODE_OP,
     NODE_OUTPUT,
     NODE_SEQUENCE,
@@ -39,6 +41,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.language import (
+    buffer,
     external,
     external_data,
     i64,
@@ -51,6 +54,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, is_tensor, new_instance, replace_slot
+from eagerjit.runtime.native.places import user_code
 
 PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
@@ -262,6 +266,11 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     status |= _put(node, NODE_INPUTS, tuple_of(arguments, n))
     status |= _put(node, NODE_SEQUENCE, _next_sequence())
     status |= _put(node, NODE_VERSIONS, _versions(arguments, n))
+    offset = buffer(8)
+    code = user_code(offset)
+    if code:
+        status |= _put(node, NODE_CODE, code)
+        status |= _put(node, NODE_OFFSET, PyLong_FromLongLong(load_i64(offset, 0)))
     if status == 0:
         replace_slot(result, load_i64(context, NODE), node)
         replace_slot(result, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))

@@ -44,14 +44,15 @@ class Custom(Tensor):
 
 
 class Storage:
-    __slots__ = ("version",)
+    __slots__ = ("source", "version")
 
     def __init__(self) -> None:
         self.version = 0
+        self.source: Any = None
 
 
 class Node:
-    __slots__ = ("inputs", "op", "other", "output", "sequence", "versions")
+    __slots__ = ("code", "inputs", "offset", "op", "other", "output", "sequence", "versions")
 
 
 @contextmanager

@@ -1,0 +1,62 @@
+"""Lines of the user's code: which frame is the user's, and where in a file it is.
+
+A place is a code object and the offset of an instruction in it, which cost nothing to note; `line_of` makes it `file:line`
+when somebody asks. Native code notes places too (`native/objects.py`) and asks `is_library` once per file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import CodeType, FrameType
+
+import numpy as np
+
+Place = tuple[CodeType, int]
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
+_LIBRARIES = (
+    *(root + os.sep for root in {_PACKAGE, os.path.realpath(_PACKAGE), os.path.dirname(np.__file__)}),
+    "<string>",
+    "<frozen ",
+)
+
+files: dict[str, bool] = {}
+"""Files met so far, and whether they belong to a library."""
+
+
+def is_library(file: str) -> bool:
+    """Whether a file belongs to eagerjit, NumPy or the standard library rather than to the user."""
+    known = files.get(file)
+    if known is None:
+        standard = file.startswith(_STANDARD) and "site-packages" not in file
+        known = files[file] = standard or file.startswith(_LIBRARIES)
+    return known
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the user's code."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def here() -> Place | None:
+    """Where the user's code is, None outside of it."""
+    frame = user_frame()
+    return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def line_of(place: Place | str | None) -> str:
+    """`file:line` of a place; what is a line already stays as it is."""
+    if place is None or isinstance(place, str):
+        return place or ""
+    code, offset = place
+    found = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            found = line
+    return f"{code.co_filename}:{found}"
