@@ -57,7 +57,7 @@ class GradNode:
         return self.op.name
 
     def __repr__(self) -> str:
-        return f"<{self.op.name.capitalize()}Backward>"
+        return f"<{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0>"
 
     def outputs(self) -> tuple[Tensor, ...]:
         """The results, connected to this node."""
