@@ -62,7 +62,9 @@ class SymbolicInt:
         return str(self._value())
 
     def __eq__(self, other: object) -> bool:
-        return sizes.equal(self.expression, expression(other)) if _is_int(other) else self._value() == other
+        if _is_int(other):
+            return sizes.equal(self.expression, expression(other))
+        return isinstance(other, (bool, float, TracedFloat)) and self._value() == other
 
     def __ne__(self, other: object) -> bool:
         return not self == other

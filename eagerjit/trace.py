@@ -257,9 +257,24 @@ class Tracer:
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
+        shape = tuple(map(self._settled, type_.shape))
+        if shape != type_.shape:
+            type_ = TensorType(type_.dtype, shape)
+            if "shape" in attributes:
+                attributes["shape"] = shape
         node = Node(primitive, inputs, attributes, type_, self.source or user_line())
         self.nodes.append(node)
         return node
+
+    def _settled(self, size: sizes.Expr) -> sizes.Expr:
+        """A size of a result: 0 and 1, which broadcast and reduce in ways of their own, are always known."""
+        if isinstance(size, int) or sizes.least(size) > 1:
+            return size
+        if self.assumptions.decide("<", 1, size):
+            return size
+        number = sizes.evaluate(size, self.assumptions.hints)
+        self.assumptions.decide("==", size, number)
+        return number
 
     def write(self, tensor: Tensor, node: Node) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
