@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import weakref
 from pathlib import Path
+from collections.abc import Sequence
 from types import CodeType, FrameType
 from typing import Any
 
@@ -92,6 +93,7 @@ class Tracer:
     def __init__(self, name: str, needs_grad: bool = False):
         self.name = name
         self.needs_grad = needs_grad
+        self.fullgraph = False
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self.bindings: list[Binding] = []
@@ -103,6 +105,8 @@ class Tracer:
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
+        self.arguments: Sequence[Any] | None = None
+        self.answers: dict[Node, tuple[Any, int]] = {}
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
@@ -353,6 +357,29 @@ class Tracer:
         if node.op is elementwise.size_value:
             size = node.attributes["size"]
             self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def ask(self, node: Node, reason: str) -> Any:
+        """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
+
+        Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
+        """
+        known = self.answers.get(node)
+        if known is None:
+            if self.arguments is None or self.fullgraph:
+                raise TraceBreak(reason, user_line())
+            from eagerjit.compile import answer
+
+            before, observation = set_tracer(None), pause_observation()
+            try:
+                array = answer(self, node, self.arguments)
+            finally:
+                set_tracer(before)
+                resume_observation(observation)
+            bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
+            known = self.answers[node] = (array.reshape(()).item(), bits)
+        return known[0]
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,9 @@ def prepared(trace: Trace) -> Trace:
             replaced[node] = nodes[-1]
     outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
     writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
-    return replace(trace, graph=rebuild(trace.graph, nodes, replaced), outputs=outputs, writes=writes)
+    questions = [(replaced.get(n, n), bits) for n, bits in trace.questions]
+    graph = rebuild(trace.graph, nodes, replaced)
+    return replace(trace, graph=graph, outputs=outputs, writes=writes, questions=questions)
 
 
 def _is_copy(node: Node) -> bool:
