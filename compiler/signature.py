@@ -98,3 +98,5 @@ class Trace:
     """(leaf, value): the Tensor holds this value afterwards."""
     gradients: list[tuple[int, int]] = field(default_factory=list)
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
+    questions: list[tuple[Node, int]] = field(default_factory=list)
+    """(0-d value, its bits): answers that the function's Python code acted on; the call is for these alone."""

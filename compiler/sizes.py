@@ -241,6 +241,14 @@ def _evaluate_atom(atom: Quotient, values: Mapping[str, int]) -> int:
     return min(a, b) if atom.op == "min" else max(a, b)
 
 
+def least(x: Expr) -> int:
+    """A bound that a size of tensors is not below, where sizes named s are at least 2; 0 where more has to be known."""
+    if isinstance(x, int):
+        return x
+    plain = all(c >= 0 and all(isinstance(a, str) and a.startswith("s") for a in atoms) for atoms, c in x.terms)
+    return sum(c * 2 ** len(atoms) for atoms, c in x.terms) if plain else 0
+
+
 def is_symbol(x: Expr) -> bool:
     """Whether x is one unknown by itself."""
     if isinstance(x, int) or len(x.terms) != 1:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from eagerjit import stored
 from eagerjit.compiler import sizes
@@ -15,7 +17,7 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.passes import run_pipeline
-from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
+from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.runtime import cache, cpu, execute, log
 from eagerjit.runtime.program import Program
@@ -155,7 +157,7 @@ def describe(
         tracer.name,
         tracer.inputs,
         tracer.nodes,
-        [o.node for o in outputs if isinstance(o, Fresh)],
+        [*(o.node for o in outputs if isinstance(o, Fresh)), *tracer.answers],
         [(inputs[leaf], node) for leaf, node in writes],
     )
     return Trace(
@@ -167,8 +169,36 @@ def describe(
         list(tracer.assumptions.guards),
         dict(tracer.assumptions.hints),
         writes=writes,
+        questions=[(node, bits) for node, (_, bits) in tracer.answers.items()],
         **conditions,
     )
+
+
+def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
+    """The value that a node has in the call being recorded: what it is made of so far, compiled and run."""
+    bindings: list[Binding] = []
+    for b in tracer.bindings:
+        bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
+    used = _reached(node)
+    graph = Graph(f"{tracer.name}_question", tracer.inputs, [n for n in tracer.nodes if n in used], [node])
+    guards, hints = list(tracer.assumptions.guards), dict(tracer.assumptions.hints)
+    trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints)
+    executable, _ = executable_of(trace, graph, tracer.objects, pending=True)
+    found = executable.run(tuple(leaves))
+    if found is execute.MISS:
+        raise RuntimeError("the value of a traced tensor could not be computed for this call")
+    return found._data
+
+
+def _reached(node: Node) -> set[Node]:
+    found: set[Node] = set()
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        if current not in found:
+            found.add(current)
+            stack += current.inputs
+    return found
 
 
 def simplified(trace: Trace) -> None:
@@ -191,4 +221,5 @@ def simplified(trace: Trace) -> None:
     for output in trace.outputs:
         if isinstance(output, Fresh):
             output.node = next(nodes)
+    trace.questions = [(next(nodes), bits) for _, bits in trace.questions]
     trace.writes = [(leaf, value) for (leaf, _), (_, value) in zip(trace.writes, graph.writes, strict=True)]

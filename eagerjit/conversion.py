@@ -17,6 +17,7 @@ from eagerjit.ops import views
 from eagerjit.ops.index import concrete
 from eagerjit.ops.pointwise import cast
 from eagerjit.printing import format_tensor
+from eagerjit.numbers import TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import state
@@ -25,8 +26,20 @@ from eagerjit.tensor import Parameter, Tensor, new_tensor
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
 
 
+def _asked(tracer: Any, input: Tensor, reason: str) -> Any:
+    """A number that Python code acts on: this call's, and a condition of the compiled call."""
+    node = tracer.value(input.reshape(()).clone())
+    value = tracer.ask(node, reason)
+    return float(value) if input.dtype.is_floating_point else value
+
+
 def item(input: Tensor) -> Any:
     """The one element as a Python number."""
+    tracer = state.tracer
+    if tracer is not None and input.numel() == 1:
+        if input.dtype.is_floating_point:
+            return TracedFloat(tracer.value(input.reshape(()).to(dtypes.float64, copy=True)), None)
+        return _asked(tracer, input, "a tensor's value was asked for with item()")
     array = concrete(input, "a tensor's value was asked for with item()")
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -57,6 +70,9 @@ def to_array(input: Tensor, dtype: Any = None, copy: bool | None = None) -> np.n
 
 def truth(input: Tensor) -> bool:
     """bool() of a tensor with one element."""
+    tracer = state.tracer
+    if tracer is not None and input.numel() == 1:
+        return bool(_asked(tracer, input != 0, "a tensor's value decided a branch"))
     array = concrete(input, "a tensor's value decided a branch")
     if array.size == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.autograd.rules import fit
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.compile import finish
 from eagerjit.compiler.ir import Node
@@ -44,7 +45,29 @@ def emit(primitive: Primitive, *inputs: Tensor, **attributes: Any) -> Tensor:
     """Record one primitive in the trace that is running an op's body."""
     tracer = state.tracer
     assert tracer is not None
-    return tracer.wrap(tracer.record(primitive, tuple(map(tracer.value, inputs)), **attributes))
+    out = tracer.wrap(tracer.record(primitive, tuple(map(tracer.value, inputs)), **attributes))
+    if mode.grad_mode():
+        record(PrimitiveCall(primitive, attributes), inputs, out)
+    return out
+
+
+class PrimitiveCall:
+    """What the tape knows of one primitive, while the body of an op is differentiated."""
+
+    rules = None
+
+    def __init__(self, primitive: Primitive, attributes: dict[str, Any]):
+        self.name, self.derivative, self.attributes = primitive.name, primitive.derivative, attributes
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients from the primitive's own rules."""
+        (out,) = node.outputs()
+        inputs = node.inputs or ()
+        rules = self.derivative or (None,) * len(inputs)
+        return [
+            fit(rule(grads[0], out, *inputs, **self.attributes), x) if rule is not None and needed else None
+            for rule, x, needed in zip(rules, inputs, needs, strict=True)
+        ]
 
 
 class Op:

@@ -21,9 +21,11 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import elementwise
 from eagerjit.explain import Explanation, explain
 from eagerjit.guards import Effect, Observer, Structure, add_guards, has_state, inspect_code, structure_of, unwrap
-from eagerjit.runtime import log, mode
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime import dtypes, log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
@@ -157,6 +159,7 @@ class JitFunction(Function):
         """Record and compile; no traced tensor outlives this frame unless the function kept it."""
         grad_mode = mode.grad_mode()
         with tracer:
+            tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = [self._argument(tracer, leaf) for leaf in leaves]
             n_arguments = tracer.n_leaves
             call_args, call_kwargs = pytree.unflatten(structure, inputs)
@@ -198,7 +201,8 @@ class JitFunction(Function):
     ) -> Variant:
         unique = list({id(x): x for x in out}.values())
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
-        results = [self._output(x) for x in unique]
+        results = [self._output(tracer, x) for x in unique]
+        numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
         new_grads = self._new_gradients(tracer, results)
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
@@ -238,14 +242,15 @@ class JitFunction(Function):
             _aliases(tracer, unique),
             rebuild,
             _key(leaves),
+            numbers,
         )
 
-    def _output(self, value: Any) -> Any:
+    def _output(self, tracer: Tracer, value: Any) -> Any:
         """A result as something that a compiled call can return."""
-        from eagerjit.numbers import SymbolicInt, TracedFloat
-
         if isinstance(value, (SymbolicInt, TracedFloat)):
-            raise TraceBreak("it returns a Python number that depends on its arguments", self._where())
+            dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
+            node = tracer.constant(value, dtype)
+            return tracer.wrap(tracer.record(elementwise.cast, (node,), dtype=dtype))
         if isinstance(value, (Iterator, Awaitable)):
             raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self._where())
         return value

@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit import conversion as c
 from eagerjit.autograd import api
-from eagerjit.ops import arithmetic, composite, host, index, linear, pointwise, reduce, views
+from eagerjit.ops import activation, arithmetic, composite, host, index, linear, normalization, pointwise, reduce, views
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.printing import format_tensor
@@ -34,7 +34,7 @@ OPS = {
     "matmul": linear.matmul.call, "addmm": linear.addmm.call,
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
     "gather": index.gather.call, "scatter_add": index.scatter_add.call, "slice_scatter": index.slice_scatter.call,
-    "tril": index.tril.call, "triu": index.triu.call, "clone": c.clone.call,
+    "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": c.clone.call,
 }  # fmt: skip
 """Methods that are ops themselves."""
 
@@ -78,7 +78,7 @@ FUNCTIONS: dict[str, Any] = {
     **{name: getattr(host, name) for name in (
         "sort", "argsort", "topk", "cumsum", "cumprod", "unique", "bincount", "median",
     )},
-    "numel": c.numel,
+    "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
 
@@ -293,7 +293,7 @@ def _augmented(name: str) -> Any:
 
 for _op in (
     arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv, arithmetic.lerp,
-    arithmetic.fmod,
+    arithmetic.fmod, activation.relu,
 ):  # fmt: skip
     inplace(_op)
 

@@ -62,7 +62,9 @@ class SymbolicInt:
         return str(self._value())
 
     def __eq__(self, other: object) -> bool:
-        return sizes.equal(self.expression, expression(other)) if _is_int(other) else self._value() == other
+        if _is_int(other):
+            return sizes.equal(self.expression, expression(other))
+        return isinstance(other, (bool, float, TracedFloat)) and self._value() == other
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -150,17 +152,23 @@ for _name, _function, _other in (
 
 
 class TracedFloat:
-    """A float whose value is known only when the compiled function is called."""
+    """A float whose value is known only when the compiled function is called.
+
+    `value` is this call's, or None where it comes from a tensor and has not been looked at.
+    """
 
     __slots__ = ("node", "value")
 
-    def __init__(self, node: Node, value: float):
+    def __init__(self, node: Node, value: float | None):
         self.node = node
         self.value = value
 
     def _value(self) -> float:
+        """This call's number; the trace holds for it alone."""
         if state.tracer is None:
             raise RuntimeError("a number of a traced function left it")
+        if self.value is None:
+            return float(state.tracer.ask(self.node, "a tensor's value was used as a Python number"))
         state.tracer.specialize(self.node)
         return self.value
 
@@ -177,6 +185,9 @@ class TracedFloat:
 
     def __repr__(self) -> str:
         return repr(self._value())
+
+    def __format__(self, specification: str) -> str:
+        return format(self._value(), specification)
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(self._value(), digits)
@@ -211,7 +222,8 @@ def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
     if tracer is None:
         raise RuntimeError("a number of a traced function left it")
     a, b = (x if isinstance(x, (float, TracedFloat)) else to_float(x) for x in (a, b))
-    value = function(*(x.value if isinstance(x, TracedFloat) else x for x in (a, b)))
+    values = [x.value if isinstance(x, TracedFloat) else x for x in (a, b)]
+    value = None if None in values else function(*values)
     return TracedFloat(tracer.calculate(name, a, b), value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -25,6 +26,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, new_tensor, storage_of
+
 
 class TraceBreak(Exception):
     """The function did something that a trace cannot represent; the call runs eagerly instead."""
@@ -64,6 +66,7 @@ class Tracer:
     def __init__(self, name: str, needs_grad: bool = False):
         self.name = name
         self.needs_grad = needs_grad
+        self.fullgraph = False
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self.bindings: list[Binding] = []
@@ -75,6 +78,8 @@ class Tracer:
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
+        self.arguments: Sequence[Any] | None = None
+        self.answers: dict[Node, tuple[Any, int]] = {}
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
@@ -229,9 +234,24 @@ class Tracer:
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
+        shape = tuple(map(self._settled, type_.shape))
+        if shape != type_.shape:
+            type_ = TensorType(type_.dtype, shape)
+            if "shape" in attributes:
+                attributes["shape"] = shape
         node = Node(primitive, inputs, attributes, type_, user_line() if self.source is None else self.source)
         self.nodes.append(node)
         return node
+
+    def _settled(self, size: sizes.Expr) -> sizes.Expr:
+        """A size of a result: 0 and 1, which broadcast and reduce in ways of their own, are always known."""
+        if isinstance(size, int) or sizes.least(size) > 1:
+            return size
+        if self.assumptions.decide("<", 1, size):
+            return size
+        number = sizes.evaluate(size, self.assumptions.hints)
+        self.assumptions.decide("==", size, number)
+        return number
 
     def write(self, tensor: Tensor, node: Node) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
@@ -311,6 +331,29 @@ class Tracer:
         if node.op is elementwise.size_value:
             size = node.attributes["size"]
             self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def ask(self, node: Node, reason: str) -> Any:
+        """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
+
+        Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
+        """
+        known = self.answers.get(node)
+        if known is None:
+            if self.arguments is None or self.fullgraph:
+                raise TraceBreak(reason, user_line())
+            from eagerjit.compile import answer
+
+            before, observation = set_tracer(None), pause_observation()
+            try:
+                array = answer(self, node, self.arguments)
+            finally:
+                set_tracer(before)
+                resume_observation(observation)
+            bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
+            known = self.answers[node] = (array.reshape(()).item(), bits)
+        return known[0]
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -55,11 +55,12 @@ class Variant:
     aliases: list[tuple[int, Any]] = field(default_factory=list)
     rebuild: Callable[[Sequence[Any]], Any] | None = None
     key: tuple[Any, ...] = ()
+    numbers: list[int] = field(default_factory=list)
 
     @property
     def plain(self) -> bool:
         """Whether the executable's result is the function's result."""
-        return self.rebuild is None and self.backward is None and not self.freed and not self.aliases
+        return self.rebuild is None and self.backward is None and not (self.freed or self.aliases or self.numbers)
 
     def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
         """The function's result from the executable's outputs."""
@@ -69,7 +70,9 @@ class Variant:
             share_storage(flat[index], flat[base] if isinstance(base, int) else base(arguments))
         if self.backward is not None and mode.grad_mode():
             self._connect(flat, arguments)
-        user = flat[: self.n_user]
+        user: Sequence[Any] = flat[: self.n_user]
+        if self.numbers:
+            user = tuple([x._data.item() if i in self.numbers else x for i, x in enumerate(user)])
         if self.rebuild is None:
             return user[0] if self.result == pytree.LEAF else user
         return self.rebuild(user)
@@ -188,13 +191,15 @@ def _compile_joint(
     outputs, gradients = trace.outputs[: len(results)], trace.outputs[len(results) :]
     wanted = [o.node for o in gradients if isinstance(o, Fresh)]
     given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
+    asked = [n for n, _ in trace.questions]
+    given += asked
     forward = _ancestors(given)
     kept = saved_values(forward, wanted)
     trace.graph = Graph(
         trace.graph.name,
         [n for n in trace.graph.inputs if "cotangent" not in n.attributes],
         [n for n in trace.graph.nodes if n in forward],
-        [*(o.node for o in outputs if isinstance(o, Fresh)), *kept],
+        [*(o.node for o in outputs if isinstance(o, Fresh)), *kept, *asked],
         trace.graph.writes,
     )
     trace.outputs = [*outputs, *(Fresh(n) for n in kept)]

@@ -22,6 +22,7 @@ OPERANDS: dict[Op, str] = {
     Op.CHECK_CONST: "slot constant",
     Op.CHECK_GE: "slot constant",
     Op.CHECK_TRUE: "slot flag",
+    Op.CHECK_VALUE: "slot width constant",
     Op.CONST: "slot constant",
     Op.ARENA: "slot slot",
     Op.OUTPUT_LEAF: "output leaf",
@@ -115,6 +116,8 @@ def _fits(kind: str, operand: int, limits: dict[str, int]) -> bool:
     match kind.split():
         case ["any"] | ["constant"]:
             return -(2**63) <= operand < 2**63
+        case ["width"]:
+            return operand in (1, 2, 4, 8)
         case ["count"] | ["rank"]:
             return operand >= 0
         case ["slots", n]:

@@ -202,6 +202,11 @@ def _check_true(frame: _Frame, slot: int, expected: int) -> None:
     _require((frame.slots[slot] != 0) == bool(expected))
 
 
+def _check_value(frame: _Frame, slot: int, width: int, bits: int) -> None:
+    found = ctypes.string_at(frame.slots[slot], width)
+    _require(int.from_bytes(found, "little") == bits & (1 << 8 * width) - 1)
+
+
 def _extent(array: np.ndarray) -> tuple[int, int]:
     """First and one-past-last address of the array's elements; equal where it has none."""
     if array.size == 0:
@@ -362,6 +367,7 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.CHECK_CONST: _check_const,
     Op.CHECK_GE: _check_ge,
     Op.CHECK_TRUE: _check_true,
+    Op.CHECK_VALUE: _check_value,
     Op.DISTINCT: _distinct,
     Op.CONST: _const,
     Op.ADD: _arithmetic(int.__add__),

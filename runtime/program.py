@@ -44,6 +44,7 @@ class Op(IntEnum):
     CHECK_CONST = 15  # (slot, constant)
     CHECK_GE = 16  # (slot, constant)  signed >=
     CHECK_TRUE = 17  # (slot, expected) (slot != 0) == expected
+    CHECK_VALUE = 19  # (pointer_slot, bytes, bits)  the number in memory has these bits; `bytes` is 1, 2, 4 or 8
     DISTINCT = 18  # (n_written, leaf..., n_read, leaf...)  memory of no written leaf overlaps another listed leaf's;
     #                two leaves that are the same object also miss
     # -- sizes ----------------------------------------------------------------------------------------------------

@@ -215,10 +215,7 @@ class Builder:
     def constant(self, dtype: str, value: int | float | bool) -> Value:
         """A literal of a register dtype (f16 and bf16 literals are rounded by the caller)."""
         if dtype in FLOATS:
-            number = float(value)
-            if dtype != "f64":
-                number = round_to_single(number)
-            text = "0x" + struct.pack(">d", number).hex().upper()
+            text = float_text(float(value) if dtype == "f64" else round_to_single(float(value)))
         elif dtype == "bool":
             text = "true" if value else "false"
         else:
@@ -322,6 +319,11 @@ class Builder:
         pairs = ", ".join(f"[ {text}, %{label} ]" for text, label in incoming)
         self.emit(f"{result.text} = phi {self.type(dtype, lanes)} {pairs}")
         return result
+
+
+def float_text(number: float) -> str:
+    """A float literal: the bits of the f64, whatever the type it is for."""
+    return "0x" + struct.pack(">d", number).hex().upper()
 
 
 def round_to_single(number: float) -> float:

@@ -6,12 +6,12 @@ can be permuted by other registers the tables live in registers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 
-from eagerjit.compiler.codegen.builder import Value
+from eagerjit.compiler.codegen.builder import Value, float_text, round_to_single
 from eagerjit.compiler.codegen.numeric import at_least, at_most, by_registers, magnitude, with_sign
 
-Table = Sequence[Sequence[float]]
+Table = tuple[tuple[float, ...], ...]
 FIRST = 0.125
 """Below, f(x) = x + x p(x); from here on f(x) = f(centre) + (x - centre) p(x - centre)."""
 
@@ -29,7 +29,7 @@ def odd_function(x: Value, name: str, table: Table, limit: float) -> Value:
     return with_sign(b.fma(d, result, b.select(a < FIRST, a, columns[1])), x)
 
 
-def lookup(name: str, table: Sequence[float], index: Value) -> Value:
+def lookup(name: str, table: tuple[float, ...], index: Value) -> Value:
     """table[index modulo 32], f32."""
     b = index.builder
     if b.width_bits == 512 and index.lanes and index.lanes % 16 == 0:
@@ -39,34 +39,38 @@ def lookup(name: str, table: Sequence[float], index: Value) -> Value:
     return _load(name, table, index & 31)
 
 
-def _literal(table: Sequence[float], index: Value) -> str:
+@functools.cache
+def _elements(numbers: tuple[float, ...]) -> str:
+    """The elements of a vector or array constant."""
+    return ", ".join(f"float {float_text(round_to_single(number))}" for number in numbers)
+
+
+def _literal(numbers: tuple[float, ...]) -> str:
     """A vector constant with its type."""
-    elements = ", ".join(f"float {index.builder.constant('f32', number).text}" for number in table)
-    return f"<{len(table)} x float> <{elements}>"
+    return f"<{len(numbers)} x float> <{_elements(numbers)}>"
 
 
-def _permute_32(table: Sequence[float], index: Value) -> Value:
-    operands = f"{_literal(table[:16], index)}, <16 x i32> {index.text}, {_literal(table[16:], index)}"
+def _permute_32(table: tuple[float, ...], index: Value) -> Value:
+    operands = f"{_literal(table[:16])}, <16 x i32> {index.text}, {_literal(table[16:])}"
     text = f"call <16 x float> @llvm.x86.avx512.vpermi2var.ps.512({operands})"
     return index.builder.pure("f32", 16, text, index.depth)
 
 
-def _permute_8(table: Sequence[float], index: Value) -> Value:
+def _permute_8(table: tuple[float, ...], index: Value) -> Value:
     """Four permutations, and the next two bits of the index choose among them."""
     b = index.builder
     parts = []
     for start in range(0, 32, 8):
-        operands = f"{_literal(table[start : start + 8], index)}, <8 x i32> {index.text}"
+        operands = f"{_literal(table[start : start + 8])}, <8 x i32> {index.text}"
         parts.append(b.pure("f32", 8, f"call <8 x float> @llvm.x86.avx2.permps({operands})", index.depth))
     upper, uppermost = (index & 8).ne(0), (index & 16).ne(0)
     return b.select(uppermost, b.select(upper, parts[3], parts[2]), b.select(upper, parts[1], parts[0]))
 
 
-def _load(name: str, table: Sequence[float], index: Value) -> Value:
+def _load(name: str, table: tuple[float, ...], index: Value) -> Value:
     """Through memory."""
     b = index.builder
-    elements = ", ".join(f"float {b.constant('f32', number).text}" for number in table)
-    b.helpers.add(f"@eagerjit.{name} = internal constant [{len(table)} x float] [{elements}], align 64")
+    b.helpers.add(f"@eagerjit.{name} = internal constant [{len(table)} x float] [{_elements(table)}], align 64")
     kind = b.type("ptr", index.lanes)
     text = f"getelementptr float, ptr @eagerjit.{name}, {b.type('u32', index.lanes)} {index.text}"
     place = b.pure("ptr", index.lanes, text, index.depth)

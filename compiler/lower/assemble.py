@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import without_ones
-from eagerjit.compiler.ir import Graph, Node, rebuild
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Failures, Number, Pointer, Scratch, Temporary
 from eagerjit.compiler.lower.groups import Group, Library, Step
 from eagerjit.compiler.lower.memory import Plan, Request, plan
 from eagerjit.compiler.lower.pointwise import Target, pointwise
+from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.schedule import Scheduler
-from eagerjit.compiler.ops import elementwise
-from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, Object, ObjectGuard, Same, TensorLeaf, Trace
 from eagerjit.runtime.dtypes import BY_SHORT
@@ -49,7 +48,7 @@ class Assembler:
     """Turns one Trace into a Compiled."""
 
     def __init__(self, trace: Trace, lanes: int):
-        self.trace = with_copies(trace)
+        self.trace = prepared(trace)
         self.graph, self.lanes = self.trace.graph, lanes
         self.scheduler = Scheduler(self.graph)
         self.failures = Failures()
@@ -257,6 +256,8 @@ class Assembler:
             if not isinstance(step, Group) or value not in step.full or (not step.dims and len(step.nodes) > 1):
                 continue
             here = position[step.number]
+            if self.phase_of[step.number] < len(self.trace.questions):
+                continue
             if any(at > here for at, _ in readers.get(old, ())):
                 continue
             if all(direct for at, direct in readers.get(old, ()) if at == here):
@@ -285,7 +286,7 @@ class Assembler:
 
     def run(self) -> Compiled:
         """The Program and its kernels."""
-        steps = self.scheduler.run()
+        steps = self._in_phases(self.scheduler.run())
         stored = self._stored(steps)
         self._read_leaves()
         self._choose_in_place(steps, stored)
@@ -295,13 +296,21 @@ class Assembler:
         plan_ = self._plan(work, stored)
         self._allocate(plan_, work)
         functions, kernels = self._deduplicate([*work, *copied, *written])
-        launches = [self._launch(w, functions) for w in (*work, *copied)]
-        launches += self._copies()
-        launches += [self._launch(w, functions) for w in written]
+        phases = self._split(steps, work)
+        launches = [[self._launch(w, functions) for w in phase] for phase in phases]
+        checks = [self._answer(node, bits) for node, bits in self.trace.questions]
+        launches[-1] += [self._launch(w, functions) for w in copied]
+        launches[-1] += self._copies()
+        launches[-1] += [self._launch(w, functions) for w in written]
+        phases[-1] += [*copied, *written]
         work += [*copied, *written]
-        self.put(Op.BEGIN, self.size(self._total_work(work)))
-        self.instructions += launches
-        self.put(Op.FINISH)
+        amounts = [self.size(self._total_work(phase)) for phase in phases]
+        for amount, instructions, check in zip(amounts, launches, [*checks, None], strict=True):
+            self.put(Op.BEGIN, amount)
+            self.instructions += instructions
+            self.put(Op.FINISH)
+            if check is not None:
+                self.instructions.append(check)
         self._effects()
         program = Program(
             self.trace.n_arguments,
@@ -315,6 +324,30 @@ class Assembler:
         )
         explained = [w.built if w.built is not None else Library(w.step, w.library) for w in work]
         return Compiled(program, kernels, explained, plan_, self.graph)
+
+    def _in_phases(self, steps: list[Step]) -> list[Step]:
+        """The steps that answer each question first, in the order of the questions: nothing is written before the last."""
+        final = len(self.trace.questions)
+        self.phase_of = {s.number: final for s in steps}
+        for k, (node, _) in reversed(list(enumerate(self.trace.questions))):
+            number = self.scheduler.find(self.scheduler.step_of[layout(node).root])
+            needed = self.scheduler.steps[number].needs | 1 << number
+            for s in steps:
+                if needed >> s.number & 1:
+                    self.phase_of[s.number] = k
+        return sorted(steps, key=lambda s: self.phase_of[s.number])
+
+    def _split(self, steps: list[Step], work: list[Work]) -> list[list[Work]]:
+        """The work of each phase."""
+        phases: list[list[Work]] = [[] for _ in range(len(self.trace.questions) + 1)]
+        for w in work:
+            phases[self.phase_of[steps[w.step].number]].append(w)
+        return phases
+
+    def _answer(self, node: Node, bits: int) -> tuple[int, ...]:
+        """The check that a question has the answer it was recorded with."""
+        where = layout(node)
+        return (Op.CHECK_VALUE, self._argument(Pointer(where.root, where.offset)), node.dtype.itemsize, bits)
 
     def _choose_direct(self) -> None:
         """Results computed straight into the memory of an output."""
@@ -351,6 +384,8 @@ class Assembler:
             root = layout(value).root
             if root in last:
                 last[root] = len(work)
+        for node, _ in self.trace.questions:
+            last[layout(node).root] = len(work)
         for root, start in first.items():
             size = sizes.mul(root.type.numel, root.dtype.itemsize)
             requests.append(Request(names[root], size, start, last[root]))
@@ -552,27 +587,6 @@ class Assembler:
             self.put(Op.SET_GRAD, leaf, output)
         for leaf, _ in self.trace.writes:
             self.put(Op.BUMP_VERSION, leaf)
-
-
-def with_copies(trace: Trace) -> Trace:
-    """The trace with a copy before every reshape of memory that cannot be viewed in that shape."""
-    graph = trace.graph
-    if not any(n.op.family == "view" and layout(n).root is n for n in graph.nodes):
-        return trace
-    replaced: dict[Node, Node] = {}
-    nodes: list[Node] = []
-    for node in graph.nodes:
-        current = with_inputs(node, replaced)
-        if node.op.family == "view" and layout(current).root is current:
-            value = current.inputs[0]
-            nodes.append(Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source))
-            current = Node(node.op, (nodes[-1],), node.attributes, node.type, node.source)
-        if current is not node:
-            replaced[node] = current
-        nodes.append(current)
-    outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
-    writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
-    return replace(trace, graph=rebuild(graph, nodes, replaced), outputs=outputs, writes=writes)
 
 
 def _copy_name(output: int) -> str:

@@ -69,7 +69,7 @@ class GradNode:
         return (code or "") if code is None or isinstance(code, str) else line_of((code, self.offset or 0))
 
     def __repr__(self) -> str:
-        return f"<{self.op.name.capitalize()}Backward>"
+        return f"<{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0>"
 
     def outputs(self) -> tuple[Tensor, ...]:
         """The results, connected to this node."""

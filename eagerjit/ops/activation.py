@@ -34,7 +34,7 @@ def _activation(
 
     def body(input: Tensor, *parameters: Any) -> Tensor:
         if not input.dtype.is_floating_point:
-            raise RuntimeError(f'"{name}" not implemented for {input.dtype}')
+            raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
         return as_dtype(function(widened(input)[0], *parameters), input.dtype)
 
     def rule(g: Any, out: Any, input: Any, *parameters: Any) -> Any:
@@ -48,6 +48,8 @@ def _activation(
 
 def _relu(input: Tensor) -> Tensor:
     """max(input, 0)."""
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("Boolean inputs not supported for relu")
     return emit(elementwise.maximum, input, as_dtype(0, input.dtype))
 
 

@@ -96,21 +96,26 @@ class InplaceOp(Op):
                 "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
                 "or the memory is read-only. Please clone() the tensor before performing the operation."
             )
-        super().eager(tuple(_plain(a, target) for a in arguments))
+        super().eager((_bare(target), *(_plain(a, target) for a in arguments[1:])))
         return target
 
 
 def _plain(argument: Any, target: Tensor) -> Any:
-    """An argument without history and, unless it is the target, in other memory."""
+    """An operand without history, in other memory than the target's."""
     if not isinstance(argument, Tensor):
         return argument
-    if argument is not target and np.may_share_memory(argument._data, target._data):
+    if np.may_share_memory(argument._data, target._data):
         return new_tensor(argument._data.copy())
-    if not argument._requires_grad:
-        return argument
-    plain = new_tensor(argument._data)
-    share_storage(plain, argument)
-    return plain
+    return _bare(argument)
+
+
+def _bare(tensor: Tensor) -> Tensor:
+    """A tensor that does not require grad, over the same memory."""
+    if not tensor._requires_grad:
+        return tensor
+    bare = new_tensor(tensor._data)
+    share_storage(bare, tensor)
+    return bare
 
 
 def _store(target: Tensor, value: Tensor, converts: bool) -> None:

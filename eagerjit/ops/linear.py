@@ -6,7 +6,6 @@ from typing import Any
 
 from eagerjit.compiler.ops import linear
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import SymbolicInt
 from eagerjit.tensor import Tensor
 
 
@@ -59,11 +58,13 @@ def _batch(a: Any, b: Any, input: Tensor, other: Tensor) -> list[Any]:
                 f"The size of tensor a ({p}) must match the size of tensor b ({q}) at non-singleton dimension {axis} "
                 f"(matmul of {list(input.shape)} and {list(other.shape)})"
             )
-        out.append(q if p == 1 else (q if isinstance(p, SymbolicInt) and isinstance(q, int) else p))
+        out.append(q if p == 1 or (q != 1 and isinstance(q, int)) else p)
     return out
 
 
 def _left(g: Any, out: Any, input: Any, other: Any) -> Any:
+    if input.ndim == 1 and other.ndim == 1:
+        return g * other
     if other.ndim == 1:
         grad = g.unsqueeze(-1).matmul(other.unsqueeze(0))
         return grad.squeeze(-2) if input.ndim == 1 else grad

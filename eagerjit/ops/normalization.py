@@ -25,7 +25,7 @@ def _exponentials(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def _floating(name: str, input: Tensor, dtype: Any) -> Any:
     target = dtype or input.dtype
     if not target.is_floating_point:
-        raise RuntimeError(f'"{name}" not implemented for {target}')
+        raise NotImplementedError(f'"{name}" not implemented for {target}')
     return target
 
 

@@ -42,7 +42,7 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     if promotion == "float" and dtype.kind != "float":
         dtype = Defaults.dtype
     if promotion == "bitwise" and dtype.kind == "float":
-        raise RuntimeError(f'"{name}" not implemented for {dtype}')
+        raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     return [as_dtype(x, dtype) for x in operands]
 
 

@@ -205,10 +205,9 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
         raise RuntimeError("only one dimension can be inferred")
     if any(isinstance(d, int) and d < -1 for d in shape):
         raise RuntimeError(f"invalid shape dimension {min(shape)}")
-    invalid = RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
     if not free:
         if _numel(shape) != total:
-            raise invalid
+            raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
         return shape
     rest = _numel(shape[: free[0]] + shape[free[0] + 1 :])
     if rest == 0:
@@ -217,7 +216,7 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
             "be any value and is ambiguous"
         )
     if total % rest != 0:
-        raise invalid
+        raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
     return (*shape[: free[0]], total // rest, *shape[free[0] + 1 :])
 
 

@@ -30,6 +30,7 @@ from eagerjit.runtime.native.guards import (
     guard_distinct,
     guard_equal,
     guard_tensor,
+    has_bits,
     load_attribute,
     load_cell,
     load_grad,
@@ -114,6 +115,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = load_i64(slots, 8 * a) >= b
             case Op.CHECK_TRUE:
                 status = (load_i64(slots, 8 * a) != 0) == b
+            case Op.CHECK_VALUE:
+                status = has_bits(load_ptr(slots, 8 * a), b, c)
             case Op.CONST:
                 store_i64(slots, 8 * a, b)
             case Op.ADD:

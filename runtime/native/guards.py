@@ -31,6 +31,9 @@ from eagerjit.runtime.native.language import (
     load_i32,
     load_i64,
     load_ptr,
+    load_u8,
+    load_u16,
+    load_u32,
     ptr,
     store_i32,
     store_i64,
@@ -40,6 +43,17 @@ from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory
 
 Py_EQ = 2
 PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
+
+
+def has_bits(place: ptr, width: i64, bits: i64) -> i64:
+    """Whether the number of 1, 2, 4 or 8 bytes at a place has these bits."""
+    if width == 8:
+        return load_i64(place, 0) == bits
+    if width == 4:
+        return load_u32(place, 0) == bits & 0xFFFF_FFFF
+    if width == 2:
+        return load_u16(place, 0) == bits & 0xFFFF
+    return load_u8(place, 0) == bits & 0xFF
 
 
 def thread_flags() -> i64:

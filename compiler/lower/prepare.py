@@ -1,0 +1,62 @@
+"""What has to be spelled out before lowering: copies that views need, and reductions of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from eagerjit.compiler.ir import Node, TensorType, rebuild
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.ops import elementwise, reductions, views
+from eagerjit.compiler.passes.simplify import with_inputs
+from eagerjit.compiler.signature import Fresh, Trace
+
+
+def prepared(trace: Trace) -> Trace:
+    """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
+    if not any(_is_copy(n) or _is_empty(n) for n in trace.graph.nodes):
+        return trace
+    replaced: dict[Node, Node] = {}
+    nodes: list[Node] = []
+    for node in trace.graph.nodes:
+        current = with_inputs(node, replaced)
+        if _is_copy(current):
+            nodes += _copied(current)
+        elif _is_empty(current):
+            nodes += _identity(current)
+        else:
+            nodes.append(current)
+        if nodes[-1] is not node:
+            replaced[node] = nodes[-1]
+    outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
+    writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
+    questions = [(replaced.get(n, n), bits) for n, bits in trace.questions]
+    graph = rebuild(trace.graph, nodes, replaced)
+    return replace(trace, graph=graph, outputs=outputs, writes=writes, questions=questions)
+
+
+def _is_copy(node: Node) -> bool:
+    """Whether this is a reshape of memory that cannot be viewed in the new shape."""
+    return node.op.family == "view" and layout(node).root is node
+
+
+def _copied(node: Node) -> Iterator[Node]:
+    value = node.inputs[0]
+    copy = Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source)
+    yield copy
+    yield Node(node.op, (copy,), node.attributes, node.type, node.source)
+
+
+def _is_empty(node: Node) -> bool:
+    """Whether this is a reduction of a tensor without elements."""
+    return node.op.family == "reduction" and node.inputs[0].type.numel == 0
+
+
+def _identity(node: Node) -> Iterator[Node]:
+    """What reducing nothing gives, in the result's shape."""
+    dtype = node.dtype
+    value = reductions.IDENTITY.get(node.op.scalar, 0)
+    number = float(value) if dtype.is_floating_point else value
+    constant = Node(elementwise.constant, (), {"value": number, "dtype": dtype}, TensorType(dtype, ()), node.source)
+    yield constant
+    yield Node(views.expand, (constant,), {"shape": node.shape}, node.type, node.source)
