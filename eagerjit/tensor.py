@@ -201,6 +201,15 @@ class Shape(tuple):
 
     __slots__ = ()
 
+    def __eq__(self, other: object) -> bool:
+        """Whether ranks and sizes are equal; sizes are compared, and guarded when symbolic, only if the ranks are."""
+        return isinstance(other, tuple) and len(self) == len(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
     def numel(self) -> int:
         """The product of all sizes."""
         total = 1
