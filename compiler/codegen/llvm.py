@@ -6,8 +6,9 @@
 returns 0 or the status of the first check that failed. No two parameters are promised not to overlap: a kernel that
 works in place stores where it has just loaded.
 
-A vector loop runs whole vectors, then one masked step for the rest; lanes that are off touch no memory. Loads that
-don't vary in a loop move out of it, if their parameter is never stored to.
+A vector loop runs whole vectors, then one masked step for the rest; lanes that are off touch no memory. (Without masks
+in hardware the rest runs element by element.) Loads that don't vary in a loop move out of it, if their parameter is
+never stored to.
 """
 
 from __future__ import annotations
@@ -136,9 +137,10 @@ class _Emitter(MemoryAccess):
         return self._value(bound) if isinstance(bound, str) else self.b.constant("i64", bound)
 
     def _init(self, name: str, op: str, dtype: str) -> None:
-        if name not in self.accumulators:
-            folds = name in self.folding
-            lanes = LANES if folds else self.lanes
+        folds = name in self.folding
+        lanes = LANES if folds else self.lanes
+        known = self.accumulators.get(name)
+        if known is None or known.lanes != lanes:
             self.accumulators[name] = acc.open_accumulator(self.b, op, dtype, lanes, folds)
         acc.initialize(self.b, self.accumulators[name])
 
@@ -231,10 +233,29 @@ class _Emitter(MemoryAccess):
         if extent is None or extent % lanes:
             b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
             b.label(tail)
-            self._step(loop, rest, lanes, stop)
+            if self._masks_are_cheap(loop):
+                self._step(loop, rest, lanes, stop)
+            else:
+                end = b.name("end")
+                self._counted(rest, 1, stop, lambda element: self._element(loop, element), end)
+                b.label(end)
         b.emit(f"br label %{done}")
         b.close_loop()
         b.label(done)
+
+    def _masks_are_cheap(self, loop: Loop) -> bool:
+        """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""
+        inner = list(_walk(loop.body))
+        small = any(BITS[self.params[s.param].dtype] < 32 for s in inner if isinstance(s, Load | Store))
+        narrow = self.b.width_bits == 128 or (self.b.width_bits == 256 and small)
+        return not narrow or any(isinstance(s, Accumulate) and s.name in self.folding for s in inner)
+
+    def _element(self, loop: Loop, variable: Value) -> None:
+        """A vector loop's body for a single element."""
+        self.values[loop.var] = variable
+        self.variables.append(loop.var)
+        self._body(loop.body)
+        self.variables.pop()
 
     def _step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
         """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
