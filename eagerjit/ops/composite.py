@@ -157,8 +157,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         views.expand(v.reshape([-1 if i == k else 1 for k in range(len(vectors))]), shape) for i, v in enumerate(vectors)
     ]
     if swap:
-        grids[0], grids[1] = grids[1].transpose(0, 1), grids[0].transpose(0, 1)
-        grids[2:] = [g.transpose(0, 1) for g in grids[2:]]
+        grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
 

@@ -116,7 +116,7 @@ slice_scatter = Op(
 def _cat(tensors: Any, dim: int = 0) -> Tensor:
     """Tensors joined along a dimension."""
     if not tensors:
-        raise RuntimeError("torch.cat(): expected a non-empty list of Tensors")
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     kept = [x for x in tensors if not (x.ndim == 1 and x.shape[0] == 0)] or list(tensors[:1])
     rank = kept[0].ndim
     if any(x.ndim != rank for x in kept):
@@ -184,6 +184,8 @@ def _as_index(entry: Any) -> Any:
         if entry.dtype.is_floating_point:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return entry
+    if isinstance(entry, str):
+        raise TypeError("new(): invalid data type 'str'")
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
         return new_tensor(np.asarray(list(entry) if isinstance(entry, range) else entry))
     if hasattr(entry, "__index__"):

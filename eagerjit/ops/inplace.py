@@ -149,14 +149,22 @@ def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
     if root._node is None and root._requires_grad:
         what = "a view of a leaf Variable" if chain else "a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
-    view = root._view
-    if view is not None and view.op.name != "alias" and view.base._requires_grad:
+    if _made_without_grad(root):
         raise RuntimeError(
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
             "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
         )
     if state.tracer is not None and type(root._data) is not Node:
         raise TraceBreak("an in-place operation gives a tensor from outside the function a gradient history", user_line())
+
+
+def _made_without_grad(tensor: Tensor) -> bool:
+    """Whether a tensor is a view, made without gradients, of one that requires grad; detached ones are meant to be."""
+    while tensor._view is not None and tensor._view.op.name != "alias":
+        tensor = tensor._view.base
+        if tensor._requires_grad:
+            return True
+    return False
 
 
 def _record_write(op: InplaceOp, target: Tensor, arguments: tuple[Any, ...]) -> None:
@@ -253,8 +261,9 @@ class _Overwrite(Op):
 
         def gradient(g: Any, out: Any, base: Any, value: Any, *arguments: Any) -> tuple[Any, ...]:
             rest = part = None
-            if needs[0] and view.name == "slice":
-                rest = g.slice_scatter(g.new_zeros(value.shape), *arguments)
+            if needs[0]:
+                whole = view.name != "slice"
+                rest = g.new_zeros(base.shape) if whole else g.slice_scatter(g.new_zeros(value.shape), *arguments)
             if needs[1]:
                 part = g.reshape(value.shape) if view.name == "view" else view(g, *arguments)
             return (rest, part, *(None,) * len(arguments))
@@ -287,8 +296,14 @@ def _fill(input: Tensor, value: Any) -> Tensor:
     return as_dtype(value, input.dtype).expand(input.shape)
 
 
-copy_ = InplaceOp(Op("copy", _copy, (None, lambda g, out, input, src, non_blocking: g, None)), converts=True)
-fill_ = InplaceOp(Op("fill", _fill, (None, lambda g, out, input, value: g.sum()), ("value",)), converts=True)
+_COPY_RULES = (
+    lambda g, out, input, src, non_blocking: g.new_zeros(input.shape),
+    lambda g, out, input, src, non_blocking: g,
+    None,
+)
+_FILL_RULES = (lambda g, out, input, value: g.new_zeros(input.shape), lambda g, out, input, value: g.sum())
+copy_ = InplaceOp(Op("copy", _copy, _COPY_RULES), converts=True)
+fill_ = InplaceOp(Op("fill", _fill, _FILL_RULES, ("value",)), converts=True)
 
 INPLACE: dict[str, InplaceOp] = {"copy_": copy_, "fill_": fill_}
 """In-place ops by method name."""

@@ -36,6 +36,11 @@ def class_dimension(input: Tensor) -> int:
     return 0 if input.ndim == 1 else 1
 
 
+def _check_batch(input: Tensor, target: Tensor) -> None:
+    if input.ndim > 1 and target.ndim >= 1 and target.shape[0] != input.shape[0]:
+        raise ValueError(f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]}).")
+
+
 def check_target(input: Tensor, target: Tensor) -> None:
     """Refuse class numbers that do not fit the input's shape."""
     if target.dtype not in (dtypes.int64, dtypes.int32, dtypes.uint8):
@@ -45,8 +50,7 @@ def check_target(input: Tensor, target: Tensor) -> None:
     d = class_dimension(input)
     shape = tuple(input.shape)
     expected = (*shape[:d], *shape[d + 1 :])
-    if input.ndim > 1 and target.ndim >= 1 and target.shape[0] != shape[0]:
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({target.shape[0]}).")
+    _check_batch(input, target)
     if tuple(target.shape) != expected:
         raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
 
@@ -60,7 +64,7 @@ def _picked(log_probabilities: Any, target: Any, weight: Any, ignored: int) -> t
     factor = valid.to(log_probabilities.dtype)
     if weight is not None:
         factor = factor * weight.take_rows(safe)
-    return -picked, factor, valid
+    return (-picked).where(valid, 0.0), factor, valid
 
 
 def _class_shape(input: Any) -> tuple[Any, ...]:
@@ -103,7 +107,8 @@ def _nll_loss_rule(g: Any, out: Any, input: Any, target: Any, weight: Any, ignor
     g, x, w = widened_now(g, input, weight)
     d = class_dimension(x)
     factor = _factor(x, target, w, ignore_index)
-    return -_hit(x, target) * (_normalised(g, factor, reduction) * factor).unsqueeze(d)
+    seed = (_normalised(g, factor, reduction) * factor).where(target != ignore_index, 0.0)
+    return -_hit(x, target) * seed.unsqueeze(d)
 
 
 nll_loss_op = Op("nll_loss", _nll_loss, (_nll_loss_rule,) + (None,) * 4)
@@ -141,14 +146,15 @@ def _cross_entropy_rule(
     factor = _factor(x, target, w, ignore_index)
     seed = _normalised(g, factor, reduction)
     hit = _hit(x, target)
+    valid = (target != ignore_index).unsqueeze(d)
     if not label_smoothing:
-        return (softmax(x, d) - hit) * (seed * factor).unsqueeze(d)
+        return ((softmax(x, d) - hit) * (seed * factor).unsqueeze(d)).where(valid, 0.0)
     share = label_smoothing / x.shape[d]
     counted = seed.where(target != ignore_index, 0.0).unsqueeze(d)
     kept = (seed * factor * (1.0 - label_smoothing)).unsqueeze(d)
     each = counted * share if w is None else counted * (w.view(_class_shape(x)) * share)
     total = kept + (counted * label_smoothing if w is None else counted * (w.sum() * share))
-    return softmax(x, d) * total - (hit * kept + each)
+    return (softmax(x, d) * total - (hit * kept + each)).where(valid, 0.0)
 
 
 cross_entropy_op = Op("cross_entropy", _cross_entropy, (_cross_entropy_rule,) + (None,) * 5)
@@ -193,6 +199,7 @@ def cross_entropy(
             f"or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     if target.dtype.is_floating_point:
+        _check_batch(input, target)
         if tuple(target.shape) != tuple(input.shape):
             raise RuntimeError(f"Expected floating point type target with class probabilities of shape {list(input.shape)}")
         return soft_cross_entropy_op.call(input, target, weight, reduction, label_smoothing)

@@ -15,7 +15,7 @@ from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import indexing, views
 from eagerjit.compiler.shapes import reshape_strides
 from eagerjit.dispatch import OPS, Op
-from eagerjit.numbers import SymbolicInt, expression
+from eagerjit.numbers import SymbolicInt, expression, wrap
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, View, new_tensor, share_storage
@@ -146,7 +146,7 @@ _view = ViewOp(
     "view",
     _reshape_array,
     _reshape_node,
-    lambda tracer, base, value, shape: _reshape_node(tracer, value, base.type.shape),
+    lambda tracer, base, value, shape: _reshape_node(tracer, value, tuple(map(wrap, base.type.shape))),
     lambda g, out, input, shape: g.reshape(input.shape),
 )
 _permute = ViewOp(

@@ -91,6 +91,10 @@ def outcome(function: Callable[..., Any], library: Any, tensors: Sequence[Any]) 
         return None, error
 
 
+def _backward(library: Any, roots: list[Any], seeds: list[np.ndarray]) -> None:
+    library.autograd.backward(roots, [library.tensor(s).to(r.dtype) for s, r in zip(seeds, roots, strict=True)])
+
+
 def compare(
     function: Callable[..., Any],
     *arrays: np.ndarray,
@@ -118,8 +122,13 @@ def compare(
     if not results:
         return
     seeds = [draw(tuple(r.shape), "float64", -1, 1, 7 + i) for i, r in enumerate(references)]
-    ej.autograd.backward(results, [ej.tensor(s).to(r.dtype) for s, r in zip(seeds, results, strict=True)])
-    torch.autograd.backward(references, [torch.tensor(s).to(r.dtype) for s, r in zip(seeds, references, strict=True)])
+    _, error = outcome(_backward, torch, [references, seeds])
+    _, own_error = outcome(_backward, ej, [results, seeds])
+    if error is not None:
+        assert isinstance(own_error, type(error)), f"{own_error!r} where PyTorch's backward raises {error!r}"
+        return
+    if own_error is not None:
+        raise own_error
     for index, (a, b) in enumerate(zip(ours, theirs, strict=True)):
         if b.grad is None:
             assert a.grad is None, f"gradient of input {index}"
