@@ -83,7 +83,7 @@ def write(key: str, program: Program, code: bytes) -> None:
         "counts": [program.n_arguments, program.n_leaves, program.n_slots, program.n_outputs],
         "words": len(words),
         "kernels": program.kernels,
-        "errors": [[e.exception, e.message] for e in program.errors],
+        "errors": [[e.exception, e.message, e.slot] for e in program.errors],
         "n_words": program.n_words,
     }
     text = json.dumps(head).encode()

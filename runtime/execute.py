@@ -35,7 +35,8 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         parameters = max((n_parameters(step) for step in program.instructions), default=0)
         words = _words([*program.words(), *_PADDING])
         pointers = _words([id(x) for x in objects])
-        errors = _words([id(x) for failure in failures for x in failure])
+        slots = [f.slot for f in program.errors]
+        errors = _words([word for (x, message), slot in zip(failures, slots, strict=True) for word in (id(x), id(message), slot)])
         addresses = _words(functions)
         frame = _words([0] * (2 * program.n_leaves + program.n_outputs + 2 * arenas + parameters + program.n_slots))
         self.program = program

@@ -318,7 +318,8 @@ def _kernel(frame: _Frame, function: int, tasks: int, work: int, scratch: int, n
     status = frame.executable.functions[function](ctypes.addressof(arguments), 0, frame.slots[tasks], memory)
     if status:
         failure = frame.executable.program.errors[status - 1]
-        raise exception_class(failure.exception)(failure.message)
+        message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
+        raise exception_class(failure.exception)(message)
 
 
 def exception_class(name: str) -> type[BaseException]:

@@ -85,10 +85,14 @@ class Op(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a kernel's non-zero status raises: an exception class by name and its message."""
+    """What a kernel's non-zero status raises: an exception class by name and its message.
+
+    With a slot, the message is a template of the % operator for the slot's number.
+    """
 
     exception: str
     message: str
+    slot: int = -1
 
 
 @dataclass(slots=True)

@@ -304,6 +304,7 @@ class Assembler:
         launches[-1] += [self._launch(w, functions) for w in written]
         phases[-1] += [*copied, *written]
         work += [*copied, *written]
+        failures = [self._failure(*f) for f in self.failures.messages]
         amounts = [self.size(self._total_work(phase)) for phase in phases]
         for amount, instructions, check in zip(amounts, launches, [*checks, None], strict=True):
             self.put(Op.BEGIN, amount)
@@ -319,11 +320,17 @@ class Assembler:
             len(self.trace.outputs),
             self.instructions,
             [k.name for k in kernels],
-            [Failure(*m) for m in self.failures.messages],
+            failures,
             int(self.trace.epoch),
         )
         explained = [w.built if w.built is not None else Library(w.step, w.library) for w in work]
         return Compiled(program, kernels, explained, plan_, self.graph)
+
+    def _failure(self, exception: str, message: str, size: sizes.Expr | None) -> Failure:
+        """What a kernel's check raises; a size known only at run time is shown by its slot."""
+        if size is None or isinstance(size, int):
+            return Failure(exception, message if size is None else message % size)
+        return Failure(exception, message, self.size(size))
 
     def _in_phases(self, steps: list[Step]) -> list[Step]:
         """The steps that answer each question first, in the order of the questions: nothing is written before the last."""

@@ -82,13 +82,13 @@ class Position:
 
 @dataclass
 class Failures:
-    """Messages of the checks in a program's kernels, numbered from 1."""
+    """Exceptions of the checks in a program's kernels, numbered from 1: class, message, the size that a %d in it shows."""
 
-    messages: list[tuple[str, str]] = field(default_factory=list)
+    messages: list[tuple[str, str, sizes.Expr | None]] = field(default_factory=list)
 
-    def status(self, exception: str, message: str) -> int:
+    def status(self, exception: str, message: str, size: sizes.Expr | None = None) -> int:
         """The status of a failure, new or known."""
-        entry = (exception, message)
+        entry = (exception, message, size)
         if entry not in self.messages:
             self.messages.append(entry)
         return self.messages.index(entry) + 1
@@ -256,7 +256,8 @@ class Emitter:
             return operands
         dtype = node.dtype.short
         nonzero = self.let("ne", (operands[1], self.constant(0, dtype)), "bool")
-        self.add(nonzero[1], loops.Check(nonzero[0], self.failures.status("RuntimeError", "ZeroDivisionError")))
+        status = self.failures.status("RuntimeError", f"ZeroDivisionError in {node.op.name}{_where(node)}")
+        self.add(nonzero[1], loops.Check(nonzero[0], status))
         return operands
 
     def _generated(self, node: Node, map_: Map) -> tuple[str, int]:
@@ -328,9 +329,9 @@ class Emitter:
         low = self.let("ge", (index, self.constant(0, "i64")), "bool")
         high = self.let("lt", (index, limit), "bool")
         inside = self.let("and", (low, high), "bool")
-        where = f" ({node.source})" if node.source else ""
-        message = f"index out of range in {node.op.name} over a dimension of size {size}{where}"
-        self.add(inside[1], loops.Check(inside[0], self.failures.status("IndexError", message)))
+        message = f"index out of range in {node.op.name}{_where(node)}".replace("%", "%%")
+        status = self.failures.status("IndexError", f"{message}: the dimension has size %d", size)
+        self.add(inside[1], loops.Check(inside[0], status))
 
     def indexed_load(
         self, root: Node, place: Affine, index: tuple[str, int], stride: sizes.Expr, dtype: str
@@ -341,6 +342,10 @@ class Emitter:
         param = self.param(Pointer(root, place.offset), dtype)
         self.add(level, Indexed(param, Affine(place.terms), index[0], self.amount(stride), dtype, name))
         return name, level
+
+
+def _where(node: Node) -> str:
+    return f" ({node.source})" if node.source else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 if failure != 0:
                     if thread:
                         PyEval_RestoreThread(thread)
-                    raise_failure(executable, failure)
+                    raise_failure(executable, failure, slots)
                     return FAILED
             case Op.COPY:
                 copy_bytes(load_ptr(slots, 8 * a), load_ptr(slots, 8 * b), load_i64(slots, 8 * c))

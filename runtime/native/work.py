@@ -28,6 +28,7 @@ from eagerjit.runtime.native.objects import (
     PyErr_NoMemory,
     PyErr_SetObject,
     PyErr_SetString,
+    PyLong_FromLongLong,
     is_tensor,
     not_a_tensor,
     replace_slot,
@@ -38,6 +39,7 @@ PARALLEL_WORK = 200_000
 """Scalar operations from which on a kernel is split over threads."""
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
+PyUnicode_Format = external("ptr PyUnicode_Format(ptr, ptr)")
 PyExc_OverflowError = external_data("PyExc_OverflowError")
 
 
@@ -108,7 +110,7 @@ def _slot(operands: ptr, slots: ptr, i: i64) -> i64:
     return load_i64(slots, 8 * load_i64(operands, 8 * i))
 
 
-def raise_failure(executable: ptr, status: i64) -> None:
+def raise_failure(executable: ptr, status: i64, slots: ptr) -> None:
     """Sets the exception that a kernel's or a product's status stands for."""
     if status == TOO_LARGE:
         PyErr_SetString(load_ptr(PyExc_OverflowError, 0), c_string("a matrix product has a size beyond 2**31 - 1"))
@@ -116,8 +118,19 @@ def raise_failure(executable: ptr, status: i64) -> None:
     if status < 0:
         PyErr_NoMemory()
         return
-    failure = load_ptr(executable, EXECUTABLE_ERRORS) + 16 * (status - 1)
-    PyErr_SetObject(load_ptr(failure, 0), load_ptr(failure, 8))
+    failure = load_ptr(executable, EXECUTABLE_ERRORS) + 24 * (status - 1)
+    slot = load_i64(failure, 16)
+    if slot < 0:
+        PyErr_SetObject(load_ptr(failure, 0), load_ptr(failure, 8))
+        return
+    number = PyLong_FromLongLong(load_i64(slots, 8 * slot))
+    if number == 0:
+        return
+    message = PyUnicode_Format(load_ptr(failure, 8), number)
+    Py_DecRef(number)
+    if message:
+        PyErr_SetObject(load_ptr(failure, 0), message)
+        Py_DecRef(message)
 
 
 def call_object(executable: ptr, operands: ptr, leaves: ptr, arguments: ptr) -> i64:
