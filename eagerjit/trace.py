@@ -21,7 +21,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import set_tracer
@@ -67,6 +67,7 @@ class Tracer:
         self.name = name
         self.needs_grad = needs_grad
         self.fullgraph = False
+        self.first_sequence = mode.next_sequence()
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
         self.bindings: list[Binding] = []
@@ -204,13 +205,12 @@ class Tracer:
         return node
 
     def place(self, tensor: Tensor) -> Node:
-        """A node that lies where a tensor does: views of an outside tensor stay in its memory, which is written last."""
+        """A node that lies where a tensor does: a view in its base's memory, whatever was written there since."""
         view = tensor._view
         if view is None:
             outside = type(tensor._data) is not Node and id(tensor) in self.written
             return self._arguments[id(tensor)] if outside else self.value(tensor)
-        base = self.place(view.base)
-        return self.value(tensor) if base is self.value(view.base) else view.read(self, base)
+        return view.read(self, self.place(view.base))
 
     def shape_of(self, tensor: Tensor) -> Shape:
         """A tensor's sizes as user code sees them."""
@@ -255,6 +255,8 @@ class Tracer:
 
     def write(self, tensor: Tensor, node: Node) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
+        # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
+        node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
         known = self.value(tensor)
         if view is not None and (type(tensor._data) is Node or id(view.base) in self._values):
@@ -361,10 +363,7 @@ class Tracer:
         """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
         writes = []
         for tensor in self.written.values():
-            node = self.value(tensor)
-            if node.op.family in ("view", "argument", "generator"):
-                node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
-            writes.append((self.leaf_of[id(tensor)], node))
+            writes.append((self.leaf_of[id(tensor)], self.value(tensor)))
         return writes
 
     def outside(self) -> list[tuple[Tensor, int]]:

@@ -20,7 +20,6 @@ from eagerjit.guards import Structure
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import here
-from eagerjit.state import state
 from eagerjit.tensor import Tensor, share_storage
 from eagerjit.trace import Tracer
 
@@ -37,6 +36,7 @@ class Backward:
     targets: list[Any]
     report: Report
     rerun: Callable[..., Any]
+    gradient: Any = None
 
 
 @dataclass
@@ -112,32 +112,46 @@ class CallOp:
         """Run the compiled gradient; for a gradient that is itself to be differentiated, run the function again."""
         backward = self.variant.backward
         assert backward is not None and node.inputs is not None
-        if create_graph or state.tracer is not None:
-            return self._differentiable(node, grads, needs, create_graph)
-        incoming = [g.contiguous() for g in grads]
-        found = backward.executable.run((*incoming, *self.kept, *node.inputs))
+        found = MISS
+        if not create_graph:
+            found = backward.executable.run((*[g.contiguous() for g in grads], *self.kept, *node.inputs))
         if found is MISS:
-            return self._differentiable(node, grads, needs, create_graph)
+            found = self._differentiable(grads)
         values = iter(found if isinstance(found, tuple) else (found,))
         results = {t: next(values) for t in backward.targets}
         return tuple(results.get(t) for t in backward.tensors)
 
-    def _differentiable(self, node: GradNode, grads: Any, needs: tuple[bool, ...], create_graph: bool) -> Any:
-        backward = self.variant.backward
-        assert backward is not None and node.inputs is not None
-        if self.variant.report.trace.writes:
+    def _differentiable(self, grads: tuple[Any, ...]) -> Any:
+        """The gradients by a jitted function that computes them from the call's arguments: it has gradients itself."""
+        variant, backward = self.variant, self.variant.backward
+        assert backward is not None
+        if variant.report.trace.writes:
             raise RuntimeError(
                 f"{self.name}: a gradient of a gradient needs the function to run again, and it writes tensors in place"
             )
-        before = mode.set_grad_mode(True)
+        if not all(guard() for guard in variant.guards) or variant.executable.run(self.arguments) is MISS:
+            raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
+        if backward.gradient is None:
+            backward.gradient = _gradient_function(backward)
+        return backward.gradient(self.arguments, grads)
+
+
+def _gradient_function(backward: Backward) -> Any:
+    """A jitted function (arguments, gradients of results) -> gradients of the call's tensors."""
+    from eagerjit.jit import JitFunction
+
+    def gradient(arguments: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        with_grad = mode.set_grad_mode(True)
         try:
-            outputs = backward.rerun(self.arguments)
+            outputs = backward.rerun(arguments)
         finally:
-            mode.set_grad_mode(before)
+            mode.set_grad_mode(with_grad)
         roots = [outputs[i] for i in backward.roots]
-        wanted = [t for t, needed in zip(node.inputs, needs, strict=True) if needed]
-        found = iter(engine.run(roots, list(grads), wanted, True, create_graph))
-        return tuple(next(found) if needed else None for needed in needs)
+        wanted = [arguments[t] if isinstance(t, int) else t for t in backward.targets]
+        return tuple(engine.run(roots, list(grads), wanted, True, with_grad))
+
+    gradient.__name__ = gradient.__qualname__ = f"{backward.name}_gradient"
+    return JitFunction(gradient, fullgraph=True)
 
 
 _freed: list[GradNode] = []

@@ -12,7 +12,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.source import Place, line_of
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
-from eagerjit.trace import pause_observation, resume_observation
+from eagerjit.trace import TraceBreak, pause_observation, resume_observation, user_line
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
@@ -66,8 +66,13 @@ def _flat(edges: list[Any]) -> list[Tensor]:
     return out
 
 
-def _collect(roots: Sequence[Tensor]) -> tuple[Nodes, set[GradNode]]:
-    """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values."""
+def _collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, set[GradNode]]:
+    """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values.
+
+    A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
+    """
+    tracer = state.tracer
+    first = 0 if tracer is None else tracer.first_sequence
     found: Nodes = {}
     stale: set[GradNode] = set()
     stack = [t._node for t in roots if t._node is not None]
@@ -75,6 +80,9 @@ def _collect(roots: Sequence[Tensor]) -> tuple[Nodes, set[GradNode]]:
     while stack:
         node = stack.pop()
         if node in found:
+            continue
+        if node.sequence < first:
+            _outside(node, wanted)
             continue
         edges, written = _edges(node)
         found[node] = edges
@@ -89,6 +97,13 @@ def _collect(roots: Sequence[Tensor]) -> tuple[Nodes, set[GradNode]]:
                     stack.append(t._node)
         ordered = ordered and before == 0 and len(stack) < 2
     return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
+
+
+def _outside(node: GradNode, wanted: set[Key] | None) -> None:
+    """Refuse a recorded walk into the history of a call's arguments: the next call's will be another one."""
+    outputs = [node] if type(node.output) is not tuple else [(node, i) for i in range(node.n_outputs)]
+    if wanted is None or not any(key in wanted for key in outputs):
+        raise TraceBreak("a gradient flows to operations done before the call", user_line())
 
 
 def _sequence(item: tuple[GradNode, list[Any]]) -> int:
@@ -129,8 +144,8 @@ def run(
     create_graph: bool,
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list."""
-    nodes, stale = _collect(roots)
     wanted = None if targets is None else {_key(t) for t in targets}
+    nodes, stale = _collect(roots, wanted)
     if wanted is not None:
         nodes = _relevant(nodes, wanted)
     buffers: dict[Key, Tensor] = {}
