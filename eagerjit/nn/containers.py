@@ -101,7 +101,17 @@ class ModuleList(_Sequence):
         return self.extend(modules)
 
     def __repr__(self) -> str:
-        return super().__repr__()
+        lines: list[str] = []
+        texts = [repr(module) for module in self]
+        first = 0
+        while first < len(texts):
+            last = first
+            while last + 1 < len(texts) and texts[last + 1] == texts[first]:
+                last += 1
+            label = f"({first})" if last == first else f"({first}-{last}): {last - first + 1} x"
+            lines.append(f"{label}{':' if last == first else ''} {texts[first]}".replace("\n", "\n  "))
+            first = last + 1
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{type(self).__name__}()"
 
 
 class ModuleDict(Module):
@@ -196,7 +206,7 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         return "\n".join(
-            f"({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
+            f"  ({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
             for name, p in self._parameters.items()
         )
 

@@ -378,10 +378,10 @@ class Module:
     def __repr__(self) -> str:
         children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
         extra = self.extra_repr()
-        lines = extra.split("\n") if extra else []
-        if not children:
-            return f"{type(self).__name__}({extra if len(lines) <= 1 else chr(10) + '  ' + extra + chr(10)})"
-        return f"{type(self).__name__}(\n  " + "\n  ".join([*lines, *children]) + "\n)"
+        lines = [*(extra.split("\n") if extra else []), *children]
+        if len(lines) == 1 and not children:
+            return f"{type(self).__name__}({extra})"
+        return f"{type(self).__name__}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
 
 
 def _load(target: Tensor, value: Tensor, assign: bool) -> None:

@@ -27,7 +27,7 @@ def widened(*tensors: Any) -> list[Any]:
 def _activation(
     name: str, function: Callable[..., Tensor], slope: Callable[..., Tensor] | None, numbers: tuple[str, ...] = ()
 ) -> Op:
-    """An op of one tensor: the function, and its derivative (x, out, *parameters) where it is not derived."""
+    """An op of one tensor: the function, and its derivative (x, *parameters) where it is not derived."""
     import inspect
 
     count = len(inspect.signature(function).parameters) - 1
@@ -38,8 +38,7 @@ def _activation(
         return as_dtype(function(widened(input)[0], *parameters), input.dtype)
 
     def rule(g: Any, out: Any, input: Any, *parameters: Any) -> Any:
-        g, out, x = (t.to(wide(t.dtype)) for t in (g, out, input))
-        return g * slope(x, out, *parameters)
+        return g.to(wide(g.dtype)) * slope(input.to(wide(input.dtype)), *parameters)
 
     body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
@@ -66,7 +65,7 @@ def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return input * 0.5 * (1.0 + (input * math.sqrt(0.5)).erf())
 
 
-def _gelu_slope(x: Any, out: Any, approximate: str) -> Any:
+def _gelu_slope(x: Any, approximate: str) -> Any:
     if approximate == "tanh":
         scale = math.sqrt(2 / math.pi)
         t = (scale * (x + 0.044715 * (x * x * x))).tanh()
@@ -82,7 +81,7 @@ def _silu(input: Tensor) -> Tensor:
     return input * input.sigmoid()
 
 
-def _silu_slope(x: Any, out: Any) -> Any:
+def _silu_slope(x: Any) -> Any:
     s = x.sigmoid()
     return s * (1.0 + x * (1.0 - s))
 
@@ -98,7 +97,7 @@ def _leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 leaky_relu = _activation(
     "leaky_relu",
     _leaky_relu,
-    lambda x, out, negative_slope: (x * 0.0 + 1.0).where(x > 0, negative_slope),
+    lambda x, negative_slope: (x * 0.0 + 1.0).where(x > 0, negative_slope),
     ("negative_slope",),
 )
 
@@ -108,7 +107,7 @@ def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0, alpha * input.expm1())
 
 
-elu = _activation("elu", _elu, lambda x, out, alpha: (x * 0.0 + 1.0).where(x > 0, alpha * x.exp()), ("alpha",))
+elu = _activation("elu", _elu, lambda x, alpha: (x * 0.0 + 1.0).where(x > 0, alpha * x.exp()), ("alpha",))
 
 
 def _selu(input: Tensor) -> Tensor:
@@ -128,7 +127,7 @@ def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tens
 softplus = _activation(
     "softplus",
     _softplus,
-    lambda x, out, beta, threshold: (x * 0.0 + 1.0).where(x * beta > threshold, (x * beta).sigmoid()),
+    lambda x, beta, threshold: (x * 0.0 + 1.0).where(x * beta > threshold, (x * beta).sigmoid()),
 )
 
 
@@ -155,7 +154,7 @@ def _hardsigmoid(input: Tensor) -> Tensor:
     return (input + 3.0).clamp(0.0, 6.0) / 6.0
 
 
-def _hardsigmoid_slope(x: Any, out: Any) -> Any:
+def _hardsigmoid_slope(x: Any) -> Any:
     return (x * 0.0 + 1.0 / 6.0).where((x > -3.0).logical_and(x < 3.0), 0.0)
 
 
@@ -167,7 +166,7 @@ def _hardswish(input: Tensor) -> Tensor:
     return input * (input + 3.0).clamp(0.0, 6.0) / 6.0
 
 
-def _hardswish_slope(x: Any, out: Any) -> Any:
+def _hardswish_slope(x: Any) -> Any:
     return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where(x >= -3.0, 0.0)
 
 
@@ -187,7 +186,7 @@ def _logsigmoid(input: Tensor) -> Tensor:
     return emit(elementwise.minimum, input, as_dtype(0, input.dtype)) - (-input.abs()).exp().log1p()
 
 
-logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x, out: (-x).sigmoid())
+logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x: (-x).sigmoid())
 
 
 def _softsign(input: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from eagerjit.promotion import can_cast
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor, share_storage, storage_of
+from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage, storage_of
 from eagerjit.trace import TraceBreak, user_line
 
 _TYPE_NAMES = {
@@ -91,11 +91,7 @@ class InplaceOp(Op):
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program that writes; operands in the memory written are copied first."""
         target = arguments[0]
-        if not target._data.flags.writeable:
-            raise RuntimeError(
-                "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
-                "or the memory is read-only. Please clone() the tensor before performing the operation."
-            )
+        check_writable(target._data)
         super().eager((_bare(target), *(_plain(a, target) for a in arguments[1:])))
         return target
 

@@ -139,7 +139,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 def _linear_weight(g: Any, out: Any, input: Any, weight: Any, bias: Any) -> Any:
     if weight.ndim == 1:
-        return _right(g, out, input, weight)
+        return _right(g, None, input, weight)
     rows = _product(input.shape[:-1])
     return g.reshape(rows, weight.shape[0]).mT.matmul(input.reshape(rows, weight.shape[1]))
 
@@ -148,7 +148,7 @@ linear_ = Op(
     "linear",
     _linear,
     (
-        lambda g, out, input, weight, bias: _left(g, out, input, weight.mT) if weight.ndim == 1 else g.matmul(weight),
+        lambda g, out, input, weight, bias: _left(g, None, input, weight.mT) if weight.ndim == 1 else g.matmul(weight),
         _linear_weight,
         lambda g, out, input, weight, bias: g,
     ),

@@ -31,6 +31,10 @@ class LRScheduler:
         """The learning rates of step `last_epoch`."""
         raise NotImplementedError
 
+    def closed_form(self) -> list[float]:
+        """The learning rates of step `last_epoch`, whatever they were before."""
+        return self.get_lr()
+
     def get_last_lr(self) -> list[float]:
         """The learning rates set last."""
         return self._last_lr
@@ -38,7 +42,8 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go to the next step (or to `epoch`) and set its learning rates."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
+        rates = self.get_lr() if epoch is None else self.closed_form()
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = float(rate)
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
@@ -83,6 +88,10 @@ class StepLR(LRScheduler):
             return self._current()
         return [rate * self.gamma for rate in self._current()]
 
+    def closed_form(self) -> list[float]:
+        """initial * gamma ** periods."""
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
 
 class MultiStepLR(LRScheduler):
     """Times gamma at every milestone."""
@@ -95,6 +104,11 @@ class MultiStepLR(LRScheduler):
         """The learning rates before, times gamma for every milestone reached now."""
         return [rate * self.gamma ** self.milestones.count(self.last_epoch) for rate in self._current()]
 
+    def closed_form(self) -> list[float]:
+        """initial * gamma ** milestones passed."""
+        passed = bisect_right(sorted(self.milestones), self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
+
 
 class ExponentialLR(LRScheduler):
     """Times gamma at every step."""
@@ -106,6 +120,10 @@ class ExponentialLR(LRScheduler):
     def get_lr(self) -> list[float]:
         """The learning rates before, times gamma."""
         return self._current() if self.last_epoch == 0 else [rate * self.gamma for rate in self._current()]
+
+    def closed_form(self) -> list[float]:
+        """initial * gamma ** step."""
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
