@@ -63,11 +63,12 @@ def one_task(name: str, params: Sequence[Param], *body: Stmt) -> Kernel:
 
 
 def elementwise(name: str, op: str, inputs: Sequence[str], output: str, lanes: int = 32) -> Kernel:
-    """out[i] = op(in0[i], in1[i], ...) over n elements."""
+    """out[i] = op(in0[i], in1[i], ...) over n elements; one scalar at a time if `lanes` is 0."""
     params = [memory(f"in{i}", d) for i, d in enumerate(inputs)] + [memory("out", output), size("n")]
     loads = [Load(f"x{i}", f"in{i}", (("i", 1),), d) for i, d in enumerate(inputs)]
     compute = Let("y", op, tuple(f"x{i}" for i in range(len(inputs))), output)
-    return one_task(name, params, Loop("vector", "i", 0, "n", (*loads, compute, Store("out", (("i", 1),), "y")), lanes))
+    kind = "vector" if lanes else "serial"
+    return one_task(name, params, Loop(kind, "i", 0, "n", (*loads, compute, Store("out", (("i", 1),), "y")), lanes))
 
 
 def reduction(name: str, op: str, dtype: str, result: str, kind: str = "vector", lanes: int = 32) -> Kernel:

@@ -130,15 +130,15 @@ def test_every_operation_is_tested():
     assert set(SCALAR_OPS) == tested
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width, lanes", [*((width, 32) for width in WIDTHS), (WIDTHS[-1], 0)])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_operations(dtype, width):
-    """All operations of one dtype, bit for bit, in one module."""
+def test_operations(dtype, width, lanes):
+    """All operations of one dtype, bit for bit, in one module; lanes 0 are scalars."""
     table = references(kind_of(dtype)) | COMPARISONS
     kernels, results = [], {}
     for op in table:
         results[op] = "bool" if op in COMPARISONS else dtype
-        kernels.append(elementwise(op, op, [dtype] * SCALAR_OPS[op].arity, results[op]))
+        kernels.append(elementwise(op, op, [dtype] * SCALAR_OPS[op].arity, results[op], lanes))
     functions = load(kernels, width)
     a, b = samples(dtype), samples(dtype)
     for op, reference in table.items():
@@ -187,11 +187,11 @@ def test_high_half_of_products(dtype):
     assert (out == wrap([int(x) * int(y) >> bits for x, y in zip(a, b, strict=True)], out.dtype)).all()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width, lanes", [*((width, 32) for width in WIDTHS), (WIDTHS[-1], 0)])
 @pytest.mark.parametrize("source", (*DTYPES, "u32", "u64"))
-def test_casts_inside_the_range(source, width):
+def test_casts_inside_the_range(source, width, lanes):
     targets = [d for d in (*DTYPES, "u32", "u64") if d != source]
-    functions = load([elementwise(f"to_{d}", "cast", [source], d) for d in targets], width)
+    functions = load([elementwise(f"to_{d}", "cast", [source], d, lanes) for d in targets], width)
     a = samples(source)
     if kind_of(source) == "float":
         a = np.where(np.isfinite(a.astype(np.float64)) & (np.abs(a.astype(np.float64)) < 100), a, NUMPY[source].type(7))
