@@ -53,11 +53,10 @@ def combine(
     count, width = amount(chunks), amount(inner)
     start = loops.Let("z", "const", (), dtype, identity(op, dtype))
     if isinstance(inner, int) and inner == 1:
+        load = loops.Load("v", "p", (("t", count), ("c", 1)), dtype)
         body: list[loops.Stmt] = [
             loops.Init("a", op, dtype),
-            loops.Loop(
-                "serial", "c", 0, count, (loops.Load("v", "p", (("t", count), ("c", 1)), dtype), loops.Accumulate("a", "v"))
-            ),
+            loops.Loop("serial", "c", 0, count, (load, loops.Accumulate("a", "v"))),
             loops.Finish("r", "a", dtype),
             loops.Store("o", (("t", 1),), "r"),
         ]

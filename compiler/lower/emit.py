@@ -1,7 +1,7 @@
 """Kernel emission: the values of a group, as kernel IR at the loop level where they vary.
 
-Statements are collected per level: the kernel's head (no loop variable), the row, and the innermost vector body. Every memory
-access keeps its affine address until all are known, so that loops which run through memory as one can be merged.
+Statements are collected per level: the kernel's head (no loop variable), the row, and the innermost vector body. Every
+memory access keeps its affine address until all are known, so that loops which run through memory as one can be merged.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Position:
 
 @dataclass
 class Failures:
-    """Exceptions of the checks in a program's kernels, numbered from 1: class, message, the size that a %d in it shows."""
+    """Exceptions of the checks in a program's kernels, numbered from 1: class, message, the size that its %d shows."""
 
     messages: list[tuple[str, str, sizes.Expr | None]] = field(default_factory=list)
 

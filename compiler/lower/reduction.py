@@ -78,7 +78,7 @@ class RowKernel:
         self.partial: dict[Node, Temporary] = {}
 
     def _sides(self) -> tuple[int, int]:
-        """(first reduced or row loop, first inner loop); loops before the first are kept ones around a column reduction."""
+        """(first reduced or row loop, first inner loop); loops before are kept ones around a column reduction."""
         if self.group.rows is not None:
             return 0, self.group.split()
         node = next(iter(self.group.columns))
@@ -148,7 +148,8 @@ class RowKernel:
     def build(self) -> list[Built]:
         """The kernel, and one for each column reduction that it leaves in parts."""
         group = self.group
-        ends = [self.level(n.inputs[0]) for n in group.nodes if n in group.row | group.columns and n.op.family == "reduction"]
+        reduced = [n for n in group.nodes if n in group.row | group.columns and n.op.family == "reduction"]
+        ends = [self.level(n.inputs[0]) for n in reduced]
         ends += [self.level(n) for n in group.full if n in self.stored]
         phases = 1 + max(ends)
         self._choose_kept(phases)
@@ -234,9 +235,8 @@ class RowKernel:
         ]
         for position, (node, partial) in enumerate(self.partial.items()):
             out = self.stored[node]
-            finisher = combine(
-                f"{self.name}.finish{position}", node.op.scalar, partial, out, node.dtype.short, around, chunks, inner, self.lanes
-            )
+            name, dtype = f"{self.name}.finish{position}", node.dtype.short
+            finisher = combine(name, node.op.scalar, partial, out, dtype, around, chunks, inner, self.lanes)
             finisher.sources = (node.source,)
             built.append(finisher)
         for partial in self.partial.values():
@@ -294,7 +294,8 @@ class RowKernel:
                 code.append(loops.Init(name, r.op, r.dtype))
                 body.append(loops.Accumulate(name, r.value))
             code.append(loops.Loop("vector", "i", 0, emitter.amount(inner), tuple(body), self.lanes))
-            code += [loops.Finish(r.result, n, r.result_dtype) for n, r in zip(accumulators, phase.reduced, strict=True)]
+            finished = zip(accumulators, phase.reduced, strict=True)
+            code += [loops.Finish(r.result, n, r.result_dtype) for n, r in finished]
             return code
         chunk: list[loops.Stmt] = []
         start, stop = writer.block("c", inner, BLOCK, chunk)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address, identity_map, without_ones
 from eagerjit.compiler.ir import Node

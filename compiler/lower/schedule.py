@@ -1,7 +1,7 @@
 """Fusion: assigns every node to a kernel, greedily and in program order.
 
-A node joins the kernels of its operands, merging them where it reads several, as long as the loops agree and no other step
-would have to run in between. What could not be fused says why (`Group.reasons`).
+A node joins the kernels of its operands, merging them where it reads several, as long as the loops agree and no other
+step would have to run in between. What could not be fused says why (`Group.reasons`).
 """
 
 from __future__ import annotations
@@ -312,21 +312,23 @@ class Scheduler:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _store_inline_results(self) -> None:
-        """Inlined nodes that must exist in memory get kernels of their own."""
-        wanted = list(self.graph.results())
+        """Inlined nodes that must exist in memory get kernels of their own, which run before those that read them."""
+        wanted: list[tuple[Step | None, Node]] = [(None, n) for n in self.graph.results()]
         for step in list(self.steps.values()):
             if isinstance(step, (Library, Region)):
-                wanted += step.node.inputs
+                wanted += [(step, n) for n in step.node.inputs]
             else:
-                wanted += [n.inputs[0] for n in step.nodes if "gathers" in n.op.traits]
-        for value in wanted:
+                wanted += [(step, n.inputs[0]) for n in step.nodes if "gathers" in n.op.traits]
+        for reader, value in wanted:
             root = value
             while root.op.family == "view" and root not in self.step_of:
                 root = root.inputs[0]
-            if root.op.family != "argument" and root not in self.step_of:
-                self._new_group(root, root.type.shape, "a result that reads nothing")
-            elif root.attributes.get("number") and root not in self.step_of:
-                self._new_group(root, (), "a number that is a result")
+            number = root.attributes.get("number", False)
+            if root not in self.step_of and (number or root.op.family != "argument"):
+                why = "a number that is a result" if number else "a result that reads nothing"
+                self._new_group(root, root.type.shape, why)
+            if reader is not None and root in self.step_of:
+                self._add_needs(reader, self._bits({self.find(self.step_of[root])}))
 
     def _ordered(self) -> list[Step]:
         """A topological order that stays close to the program's."""

@@ -1,0 +1,139 @@
+"""The instructions of a Program as they are written: slots, sizes, and what is read and checked first."""
+
+from __future__ import annotations
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.emit import Failures
+from eagerjit.compiler.lower.prepare import prepared
+from eagerjit.compiler.lower.schedule import Scheduler
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, Trace
+from eagerjit.runtime.program import Op
+
+
+class Instructions:
+    """The instruction list of one Trace, and the slots that hold its sizes, pointers and numbers."""
+
+    def __init__(self, trace: Trace, lanes: int):
+        self.trace = prepared(trace)
+        self.graph, self.lanes = self.trace.graph, lanes
+        self.scheduler = Scheduler(self.graph)
+        self.failures = Failures()
+        self.instructions: list[tuple[int, ...]] = []
+        self.n_slots = 0
+        self.size_slots: dict[sizes.Expr, int] = {}
+        self.pointer_slots: dict[Node, int] = {}
+        self.offset_slots: dict[tuple[Node, sizes.Expr], int] = {}
+        self.number_slots: dict[Node, int] = {}
+        self.temporary_slots: dict[str, int] = {}
+        self.deferred: list[tuple[int, sizes.Expr]] = []
+        self.in_place: dict[Node, int] = {}
+        self.direct: dict[Node, int] = {}
+
+    def slot(self, count: int = 1) -> int:
+        """The first of `count` new slots."""
+        first = self.n_slots
+        self.n_slots += count
+        return first
+
+    def put(self, op: Op, *operands: int) -> None:
+        """Append an instruction."""
+        self.instructions.append((op, *operands))
+
+    def size(self, x: sizes.Expr) -> int:
+        """The slot that holds a size, computing it at its first use."""
+        found = self.size_slots.get(x)
+        if found is not None:
+            return found
+        if isinstance(x, int):
+            slot = self.slot()
+            self.put(Op.CONST, slot, x)
+        else:
+            slot = self._polynomial(x)
+        self.size_slots[x] = slot
+        return slot
+
+    def _polynomial(self, x: sizes.Size) -> int:
+        terms: list[int] = []
+        for monomial, coefficient in x.terms:
+            factors = [self._atom(a) for a in monomial]
+            if coefficient != 1 or not factors:
+                factors.append(self.size(coefficient))
+            terms.append(self._fold(Op.MUL, factors))
+        return self._fold(Op.ADD, terms)
+
+    def _fold(self, op: Op, slots: list[int]) -> int:
+        total_ = slots[0]
+        for other in slots[1:]:
+            result = self.slot()
+            self.put(op, result, total_, other)
+            total_ = result
+        return total_
+
+    def _atom(self, atom: sizes.Atom) -> int:
+        if isinstance(atom, str):
+            return self.size_slots[sizes.symbol(atom)]
+        key = sizes.Size((((atom,), 1),))
+        found = self.size_slots.get(key)
+        if found is None:
+            op = {"//": Op.FLOORDIV, "%": Op.MOD, "min": Op.MIN, "max": Op.MAX}[atom.op]
+            a, b = self.size(atom.a), self.size(atom.b)
+            found = self.size_slots[key] = self.slot()
+            self.put(op, found, a, b)
+        return found
+
+    def _read_leaves(self) -> None:
+        for b in self.trace.bindings:
+            match b:
+                case Load(leaf, op, operands):
+                    self.put(op, leaf, *operands)
+                case ObjectGuard(leaf, op, constant):
+                    self.put(op, leaf, constant)
+                case TensorLeaf():
+                    self._read_tensor(b)
+                case FloatLeaf(leaf, node):
+                    self.number_slots[node] = self.slot()
+                    self.put(Op.READ_FLOAT, leaf, self.number_slots[node])
+                case IntLeaf(leaf, size):
+                    slot = self.slot()
+                    self.put(Op.READ_INT, leaf, slot)
+                    self._bind(size, slot, None)
+        for slot, size in self.deferred:
+            self.put(Op.CHECK_EQ, slot, self.size(size))
+        if self.trace.grad_mode is not None:
+            self.put(Op.GRAD_MODE, int(self.trace.grad_mode))
+        if self.trace.epoch:
+            self.put(Op.EPOCH, 0)
+        for g in self.trace.guards:
+            result = self.slot()
+            a, b = self.size(g.a), self.size(g.b)
+            self.put(Op.EQ if g.relation == "==" else Op.LT, result, a, b)
+            self.put(Op.CHECK_TRUE, result, int(g.holds))
+        if self.trace.writes:
+            written = [leaf for leaf, _ in self.trace.writes]
+            others = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf not in written]
+            self.put(Op.DISTINCT, len(written), *written, len(others), *others)
+
+    def _read_tensor(self, leaf: TensorLeaf) -> None:
+        type_ = leaf.node.type
+        rank = len(type_.shape)
+        pointer, dims, strides = self.slot(), self.slot(rank), self.slot(rank)
+        self.pointer_slots[leaf.node] = pointer
+        contiguous = leaf.strides is None
+        self.put(Op.TENSOR, leaf.leaf, type_.dtype.code, rank, int(contiguous), leaf.grad, pointer, dims, strides)
+        for position, (d, s) in enumerate(zip(type_.shape, leaf.strides or (None,) * rank, strict=True)):
+            self._bind(d, dims + position, 2)
+            if s is not None:
+                self._bind(s, strides + position, None)
+
+    def _bind(self, x: sizes.Expr, slot: int, least: int | None) -> None:
+        """Give a symbol its slot, or check a known size."""
+        if isinstance(x, int):
+            self.put(Op.CHECK_CONST, slot, x)
+            return
+        if x in self.size_slots or not sizes.is_symbol(x):
+            self.deferred.append((slot, x))
+            return
+        self.size_slots[x] = slot
+        if least is not None:
+            self.put(Op.CHECK_GE, slot, least)

@@ -1,0 +1,222 @@
+"""Where results live: in an output, in the memory of an input that they overwrite, or in a piece of the arena."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scratch, Temporary
+from eagerjit.compiler.lower.groups import Group, Step
+from eagerjit.compiler.lower.instructions import Instructions
+from eagerjit.compiler.lower.memory import Plan, Request, plan
+from eagerjit.compiler.signature import Fresh, TensorLeaf
+from eagerjit.runtime.dtypes import BY_SHORT
+from eagerjit.runtime.program import Op
+
+
+@dataclass(slots=True)
+class Work:
+    """One instruction to come: a kernel or a matrix product."""
+
+    step: int
+    built: Built | None
+    library: Node | None
+    reads: list[Node] = field(default_factory=list)
+
+
+class Placement(Instructions):
+    """Chooses the memory of every result of a Trace."""
+
+    def _stored(self, steps: list[Step]) -> set[Node]:
+        """Nodes that must be in memory: results, and what another step than their own reads."""
+        scheduler = self.scheduler
+        stored = {layout(n).root for n in self.graph.results()}
+        for step in steps:
+            nodes = step.nodes if isinstance(step, Group) else [step.node]
+            for node in nodes:
+                for value in node.inputs:
+                    for origin in self._computed(value):
+                        elsewhere = scheduler.find(scheduler.step_of[origin]) != step.number
+                        if elsewhere or not isinstance(step, Group):
+                            stored.add(origin)
+        return stored
+
+    def _computed(self, node: Node) -> list[Node]:
+        """The computed nodes that a value is made of, through views and inlined nodes."""
+        if node in self.scheduler.step_of:
+            return [node]
+        return [origin for i in node.inputs for origin in self._computed(i)]
+
+    def _memory(self, node: Node) -> Node:
+        """The node whose memory a result is written to: its own, or the input that it overwrites."""
+        leaf = self.in_place.get(node)
+        if leaf is None:
+            return node
+        return next(b.node for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf == leaf)
+
+    def _choose_in_place(self, steps: list[Step], stored: set[Node]) -> None:
+        """Let a written input's new value go straight to its memory where nothing reads the old one afterwards."""
+        position = {s.number: i for i, s in enumerate(steps)}
+        node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
+        strided = {b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.strides is not None}
+        # An output that is a view of a written input shows what the input holds in the end, so it reads nothing.
+        found = [(layout(o.node).root, o.aliases) for o in self.trace.outputs if isinstance(o, Fresh)]
+        outputs = {root for root, aliases in found if not aliases or root.op.family != "argument"}
+        readers = self._readers(steps)
+        for leaf, value in self.trace.writes:
+            old = node_of[leaf]
+            taken = value in outputs or old in outputs or value in self.in_place
+            if taken or leaf in strided or value.type != old.type:
+                continue
+            number = self.scheduler.step_of.get(value)
+            step = self.scheduler.steps.get(self.scheduler.find(number)) if number is not None else None
+            if not isinstance(step, Group) or value not in step.full or (not step.dims and len(step.nodes) > 1):
+                continue
+            here = position[step.number]
+            if self.phase_of[step.number] < len(self.trace.questions):
+                continue
+            if any(at > here for at, _ in readers.get(old, ())):
+                continue
+            if all(direct for at, direct in readers.get(old, ()) if at == here):
+                self.in_place[value] = leaf
+
+    def _readers(self, steps: list[Step]) -> dict[Node, list[tuple[int, bool]]]:
+        """Per input the steps that read it, and whether as a whole and in order."""
+        readers: dict[Node, list[tuple[int, bool]]] = {}
+        for position, step in enumerate(steps):
+            for node in step.nodes if isinstance(step, Group) else [step.node]:
+                plain = isinstance(step, Group) and node.op.family == "elementwise" and node in step.full
+                for value in node.inputs:
+                    for root, viewed in self._arguments(value, False):
+                        direct = plain and not viewed and root.type.shape == node.type.shape
+                        readers.setdefault(root, []).append((position, direct))
+        return readers
+
+    def _arguments(self, node: Node, viewed: bool) -> list[tuple[Node, bool]]:
+        if node.op.family == "argument":
+            return [(node, viewed)]
+        if node in self.scheduler.step_of:
+            return []
+        return [found for i in node.inputs for found in self._arguments(i, True)]
+
+    def _choose_direct(self) -> None:
+        """Results computed straight into the memory of an output: rather that of the tensor itself than of a view of it."""
+        fresh = [(k, o) for k, o in enumerate(self.trace.outputs) if isinstance(o, Fresh)]
+        for k, output in sorted(fresh, key=lambda found: found[1].aliases):
+            root = layout(output.node).root
+            if root.op.family == "argument" or root in self.direct or root in self.in_place:
+                continue
+            self.direct[root] = k
+
+    def _plan(self, work: list[Work], stored: set[Node]) -> Plan:
+        first: dict[Node, int] = {}
+        last: dict[Node, int] = {}
+        names: dict[Node, str] = {}
+        requests: list[Request] = []
+        for position, w in enumerate(work):
+            for root in [*w.reads, *([w.library] if w.library is not None else [])]:
+                if root.op.family == "argument" and root not in self.scheduler.step_of:
+                    continue
+                if root in self.direct or root in self.in_place:
+                    continue
+                first.setdefault(root, position)
+                last[root] = position
+                names.setdefault(root, f"%{len(names)}:{root.op.name}")
+            if w.built is not None:
+                for temporary, count in w.built.temporaries.items():
+                    size = sizes.mul(count, BY_SHORT[temporary.dtype].itemsize)
+                    end = max(
+                        i for i, o in enumerate(work) if o.built is not None and temporary in o.built.arguments
+                    )
+                    requests.append(Request(temporary.name, size, position, end))
+        for _, value in self.trace.writes:
+            root = layout(value).root
+            if root in last:
+                last[root] = len(work)
+        for node, _ in self.trace.questions:
+            last[layout(node).root] = len(work)
+        for root, start in first.items():
+            size = sizes.mul(root.type.numel, root.dtype.itemsize)
+            requests.append(Request(names[root], size, start, last[root]))
+        self._names = names
+        return plan(requests)
+
+    def _allocate(self, plan_: Plan, work: list[Work]) -> None:
+        """Arena and outputs, and the pointers into them."""
+        if plan_.blocks:
+            arena = self.slot()
+            self.put(Op.ARENA, arena, self.size(plan_.total))
+            pointers = {id(b): self._advanced(arena, b.offset, 1) for b in plan_.blocks}
+            for root, name in self._names.items():
+                self.pointer_slots[root] = pointers[id(plan_.block_of[name])]
+            for name, block in plan_.block_of.items():
+                self.temporary_slots[name] = pointers[id(block)]
+        for root, k in self.direct.items():
+            output = self.trace.outputs[k]
+            shape = output.node.type.shape if self._covers(output.node, root) else root.type.shape
+            pointer = self.slot()
+            self.pointer_slots[root] = pointer
+            self.put(Op.OUTPUT, k, root.dtype.code, len(shape), pointer, *(self.size(d) for d in shape))
+        for value in self.in_place:
+            self.pointer_slots[value] = self.pointer_slots[self._memory(value)]
+        self.extra: list[tuple[int, Node]] = []
+        self.views: list[tuple[int, Node]] = []
+        for k, output in enumerate(self.trace.outputs):
+            if isinstance(output, Fresh):
+                self._place_output(k, output)
+
+    def _covers(self, node: Node, root: Node) -> bool:
+        """Whether a view is all of its root in order: then the output has the view's shape at once."""
+        return is_contiguous(node) and node.type.numel == root.type.numel
+
+    def _place_output(self, k: int, output: Fresh) -> None:
+        """Outputs that are not their root's own memory: views of it, or copies of an overwritten or duplicate one."""
+        root = layout(output.node).root
+        if self.direct.get(root) == k:
+            if not self._covers(output.node, root):
+                self.views.append((k, output.node))
+        elif output.aliases:
+            self.views.append((k, output.node))
+        else:
+            pointer = self.slot()
+            shape = output.node.type.shape
+            self.put(Op.OUTPUT, k, root.dtype.code, len(shape), pointer, *(self.size(d) for d in shape))
+            if is_contiguous(output.node):
+                self.extra.append((pointer, output.node))
+            else:
+                self.temporary_slots[copy_name(k)] = pointer
+
+    def _advanced(self, pointer: int, offset: sizes.Expr, itemsize: int) -> int:
+        if isinstance(offset, int) and offset == 0:
+            return pointer
+        distance = self.size(sizes.mul(offset, itemsize))
+        result = self.slot()
+        self.put(Op.ADD, result, pointer, distance)
+        return result
+
+    def _argument(self, argument: Argument) -> int:
+        match argument:
+            case Pointer(root, offset):
+                key = (root, offset)
+                if key not in self.offset_slots:
+                    self.offset_slots[key] = self._advanced(self.pointer_slots[root], offset, root.dtype.itemsize)
+                return self.offset_slots[key]
+            case Temporary(name, _):
+                return self.temporary_slots[name]
+            case Scratch(_, _, offset):
+                return self.size(offset)
+            case Number(node):
+                return self.number_slots[node]
+            case Amount(size):
+                return self.size(size)
+        raise AssertionError(argument)
+
+    def _is_strided(self, argument: Node) -> bool:
+        return argument.attributes.get("strides") is not None
+
+
+def copy_name(output: int) -> str:
+    return f"copy of output {output}"
