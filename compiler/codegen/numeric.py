@@ -86,7 +86,9 @@ def scale(x: Value, exponent: Value) -> Value:
     if b.width_bits == 512 and x.lanes and x.lanes % per_register == 0:
         return by_registers(_scale_instruction, per_register, x, exponent)
     bits, bias = (23, 127) if x.dtype == "f32" else (52, 1023)
+    # A NaN has no integer; frozen, it is any number, and the NaN in x decides.
     whole = b.convert("fptosi", exponent, "i32")
+    whole = b.pure("i32", whole.lanes, f"freeze {b.type('i32', whole.lanes)} {whole.text}", whole.depth)
     half = whole >> 1
     factors = []
     for part in (half, whole - half):
