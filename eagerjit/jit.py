@@ -108,7 +108,11 @@ class JitFunction(Function):
         try:
             variant = self._record(structure, leaves)
         except TraceBreak as problem:
-            return self._fall_back(problem.reason, problem.source, args, kwargs)
+            if problem.__cause__ is None:
+                return self._fall_back(problem.reason, problem.source, args, kwargs)
+            result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
+            self._give_up(problem.reason, problem.source)
+            return result
         flat = variant.executable.run(tuple(leaves))
         if flat is MISS:
             return self._fall_back("arguments share memory that the function writes", self._where(), args, kwargs)

@@ -25,7 +25,7 @@ from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import set_tracer
-from eagerjit.tensor import Shape, Storage, Tensor, new_tensor, storage_of
+from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 
 
 class TraceBreak(Exception):
@@ -267,6 +267,7 @@ class Tracer:
             storage.version += 1
             storage.source = here()
             if type(tensor._data) is not Node:
+                check_writable(tensor._data)
                 self.written[id(tensor)] = tensor
         if type(tensor._data) is Node and known is tensor._data:
             tensor._data = node

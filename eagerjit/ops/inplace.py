@@ -19,7 +19,7 @@ from eagerjit.promotion import can_cast
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage, storage_of
+from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage
 from eagerjit.trace import TraceBreak, user_line
 
 _TYPE_NAMES = {
@@ -151,7 +151,9 @@ def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
             "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
         )
     if state.tracer is not None and type(root._data) is not Node:
-        raise TraceBreak("an in-place operation gives a tensor from outside the function a gradient history", user_line())
+        raise TraceBreak(
+            "an in-place operation gives a tensor from outside the function a gradient history", user_line()
+        )
 
 
 def _made_without_grad(tensor: Tensor) -> bool:
