@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler import loops
@@ -106,6 +108,26 @@ def _shortened(lines: list[str], limit: int, rest: str) -> list[str]:
     return [*lines[:half], f"  ... {len(lines) - limit} more in {rest} ...", *lines[half - limit :]]
 
 
+directory: Path | None = None
+"""Where every jitted function leaves a report of each of its compiled versions, if anywhere."""
+
+
+_left: dict[str, int] = {}
+
+
+def leave_report(function: Any, variant: Variant) -> None:
+    """Write what was compiled into `directory`: the report, the graph and all kernels in full."""
+    assert directory is not None
+    explanation = Explanation(function.__qualname__, variant)
+    name = re.sub(r"[^\w.]+", "_", f"{function.__module__}.{function.__qualname__}")
+    number = _left[name] = _left.get(name, 0) + 1
+    recorded, optimized = print_graph(explanation.graph), print_graph(explanation.optimized)
+    parts = [str(explanation), "recorded:", recorded, "optimized:", optimized]
+    parts += [k.ir for k in explanation.kernels if k.kernel is not None]
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{name}.{number}.txt").write_text("\n".join(parts))
+
+
 def explain(function: Any, variant: Variant) -> Explanation:
     """The report on one variant of a jitted function."""
     return Explanation(function.__qualname__, variant)
@@ -127,7 +149,8 @@ def _guards(variant: Variant) -> list[str]:
     for b in trace.bindings:
         if isinstance(b, TensorLeaf):
             layout = "contiguous" if b.strides is None else f"strides {list(b.strides)}"
-            out.append(f"leaf {b.leaf}: {b.node.type}, {layout}" + ("" if b.grad == 2 else f", requires_grad={bool(b.grad)}"))
+            needs = "" if b.grad == 2 else f", requires_grad={bool(b.grad)}"
+            out.append(f"leaf {b.leaf}: {b.node.type}, {layout}{needs}")
         elif isinstance(b, ObjectGuard):
             out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]

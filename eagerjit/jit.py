@@ -11,7 +11,6 @@ import enum
 import functools
 import gc
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, FunctionType, MethodType
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit import explain as reports
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
@@ -29,6 +29,7 @@ from eagerjit.runtime import dtypes, log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.source import warn
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 from eagerjit.trace import TraceBreak, Tracer
@@ -316,6 +317,8 @@ class JitFunction(Function):
                 log.write("recompile", f"{self.__name__}: {reason}")
         variant.report.seconds["total"] = seconds
         self.variants.append(variant)
+        if reports.directory is not None:
+            reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
         if flat and not variant.guards:
@@ -360,12 +363,12 @@ class JitFunction(Function):
         return self.__wrapped__(*args, **kwargs)
 
     def _give_up(self, reason: str, source: str) -> None:
-        message = f"{self.__qualname__} cannot be compiled: {source}: {reason}"
+        message = f"{self.__qualname__} cannot be compiled: {source}: {reason.rstrip('.')}"
         if self.fullgraph:
             raise RuntimeError(message)
         self._eager = True
         self.info.eager_calls += 1
-        warnings.warn(f"{message}. It runs eagerly.", JitWarning, stacklevel=4)
+        warn(f"{message}. It runs eagerly.", JitWarning)
 
     def _where(self) -> str:
         function, _ = unwrap(self.__wrapped__)

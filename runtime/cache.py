@@ -13,12 +13,11 @@ import hashlib
 import os
 import tempfile
 import time
-import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from eagerjit.runtime import cpu, log
+from eagerjit.runtime import cpu, log, source
 
 MARK = b"EJCACHE1"
 HEADER_BYTES = len(MARK) + 32
@@ -239,7 +238,7 @@ def _warn_once(error: OSError) -> None:
     if where in _warned:
         return
     _warned.add(where)
-    warnings.warn(f"the cache directory {where} cannot be written ({error}); going on without", stacklevel=3)
+    source.warn(f"the cache directory {where} cannot be written ({error}); going on without")
 
 
 def _files() -> Iterator[tuple[Path, os.stat_result]]:

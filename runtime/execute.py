@@ -30,13 +30,12 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
     __slots__ = ("__dict__", "__weakref__", "_kept", "epochs", "n_arguments", "n_outputs", "program")
 
     def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
-        failures = [(exception_class(f.exception), f.message) for f in program.errors]
+        failures = [(exception_class(f.exception), f.message, f.slot) for f in program.errors]
         arenas = sum(code == Op.ARENA for code, *_ in program.instructions)
         parameters = max((n_parameters(step) for step in program.instructions), default=0)
         words = _words([*program.words(), *_PADDING])
         pointers = _words([id(x) for x in objects])
-        slots = [f.slot for f in program.errors]
-        errors = _words([word for (x, message), slot in zip(failures, slots, strict=True) for word in (id(x), id(message), slot)])
+        errors = _words([word for f in failures for word in (id(f[0]), id(f[1]), f[2])])
         addresses = _words(functions)
         frame = _words([0] * (2 * program.n_leaves + program.n_outputs + 2 * arenas + parameters + program.n_slots))
         self.program = program

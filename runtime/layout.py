@@ -23,7 +23,7 @@ _ABI = 0x2000000
 
 _alive: list[Any] = []  # what the context block points to
 _filled_for = -1
-_failed = False
+_failure = ""
 
 
 class LayoutError(Exception):
@@ -37,19 +37,30 @@ def wanted() -> bool:
 
 def ready() -> bool:
     """Whether native execution is on; the first call after `bind` verifies the layouts and loads native code."""
-    global _failed, _filled_for
+    global _failure, _filled_for
     if _filled_for == bound.generation:
         return True
-    if _failed or not bound.tensor_types or not wanted():
+    if _failure or not bound.tensor_types or not wanted():
         return False
     try:
         _fill()
     except LayoutError as reason:
-        _failed = True
+        _failure = str(reason)
         log.write("compile", f"native execution is off: {reason}")
         return False
     _filled_for = bound.generation
     return True
+
+
+def status() -> str:
+    """Whether native execution is on, and if not, why."""
+    if ready():
+        return "on"
+    if os.environ.get("EAGERJIT_NATIVE", "1") == "0":
+        return "off: EAGERJIT_NATIVE=0"
+    if not heap_types.supported():
+        return "off: only CPython on 64-bit Linux or macOS, with the GIL and without debug fields, is supported"
+    return f"off: {_failure or 'no classes are bound'}"
 
 
 def slot_of(owner: type, name: str) -> int:

@@ -1,7 +1,7 @@
 """Lines of the user's code: which frame is the user's, and where in a file it is.
 
-A place is a code object and the offset of an instruction in it, which cost nothing to note; `line_of` makes it `file:line`
-when somebody asks. Native code notes places too (`native/objects.py`) and asks `is_library` once per file.
+A place is a code object and the offset of an instruction in it, which cost nothing to note; `line_of` makes it
+`file:line` when somebody asks. Native code notes places too (`native/places.py`) and asks `is_library` once per file.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 from types import CodeType, FrameType
 
 import numpy as np
@@ -48,6 +49,12 @@ def here() -> Place | None:
     """Where the user's code is, None outside of it."""
     frame = user_frame()
     return None if frame is None else (frame.f_code, frame.f_lasti)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the user's line, however deep inside the library the reason was found."""
+    file, _, line = line_of(here()).rpartition(":")
+    warnings.warn_explicit(message, category, file or "<eagerjit>", int(line or 0))
 
 
 def line_of(place: Place | str | None) -> str:

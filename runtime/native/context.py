@@ -54,7 +54,7 @@ FUNCTION_FALLBACK = 456
 OPERATOR_SLOW = 464
 OPERATOR_OP = 472
 RECORD_NODE = 480  # the Python function that records what native code does not
-# -- the user's code ----------------------------------------------------------------------------------------------------
+# -- the user's code --------------------------------------------------------------------------------------------------
 CODE_FILE = 512  # where a code object keeps the name of its file
 LIBRARY_FILES = 520  # the dictionary of files met so far: whether they belong to a library
 IS_LIBRARY = 528  # the Python function that fills it

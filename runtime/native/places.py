@@ -1,5 +1,7 @@
-"""Where the user's code is, noted for autograd nodes and in-place writes: found in CPython's frames without holding on to one
-(see `runtime/source.py`)."""
+"""Where the user's code is, noted for autograd nodes and in-place writes (see `runtime/source.py`).
+
+It is found in CPython's frames, without holding on to one.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 
 
-def _is_library(code: ptr) -> bool:
+def _is_library(code: ptr) -> i64:
     """Whether code belongs to a library rather than to the user."""
     file = load_ptr(code, load_i64(context, CODE_FILE))
     known = PyDict_GetItem(load_ptr(context, LIBRARY_FILES), file)

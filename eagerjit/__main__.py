@@ -1,0 +1,148 @@
+"""The command line: `python -m eagerjit` with `env`, `cache stats|clear|export|import|warm` or `run script.py`."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import runpy
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+import eagerjit
+from eagerjit.runtime import blas, cache, cpu, layout, memory
+
+_PACKAGES = ("numpy", "llvmlite", "scipy-openblas32", "ml_dtypes", "triton")
+_MEBI = 1 << 20
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    return int(options.command(options))
+
+
+def _failed(error: object) -> int:
+    print(f"eagerjit: {error}", file=sys.stderr)
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m eagerjit", description="Environment, cache, scripts.")
+    commands = parser.add_subparsers(required=True, metavar="command")
+
+    commands.add_parser("env", help="what eagerjit runs on").set_defaults(command=_env)
+
+    of_cache = commands.add_parser("cache", help="the disk cache of compiled code")
+    group = of_cache.add_subparsers(required=True, metavar="action")
+    group.add_parser("stats", help="where it is and how large").set_defaults(command=_stats)
+    group.add_parser("clear", help="delete every entry").set_defaults(command=_clear)
+    export = group.add_parser("export", help="write all entries into one file")
+    export.set_defaults(command=_export)
+    export.add_argument("file")
+    import_ = group.add_parser("import", help="add a file's entries: machine code, so import what you would run")
+    import_.set_defaults(command=_import)
+    import_.add_argument("file")
+    group.add_parser("warm", help="compile the most common eager operations ahead").set_defaults(command=_warm)
+
+    run = commands.add_parser("run", help="run a script")
+    run.set_defaults(command=_run)
+    run.add_argument("--explain", metavar="DIR", type=Path, help="leave reports on compiled functions here")
+    run.add_argument("script")
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser
+
+
+def _env(options: argparse.Namespace) -> int:
+    """One line per fact that a report of a problem should have."""
+    versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    lines = {
+        "eagerjit": eagerjit.__version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}",
+        "packages": versions,
+        "processor": f"{cpu.cpu_name()}, vectors of {cpu.vector_width_bits()} bits",
+        "threads": str(eagerjit.get_num_threads()),
+        "blas": blas.report(),
+        "native": layout.status(),
+        "memory": f"up to {memory.cache_limit() // _MEBI} MiB kept for reuse",
+        "cache": _described_cache(),
+    }
+    for name, text in lines.items():
+        print(f"{name + ':':<11}{text}")
+    return 0
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _described_cache() -> str:
+    stats = cache.stats()
+    size = f"{stats['entries']} entries, {int(stats['bytes']) / _MEBI:.1f} of {cache.size_limit() // _MEBI} MiB"
+    state = "" if cache.enabled() else "off (EAGERJIT_CACHE=0); "
+    return f"{state}{stats['directory']}: {size}"
+
+
+def _stats(options: argparse.Namespace) -> int:
+    print(_described_cache())
+    return 0
+
+
+def _clear(options: argparse.Namespace) -> int:
+    print(f"deleted {cache.clear()} entries of {cache.directory()}")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    try:
+        count = cache.export_to(options.file)
+    except OSError as error:
+        return _failed(error)
+    print(f"wrote {count} entries to {options.file}")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    try:
+        count = cache.import_from(options.file)
+    except (OSError, zipfile.BadZipFile) as error:
+        return _failed(f"{options.file}: {error}")
+    print(f"added {count} entries to {cache.directory()}")
+    return 0
+
+
+def _warm(options: argparse.Namespace) -> int:
+    from eagerjit.warm import warm
+
+    if not cache.enabled():
+        return _failed("the cache is off (EAGERJIT_CACHE=0): there is nowhere to keep what is compiled")
+    started = time.perf_counter()
+    calls = warm()
+    stats = cache.stats()
+    took = time.perf_counter() - started
+    print(f"{calls} calls in {took:.1f} s: {stats['writes']} programs compiled, {stats['hits']} were there already")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a script as Python would, with its arguments and folder."""
+    from eagerjit import explain
+
+    script = Path(options.script)
+    if not script.is_file():
+        return _failed(f"there is no script {script}")
+    explain.directory = options.explain
+    sys.argv = [str(script), *options.arguments]
+    sys.path[0] = str(script.resolve().parent)
+    runpy.run_path(str(script), run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
