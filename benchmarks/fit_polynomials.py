@@ -121,6 +121,9 @@ FITS = {
     "log f32": Fit(log_rest, lambda r: r * r + mpf("1e-3"), 1 / ROOT - 1, ROOT - 1, 8, True),
     "log f64": Fit(ATANH, of_z, 0, ATANH_LIMIT, 7, False),
     "log short": Fit(ATANH, of_z, 0, ATANH_LIMIT, 4, False),
+    "log2 f32": Fit(
+        lambda r: log_rest(r) / mp.log(2), lambda r: r * r + mpf("4e-6"), mpf(-21) / 1024, mpf(1) / 32, 3, True
+    ),
     "sin f32": Fit(SIN, of_z, 0, QUARTER, 2, True),
     "sin f64": Fit(SIN, of_z, 0, QUARTER, 6, False),
     "cos f32": Fit(cos_rest, lambda z: z * z + mpf("1e-12"), 0, QUARTER, 2, True),

@@ -96,14 +96,16 @@ def exp_of_sum(x: Value, low: Value) -> Value:
     return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k)
 
 
-def exp2(x: Value) -> Value:
-    """2^x."""
+def exp2(x: Value, rest: Value | None = None) -> Value:
+    """2^x, or 2^(x + rest) with the rounding error of x in rest."""
     b, f = x.builder, FORMATS[x.dtype]
     x = clamp(x, f.lowest * LOG2_E - 1.0, f.highest * LOG2_E)
     k = nearest(x)
     fraction = x - k
     high = fraction * f.ln2_high
     low = b.fma(fraction, f.ln2_low, b.fma(fraction, f.ln2_high, -high))
+    if rest:
+        low = b.fma(rest, f.ln2_high, low)
     return scale(1.0 + (high + _exp_tail(high, low, f.exp)), k)
 
 

@@ -7,6 +7,7 @@ import struct
 from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.numeric import INF, NAN, polynomial, two_sum, with_sign
 
+ROOT_HALF = 0.7071067811865476
 LN2 = {"f32": (0.6931471824645996, -1.9046542121259336e-09), "f64": (0.6931471805599453, 2.3190468138462996e-17)}
 # log(1+r) = r - r^2/2 + r^3 p(r)
 LOG_F32 = (
@@ -34,22 +35,22 @@ def _bits(dtype: str, number: float) -> int:
     return int(struct.unpack(code[1], struct.pack(code[0], number))[0])
 
 
-def exponent_bits(x: Value) -> Value:
-    """e << mantissa bits, where x = 2^e m, for positive normal x."""
-    above = x.bitcast(_integer(x)) - _bits(x.dtype, 0.7071067811865476)
+def exponent_bits(x: Value, lowest: float = ROOT_HALF) -> Value:
+    """e << mantissa bits, where x = 2^e m and lowest <= m < 2 lowest, for positive normal x."""
+    above = x.bitcast(_integer(x)) - _bits(x.dtype, lowest)
     return above & -(1 << mantissa_bits(x))
 
 
-def split(x: Value) -> tuple[Value, Value]:
-    """e and m - 1 for positive x, subnormals included."""
+def split(x: Value, lowest: float = ROOT_HALF) -> tuple[Value, Value]:
+    """e and m for positive x, subnormals included."""
     b = x.builder
     smallest = 2.0**-126 if x.dtype == "f32" else 2.0**-1022
     subnormal = x < smallest
     x = b.select(subnormal, x * 2.0 ** (mantissa_bits(x) + 1), x)
-    shifted = exponent_bits(x)
+    shifted = exponent_bits(x, lowest)
     m = (x.bitcast(shifted.dtype) - shifted).bitcast(x.dtype)
     e = b.convert("sitofp", shifted >> mantissa_bits(x), x.dtype)
-    return b.select(subnormal, e - float(mantissa_bits(x) + 1), e), m - 1.0
+    return b.select(subnormal, e - float(mantissa_bits(x) + 1), e), m
 
 
 def _tail(r: Value) -> Value:
@@ -75,7 +76,8 @@ def _special(x: Value, result: Value, pole: float) -> Value:
 def log(x: Value) -> Value:
     """The natural logarithm."""
     b = x.builder
-    e, r = split(x)
+    e, m = split(x)
+    r = m - 1.0
     high, low = LN2[x.dtype]
     return _special(x, b.fma(e, high, r + b.fma(e, low, _tail(r))), 0.0)
 
@@ -97,7 +99,8 @@ def log1p(x: Value) -> Value:
 def _in_base(x: Value, per_e: tuple[float, float], high: float, low: float) -> Value:
     """e * per_e + log(m) * (high + low), with the products' rounding errors kept."""
     b = x.builder
-    e, r = split(x)
+    e, m = split(x)
+    r = m - 1.0
     total, rest = two_sum(r, _tail(r))
     product = total * high
     error = b.fma(total, high, -product) + b.fma(total, low, rest * high)
