@@ -36,10 +36,7 @@ dtype = _dtypes.DType
 strided = "strided"
 contiguous_format = preserve_format = None
 
-_LAZY = {
-    "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func", "utils": "eagerjit.utils",
-    "testing": "eagerjit.testing",
-}  # fmt: skip
+_LAZY = {"nn": "eagerjit.nn", "optim": "eagerjit.optim"}
 _LAZY_NAMES = {"jit": "eagerjit.jit", "save": "eagerjit.serialization", "load": "eagerjit.serialization"}
 
 

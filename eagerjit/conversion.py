@@ -12,12 +12,11 @@ from eagerjit.compiler import layout
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import wrap
+from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
 from eagerjit.ops.index import concrete
 from eagerjit.ops.pointwise import cast
 from eagerjit.printing import format_tensor
-from eagerjit.numbers import TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import state
@@ -273,7 +272,7 @@ def reduce_ex(self: Tensor, protocol: Any) -> Any:
 
 def rebuild(kind: type, array: np.ndarray, requires_grad: bool) -> Tensor:
     """A tensor from its pickled parts."""
-    made = new_tensor(array, kind)
+    made = new_tensor(array.view(dtypes.BY_NUMPY[array.dtype].numpy), kind)  # pickled dtypes are objects of their own
     made._requires_grad = requires_grad
     return made
 

@@ -119,15 +119,17 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares memory with an ndarray."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    _array_dtype(array)
+    dtype = _array_dtype(array)
     if not array.dtype.isnative:
         raise ValueError("given numpy array has byte order different from the native byte order")
+    if not array.flags.aligned:
+        raise ValueError("given numpy array is not aligned to its elements' size")
     if any(s % array.itemsize for s in array.strides) or any(s < 0 for s in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative or no multiple of the element size, and tensors with "
             "such strides are not supported. (You can work around this by array.copy().)"
         )
-    return new_tensor(array.view())
+    return new_tensor(array.view(dtype.numpy))
 
 
 # -- filled -----------------------------------------------------------------------------------------------------------
@@ -141,7 +143,9 @@ def _sizes(size: Sizes) -> Sizes:
     return shape
 
 
-def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+def empty(
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+) -> Tensor:
     """Uninitialised memory; inside a jitted function zeros."""
     check_device(device)
     shape, dtype = _sizes(size), dtype or Defaults.dtype
@@ -180,13 +184,17 @@ def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     return tracer.wrap(tracer.record(elementwise.cast, (spread,), dtype=dtype))
 
 
-def zeros(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+def zeros(
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+) -> Tensor:
     """Zeros."""
     check_device(device)
     return finish(_filled(_sizes(size), 0, dtype or Defaults.dtype), requires_grad)
 
 
-def ones(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any) -> Tensor:
+def ones(
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+) -> Tensor:
     """Ones."""
     check_device(device)
     return finish(_filled(_sizes(size), 1, dtype or Defaults.dtype), requires_grad)
@@ -272,7 +280,9 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DTy
     return constant_array(np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy))
 
 
-def eye(n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def eye(
+    n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """The identity matrix, or a rectangle with ones on its diagonal."""
     check_device(device)
     columns = n if m is None else m

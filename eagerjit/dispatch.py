@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.autograd.rules import fit
 from eagerjit.autograd.node import GradNode, positions_read, record
+from eagerjit.autograd.rules import fit
 from eagerjit.compile import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
@@ -273,13 +273,16 @@ class Op:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
-        if create_graph or not self.fused_rules or state.tracer is not None:
+        recorded = create_graph and self.rules is None and state.tracer is None
+        if not recorded and (create_graph or not self.fused_rules or state.tracer is not None):
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)
         key = needs if type(node.output) is not tuple else (needs, len(grads))
         op = self.gradients.get(key)
         if op is None:
             op = self.gradients[key] = GradientOp(self, needs, len(grads))
-        result = op.call(*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)
+        arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)
+        # A derived gradient runs the op's body, which only a trace can: to be differentiated again it is an op on the tape.
+        result = op.run(arguments) if recorded else op.call(*arguments)
         if op.single >= 0:
             return (*op.before, result, *op.after)
         values = iter(result)
@@ -301,6 +304,8 @@ class GradientOp(Op):
     """
 
     aliases = True
+    rules = None
+    differentiable = fused_rules = True
 
     def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
         self.name = f"{op.name}_backward"
@@ -318,7 +323,7 @@ class GradientOp(Op):
         self.defaults = (inspect.Parameter.empty,) * len(self.parameters)
         self.numbers = frozenset(i + first for i in op.numbers)
         self.shapes = frozenset(i + first for i in op.shapes)
-        self.programs = {}
+        self.programs, self.gradients = {}, {}
         self.call = OpCall(self.name, self._gradient, self, self.parameters, (), self.numbers, record=False)
         self.entries = [self.call]
 

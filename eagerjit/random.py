@@ -228,7 +228,9 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     return (rand(tuple(input.shape), generator=generator) < input).to(input.dtype)
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any) -> Tensor:
+def normal(
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
+) -> Tensor:
     """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
     if size is None:
         shaped = mean if isinstance(mean, Tensor) else std
@@ -273,7 +275,9 @@ def _with_replacement(weights: Tensor, count: int, generator: Generator | None) 
 
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
-    return self.copy_(randn(tuple(self.shape), generator=generator, dtype=_floating("normal_", self.dtype)) * std + mean)
+    return self.copy_(
+        randn(tuple(self.shape), generator=generator, dtype=_floating("normal_", self.dtype)) * std + mean
+    )
 
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:

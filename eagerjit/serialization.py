@@ -1,10 +1,10 @@
 """Saving and loading: a JSON header that says what there is, followed by the tensors' bytes. Nothing in a file is run.
 
-    8 bytes  b"eagerjit"
-    4 bytes  format version, then 4 bytes CRC-32 of the header (little endian, as all numbers)
-    8 bytes  length of the header
-    header   UTF-8 JSON: {"root": value, "tensors": [{"dtype", "shape", "offset", "bytes", "crc"}]}
-    data     every tensor in row-major order at its offset from the start of the data, aligned to 64 bytes
+8 bytes  b"eagerjit"
+4 bytes  format version, then 4 bytes CRC-32 of the header (little endian, as all numbers)
+8 bytes  length of the header
+header   UTF-8 JSON: {"root": value, "tensors": [{"dtype", "shape", "offset", "bytes", "crc"}]}
+data     every tensor in row-major order at its offset from the start of the data, aligned to 64 bytes
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _read(file: BinaryIO, name: str) -> Any:
         return _decode(content["root"], tensors)
     except LoadError as error:
         raise LoadError(f"{name}: {error}") from None
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, RuntimeError, AttributeError) as error:
         raise LoadError(f"{name} has a header that makes no sense: {type(error).__name__}: {error}") from None
 
 

@@ -78,7 +78,13 @@ class _Loss(Module):
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()
-        names = [*self.tensors, "size_average", *(n for n in self.defaults if n == "ignore_index"), "reduce", "reduction"]
+        names = [
+            *self.tensors,
+            "size_average",
+            *(n for n in self.defaults if n == "ignore_index"),
+            "reduce",
+            "reduction",
+        ]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         values = {**dict.fromkeys(self.tensors), **self.defaults, "reduction": "mean"}
         for name, value in given.items():
@@ -97,7 +103,12 @@ class _Loss(Module):
 
 
 def _loss(name: str, function: Any, tensors: tuple[str, ...] = (), **defaults: Any) -> type[_Loss]:
-    members = {"function": staticmethod(function), "tensors": tensors, "defaults": defaults, "__doc__": function.__doc__}
+    members = {
+        "function": staticmethod(function),
+        "tensors": tensors,
+        "defaults": defaults,
+        "__doc__": function.__doc__,
+    }
     members["__module__"] = __name__
     return type(name, (_Loss,), members)
 

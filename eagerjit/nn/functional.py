@@ -9,16 +9,15 @@ from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops import activation, index, views
 from eagerjit.ops.attention import scaled_dot_product_attention
+from eagerjit.ops.classification import cross_entropy, nll_loss
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cross_entropy,
     huber_loss,
     kl_div,
     l1_loss,
     mse_loss,
-    nll_loss,
     smooth_l1_loss,
 )
 from eagerjit.ops.normalization import layer_norm, log_softmax, rms_norm, softmax, softmin
@@ -184,7 +183,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if mode != "constant":
         raise NotImplementedError(f"padding mode {mode!r} is not supported")
     if len(pad) % 2 or len(pad) // 2 > input.ndim:
-        raise RuntimeError(f"Padding length must be divisible by 2 and at most twice the number of dimensions: {tuple(pad)}")
+        raise RuntimeError(
+            f"Padding length must be divisible by 2 and at most twice the number of dimensions: {tuple(pad)}"
+        )
     out = input
     for number in range(len(pad) // 2):
         left, right = pad[2 * number : 2 * number + 2]

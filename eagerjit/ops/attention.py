@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit

@@ -35,14 +35,13 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
     counts = views.shape_argument(sizes)
     added = len(counts) - input.ndim
     if added < 0:
-        raise RuntimeError(
-            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor"
-        )
+        raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     shape = (1,) * added + tuple(input.shape)
     spread = [x for c, d in zip(counts, shape, strict=True) for x in (c, d)]
     paired = [x for d in shape for x in (1, d)]
     return views.reshape(
-        views.expand(views.view(input.contiguous(), paired), spread), [c * d for c, d in zip(counts, shape, strict=True)]
+        views.expand(views.view(input.contiguous(), paired), spread),
+        [c * d for c, d in zip(counts, shape, strict=True)],
     )
 
 
@@ -154,7 +153,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         vectors[0], vectors[1] = vectors[1], vectors[0]
     shape = [v.numel() for v in vectors]
     grids = [
-        views.expand(v.reshape([-1 if i == k else 1 for k in range(len(vectors))]), shape) for i, v in enumerate(vectors)
+        views.expand(v.reshape([-1 if i == k else 1 for k in range(len(vectors))]), shape)
+        for i, v in enumerate(vectors)
     ]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
@@ -173,4 +173,3 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, as a vector."""
     x, m = broadcast_tensors(input, mask)
     return index.get_item(x, m)
-

@@ -146,7 +146,11 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The different elements in order; on request where each element went and how often each occurs."""
     array = concrete(input, "the number of unique elements depends on values")
@@ -169,7 +173,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def searchsorted(sorted_sequence: Tensor, values: Any, *, right: bool = False) -> Tensor:
     """Where values would go in a sorted vector."""
     array = concrete(sorted_sequence, "searchsorted() is computed by NumPy")
-    wanted = concrete(values, "searchsorted() is computed by NumPy") if isinstance(values, Tensor) else np.asarray(values)
+    wanted = (
+        concrete(values, "searchsorted() is computed by NumPy") if isinstance(values, Tensor) else np.asarray(values)
+    )
     return _tensor(np.searchsorted(array, wanted, side="right" if right else "left").astype(np.int64))
 
 
@@ -183,4 +189,3 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     middle = (int(input.shape[d]) - 1) // 2
     parts = [views.narrow(x, d, middle, 1) for x in found]
     return ValuesIndices(*(parts if keepdim else (p.squeeze(d) for p in parts)))
-

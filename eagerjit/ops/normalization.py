@@ -155,9 +155,7 @@ def _layer_norm_bias(g: Any, out: Any, input: Any, normalized_shape: Any, weight
     return widened_now(g)[0]
 
 
-layer_norm_op = Op(
-    "layer_norm", _layer_norm, (_layer_norm_input, None, _layer_norm_weight, _layer_norm_bias, None)
-)
+layer_norm_op = Op("layer_norm", _layer_norm, (_layer_norm_input, None, _layer_norm_weight, _layer_norm_bias, None))
 
 
 def layer_norm(

@@ -220,7 +220,9 @@ class SequentialLR(LRScheduler):
         self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
     ):
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than milestones")
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than milestones"
+            )
         self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         for group in optimizer.param_groups:

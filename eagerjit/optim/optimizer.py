@@ -60,7 +60,9 @@ class Optimizer:
         dict.__setitem__(group, "params", [params] if isinstance(params, Tensor) else [_unnamed(p) for p in params])
         for parameter in group["params"]:
             if not isinstance(parameter, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}"
+                )
             if parameter._node is not None:
                 raise ValueError("can't optimize a non-leaf Tensor")
         known = set(map(id, chain.from_iterable(g["params"] for g in self.param_groups)))
@@ -151,7 +153,8 @@ class Optimizer:
         for parameter in chain.from_iterable(g["params"] for g in self.param_groups):
             numbers[id(parameter)] = len(numbers)
         groups = [
-            {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()} for group in self.param_groups
+            {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()}
+            for group in self.param_groups
         ]
         return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
@@ -161,7 +164,9 @@ class Optimizer:
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(groups, self.param_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         numbers = chain.from_iterable(g["params"] for g in groups)
         parameters = chain.from_iterable(g["params"] for g in self.param_groups)
         by_number = dict(zip(numbers, parameters, strict=True))
@@ -233,4 +238,3 @@ def validated(name: str, value: Any, low: float = 0.0) -> None:
     """Refuse negative options."""
     if not isinstance(value, Tensor) and not low <= value:
         raise ValueError(f"Invalid {name}: {value}")
-

@@ -27,7 +27,9 @@ def draw(shape: Sequence[int], dtype: str, low: float, high: float, seed: int) -
     return values.astype("float32" if dtype == "bfloat16" else dtype)
 
 
-def pair(array: np.ndarray, dtype: str | None = None, grad: bool = False, layout: str = "contiguous") -> tuple[Any, Any]:
+def pair(
+    array: np.ndarray, dtype: str | None = None, grad: bool = False, layout: str = "contiguous"
+) -> tuple[Any, Any]:
     """The array as a tensor of each library."""
     made = []
     for library in (ej, torch):

@@ -9,10 +9,27 @@ import pytest
 from oracle import compare, draw
 
 ACTIVATIONS: dict[str, tuple[Any, ...]] = {
-    "relu": (), "relu6": (), "gelu": (), "silu": (), "mish": (), "selu": (), "elu": (0.7,), "leaky_relu": (0.2,),
-    "hardtanh": (-0.5, 0.8), "hardsigmoid": (), "hardswish": (), "softplus": (2.0, 3.0), "softsign": (), "logsigmoid": (),
-    "tanh": (), "sigmoid": (), "softmax": (1,), "log_softmax": (-1,), "softmin": (0,), "glu": (),
-}  # fmt: skip
+    "relu": (),
+    "relu6": (),
+    "gelu": (),
+    "silu": (),
+    "mish": (),
+    "selu": (),
+    "elu": (0.7,),
+    "leaky_relu": (0.2,),
+    "hardtanh": (-0.5, 0.8),
+    "hardsigmoid": (),
+    "hardswish": (),
+    "softplus": (2.0, 3.0),
+    "softsign": (),
+    "logsigmoid": (),
+    "tanh": (),
+    "sigmoid": (),
+    "softmax": (1,),
+    "log_softmax": (-1,),
+    "softmin": (0,),
+    "glu": (),
+}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
@@ -32,18 +49,37 @@ def test_integers_are_refused(name: str) -> None:
 
 
 F: dict[str, Callable[..., Any]] = {
-    "gelu tanh": lambda f, t, x, y: f.gelu(x, approximate="tanh"), "gelu bad": lambda f, t, x, y: f.gelu(x, approximate="a"),
-    "relu inplace": lambda f, t, x, y: f.relu(x * 1, inplace=True), "normalize": lambda f, t, x, y: f.normalize(x), "normalize 1": lambda f, t, x, y: f.normalize(x, p=1, dim=0),
-    "cosine": lambda f, t, x, y: f.cosine_similarity(x, y), "pad": lambda f, t, x, y: f.pad(x, (1, 2)), "pad 2": lambda f, t, x, y: f.pad(x, (1, 0, 2, 1), value=3.0),
-    "pad negative": lambda f, t, x, y: f.pad(x, (-1, 1)), "one_hot": lambda f, t, x, y: f.one_hot(t.tensor([[0, 2], [1, 0]])), "one_hot 5": lambda f, t, x, y: f.one_hot(t.tensor([0, 2]), 5),
-    "one_hot bad": lambda f, t, x, y: f.one_hot(t.tensor([0, 2]), 2), "dropout off": lambda f, t, x, y: f.dropout(x, 0.5, training=False), "dropout bad": lambda f, t, x, y: f.dropout(x, 1.5),
-    "dropout all": lambda f, t, x, y: f.dropout(x, 1.0), "linear": lambda f, t, x, y: f.linear(x, y), "linear bias": lambda f, t, x, y: f.linear(x, y, y[:, 0]),
-    "linear batch": lambda f, t, x, y: f.linear(x[None, :, None], y, y[:, 1]), "linear vector": lambda f, t, x, y: f.linear(x[0], y, y[:, 1]), "linear bad": lambda f, t, x, y: f.linear(x, y.T),
-    "embedding": lambda f, t, x, y: f.embedding(t.tensor([[0, 2], [1, 0]]), x), "embedding padding": lambda f, t, x, y: f.embedding(t.tensor([0, 2, 0]), x, padding_idx=0),
-    "embedding range": lambda f, t, x, y: f.embedding(t.tensor([0, 9]), x), "embedding float": lambda f, t, x, y: f.embedding(x, y),
-    "layer_norm": lambda f, t, x, y: f.layer_norm(x, (5,)), "layer_norm affine": lambda f, t, x, y: f.layer_norm(x, (5,), y[0], y[1]), "layer_norm 2d": lambda f, t, x, y: f.layer_norm(x, (4, 5), y, x, 1e-3),
-    "layer_norm bad": lambda f, t, x, y: f.layer_norm(x, (4,)), "rms_norm": lambda f, t, x, y: f.rms_norm(x, (5,)), "rms_norm affine": lambda f, t, x, y: f.rms_norm(x, (5,), y[0], 1e-3),
-}  # fmt: skip
+    "gelu tanh": lambda f, t, x, y: f.gelu(x, approximate="tanh"),
+    "gelu bad": lambda f, t, x, y: f.gelu(x, approximate="a"),
+    "relu inplace": lambda f, t, x, y: f.relu(x * 1, inplace=True),
+    "normalize": lambda f, t, x, y: f.normalize(x),
+    "normalize 1": lambda f, t, x, y: f.normalize(x, p=1, dim=0),
+    "cosine": lambda f, t, x, y: f.cosine_similarity(x, y),
+    "pad": lambda f, t, x, y: f.pad(x, (1, 2)),
+    "pad 2": lambda f, t, x, y: f.pad(x, (1, 0, 2, 1), value=3.0),
+    "pad negative": lambda f, t, x, y: f.pad(x, (-1, 1)),
+    "one_hot": lambda f, t, x, y: f.one_hot(t.tensor([[0, 2], [1, 0]])),
+    "one_hot 5": lambda f, t, x, y: f.one_hot(t.tensor([0, 2]), 5),
+    "one_hot bad": lambda f, t, x, y: f.one_hot(t.tensor([0, 2]), 2),
+    "dropout off": lambda f, t, x, y: f.dropout(x, 0.5, training=False),
+    "dropout bad": lambda f, t, x, y: f.dropout(x, 1.5),
+    "dropout all": lambda f, t, x, y: f.dropout(x, 1.0),
+    "linear": lambda f, t, x, y: f.linear(x, y),
+    "linear bias": lambda f, t, x, y: f.linear(x, y, y[:, 0]),
+    "linear batch": lambda f, t, x, y: f.linear(x[None, :, None], y, y[:, 1]),
+    "linear vector": lambda f, t, x, y: f.linear(x[0], y, y[:, 1]),
+    "linear bad": lambda f, t, x, y: f.linear(x, y.T),
+    "embedding": lambda f, t, x, y: f.embedding(t.tensor([[0, 2], [1, 0]]), x),
+    "embedding padding": lambda f, t, x, y: f.embedding(t.tensor([0, 2, 0]), x, padding_idx=0),
+    "embedding range": lambda f, t, x, y: f.embedding(t.tensor([0, 9]), x),
+    "embedding float": lambda f, t, x, y: f.embedding(x, y),
+    "layer_norm": lambda f, t, x, y: f.layer_norm(x, (5,)),
+    "layer_norm affine": lambda f, t, x, y: f.layer_norm(x, (5,), y[0], y[1]),
+    "layer_norm 2d": lambda f, t, x, y: f.layer_norm(x, (4, 5), y, x, 1e-3),
+    "layer_norm bad": lambda f, t, x, y: f.layer_norm(x, (4,)),
+    "rms_norm": lambda f, t, x, y: f.rms_norm(x, (5,)),
+    "rms_norm affine": lambda f, t, x, y: f.rms_norm(x, (5,), y[0], 1e-3),
+}
 
 
 @pytest.mark.parametrize("name", F)
@@ -61,19 +97,40 @@ def test_layer_norm_sizes(size: int) -> None:
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none", "wrong"])
-@pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mse_loss",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "kl_div",
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+    ],
+)
 def test_loss(name: str, reduction: str) -> None:
     a, b = draw((3, 4), "float32", 0.1, 0.9, 1), draw((3, 4), "float32", 0.1, 0.9, 2)
     compare(lambda t, x, y: getattr(t.nn.functional, name)(x, y, reduction=reduction), a, b)
 
 
 LOSSES: dict[str, Callable[..., Any]] = {
-    "smooth beta": lambda f, x, y: f.smooth_l1_loss(x, y, beta=0.3), "huber delta": lambda f, x, y: f.huber_loss(x, y, delta=0.3), "bce weight": lambda f, x, y: f.binary_cross_entropy(x, y, weight=y.detach()),
-    "logits weights": lambda f, x, y: f.binary_cross_entropy_with_logits(x * 5, y, weight=y[0].detach(), pos_weight=y[1].detach()), "kl batchmean": lambda f, x, y: f.kl_div(x.log(), y, reduction="batchmean"),
-    "kl log": lambda f, x, y: f.kl_div(x.log(), y.log(), reduction="sum", log_target=True), "bce shapes": lambda f, x, y: f.binary_cross_entropy(x, y[0]), "logits shapes": lambda f, x, y: f.binary_cross_entropy_with_logits(x, y[0]),
-    "soft": lambda f, x, y: f.cross_entropy(x, y), "soft smooth": lambda f, x, y: f.cross_entropy(x, y, label_smoothing=0.2, reduction="sum"), "soft weight": lambda f, x, y: f.cross_entropy(x, y, weight=y[0].detach()),
-    "soft none": lambda f, x, y: f.cross_entropy(x, y, reduction="none"), "soft shapes": lambda f, x, y: f.cross_entropy(x, y[0]),
-}  # fmt: skip
+    "smooth beta": lambda f, x, y: f.smooth_l1_loss(x, y, beta=0.3),
+    "huber delta": lambda f, x, y: f.huber_loss(x, y, delta=0.3),
+    "bce weight": lambda f, x, y: f.binary_cross_entropy(x, y, weight=y.detach()),
+    "logits weights": lambda f, x, y: f.binary_cross_entropy_with_logits(
+        x * 5, y, weight=y[0].detach(), pos_weight=y[1].detach()
+    ),
+    "kl batchmean": lambda f, x, y: f.kl_div(x.log(), y, reduction="batchmean"),
+    "kl log": lambda f, x, y: f.kl_div(x.log(), y.log(), reduction="sum", log_target=True),
+    "bce shapes": lambda f, x, y: f.binary_cross_entropy(x, y[0]),
+    "logits shapes": lambda f, x, y: f.binary_cross_entropy_with_logits(x, y[0]),
+    "soft": lambda f, x, y: f.cross_entropy(x, y),
+    "soft smooth": lambda f, x, y: f.cross_entropy(x, y, label_smoothing=0.2, reduction="sum"),
+    "soft weight": lambda f, x, y: f.cross_entropy(x, y, weight=y[0].detach()),
+    "soft none": lambda f, x, y: f.cross_entropy(x, y, reduction="none"),
+    "soft shapes": lambda f, x, y: f.cross_entropy(x, y[0]),
+}
 
 
 @pytest.mark.parametrize("name", LOSSES)
@@ -83,10 +140,18 @@ def test_loss_options(name: str) -> None:
 
 
 OPTIONS: list[dict[str, Any]] = [
-    {}, {"reduction": "sum"}, {"reduction": "none"}, {"label_smoothing": 0.1}, {"ignore_index": 1}, {"weight": True},
-    {"weight": True, "label_smoothing": 0.2}, {"weight": True, "ignore_index": 2, "reduction": "none"},
-    {"label_smoothing": 0.1, "reduction": "none", "ignore_index": 0}, {"label_smoothing": 2.0}, {"reduction": "wrong"},
-]  # fmt: skip
+    {},
+    {"reduction": "sum"},
+    {"reduction": "none"},
+    {"label_smoothing": 0.1},
+    {"ignore_index": 1},
+    {"weight": True},
+    {"weight": True, "label_smoothing": 0.2},
+    {"weight": True, "ignore_index": 2, "reduction": "none"},
+    {"label_smoothing": 0.1, "reduction": "none", "ignore_index": 0},
+    {"label_smoothing": 2.0},
+    {"reduction": "wrong"},
+]
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (5,), (2, 5, 3)], ids=str)
@@ -114,14 +179,18 @@ def test_nll_loss(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
 def test_cross_entropy_dtypes(dtype: str) -> None:
-    compare(lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 3])), draw((2, 5), dtype, -2, 2, 1), dtypes=[dtype])
+    compare(
+        lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 3])), draw((2, 5), dtype, -2, 2, 1), dtypes=[dtype]
+    )
 
 
 TARGETS: dict[str, Callable[..., Any]] = {
-    "out of range": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 5])), "float class": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0.0, 1.0])),
-    "batch": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 1, 2])), "weight": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 1]), weight=t.ones(3)),
+    "out of range": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 5])),
+    "float class": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0.0, 1.0])),
+    "batch": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 1, 2])),
+    "weight": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([0, 1]), weight=t.ones(3)),
     "all ignored": lambda t, x: t.nn.functional.cross_entropy(x, t.tensor([-100, -100])),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -140,10 +209,15 @@ def attention(**options: Any) -> Callable[..., Any]:
 
 
 ATTENTION: dict[str, Callable[..., Any]] = {
-    "plain": attention(), "causal": attention(is_causal=True), "scale": attention(scale=0.3), "bool mask": attention(attn_mask=lambda t, q: t.ones(4, 6).tril() > 0),
-    "float mask": attention(attn_mask=lambda t, q: t.arange(24.0).reshape(4, 6) / 10), "mask batch": attention(attn_mask=lambda t, q: t.ones(2, 1, 4, 6) > 0),
-    "both": attention(is_causal=True, attn_mask=lambda t, q: t.ones(4, 6) > 0), "no dropout": attention(dropout_p=0.0),
-}  # fmt: skip
+    "plain": attention(),
+    "causal": attention(is_causal=True),
+    "scale": attention(scale=0.3),
+    "bool mask": attention(attn_mask=lambda t, q: t.ones(4, 6).tril() > 0),
+    "float mask": attention(attn_mask=lambda t, q: t.arange(24.0).reshape(4, 6) / 10),
+    "mask batch": attention(attn_mask=lambda t, q: t.ones(2, 1, 4, 6) > 0),
+    "both": attention(is_causal=True, attn_mask=lambda t, q: t.ones(4, 6) > 0),
+    "no dropout": attention(dropout_p=0.0),
+}
 
 
 @pytest.mark.parametrize("name", ATTENTION)

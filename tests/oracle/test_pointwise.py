@@ -10,13 +10,42 @@ import pytest
 from oracle import DTYPES, FLOATS, compare, draw
 
 UNARY: dict[str, tuple[float, float]] = {
-    "abs": (-3, 3), "neg": (-3, 3), "sign": (-3, 3), "floor": (-3, 3), "ceil": (-3, 3), "trunc": (-3, 3), "round": (-3, 3),
-    "sqrt": (0.1, 4), "rsqrt": (0.1, 4), "reciprocal": (0.2, 4), "exp": (-3, 3), "exp2": (-3, 3), "expm1": (-3, 3),
-    "log": (0.1, 4), "log2": (0.1, 4), "log10": (0.1, 4), "log1p": (-0.5, 4), "sin": (-3, 3), "cos": (-3, 3),
-    "tan": (-1, 1), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "atan": (-3, 3), "sinh": (-3, 3), "cosh": (-3, 3),
-    "tanh": (-3, 3), "sigmoid": (-3, 3), "erf": (-3, 3), "square": (-3, 3), "isnan": (-3, 3), "isinf": (-3, 3),
-    "isfinite": (-3, 3), "logical_not": (-1, 1), "bitwise_not": (-3, 3), "relu": (-3, 3),
-}  # fmt: skip
+    "abs": (-3, 3),
+    "neg": (-3, 3),
+    "sign": (-3, 3),
+    "floor": (-3, 3),
+    "ceil": (-3, 3),
+    "trunc": (-3, 3),
+    "round": (-3, 3),
+    "sqrt": (0.1, 4),
+    "rsqrt": (0.1, 4),
+    "reciprocal": (0.2, 4),
+    "exp": (-3, 3),
+    "exp2": (-3, 3),
+    "expm1": (-3, 3),
+    "log": (0.1, 4),
+    "log2": (0.1, 4),
+    "log10": (0.1, 4),
+    "log1p": (-0.5, 4),
+    "sin": (-3, 3),
+    "cos": (-3, 3),
+    "tan": (-1, 1),
+    "asin": (-0.9, 0.9),
+    "acos": (-0.9, 0.9),
+    "atan": (-3, 3),
+    "sinh": (-3, 3),
+    "cosh": (-3, 3),
+    "tanh": (-3, 3),
+    "sigmoid": (-3, 3),
+    "erf": (-3, 3),
+    "square": (-3, 3),
+    "isnan": (-3, 3),
+    "isinf": (-3, 3),
+    "isfinite": (-3, 3),
+    "logical_not": (-1, 1),
+    "bitwise_not": (-3, 3),
+    "relu": (-3, 3),
+}
 ARITHMETIC = ["add", "sub", "mul", "div", "maximum", "minimum"]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
 LOGICAL = ["logical_and", "logical_or", "logical_xor"]
@@ -113,13 +142,32 @@ def test_promotion_with_numbers(dtype: str, number: Any) -> None:
     compare(lambda t, x: (x * number, number + x, x / 2, x > number), draw((4,), dtype, 0, 3, 1), dtypes=[dtype])
 
 
-@pytest.mark.parametrize(("first", "second"), [("int64", "float32"), ("bool", "int32"), ("float32", "float64"), ("int32", "float16"), ("bfloat16", "float16"), ("uint8", "int8")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("int64", "float32"),
+        ("bool", "int32"),
+        ("float32", "float64"),
+        ("int32", "float16"),
+        ("bfloat16", "float16"),
+        ("uint8", "int8"),
+    ],
+)
 def test_mixed_operands(first: str, second: str) -> None:
     a, b = draw((3,), first, 0, 3, 1), draw((3,), second, 1, 3, 2)
     compare(lambda t, x, y: (x + y, x * y, x > y, x / y), a, b, dtypes=[first, second])
 
 
-SHAPES = [((3, 4), (4,)), ((3, 1), (1, 4)), ((), (2, 3)), ((2, 1, 3), (4, 1)), ((0, 3), (1, 3)), ((1,), (1, 1)), ((3,), (4,)), ((2, 3), (3, 2))]
+SHAPES = [
+    ((3, 4), (4,)),
+    ((3, 1), (1, 4)),
+    ((), (2, 3)),
+    ((2, 1, 3), (4, 1)),
+    ((0, 3), (1, 3)),
+    ((1,), (1, 1)),
+    ((3,), (4,)),
+    ((2, 3), (3, 2)),
+]
 
 
 @pytest.mark.parametrize(("first", "second"), SHAPES)
@@ -136,14 +184,31 @@ def test_binary_layouts(layouts: tuple[str, str]) -> None:
 
 
 OPERATORS = {
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "div": lambda x, y: x / y,
-    "pow": lambda x, y: x**y, "floordiv": lambda x, y: x // y, "mod": lambda x, y: x % y, "neg": lambda x, y: -x,
-    "abs": lambda x, y: abs(x), "eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "lt": lambda x, y: x < y,
-    "reflected add": lambda x, y: 2 + x, "reflected sub": lambda x, y: 2 - x, "reflected div": lambda x, y: 2 / x,
-    "reflected pow": lambda x, y: 2**x, "reflected floordiv": lambda x, y: 7 // x, "reflected mod": lambda x, y: 7 % x,
-    "reflected gt": lambda x, y: 2 > x, "number ge": lambda x, y: x >= 1.5, "matmul": lambda x, y: x @ y,
-    "add none": lambda x, y: x + None, "mul str": lambda x, y: x * "a", "sub list": lambda x, y: x - object(),
-}  # fmt: skip
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "pow": lambda x, y: x**y,
+    "floordiv": lambda x, y: x // y,
+    "mod": lambda x, y: x % y,
+    "neg": lambda x, y: -x,
+    "abs": lambda x, y: abs(x),
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "reflected add": lambda x, y: 2 + x,
+    "reflected sub": lambda x, y: 2 - x,
+    "reflected div": lambda x, y: 2 / x,
+    "reflected pow": lambda x, y: 2**x,
+    "reflected floordiv": lambda x, y: 7 // x,
+    "reflected mod": lambda x, y: 7 % x,
+    "reflected gt": lambda x, y: 2 > x,
+    "number ge": lambda x, y: x >= 1.5,
+    "matmul": lambda x, y: x @ y,
+    "add none": lambda x, y: x + None,
+    "mul str": lambda x, y: x * "a",
+    "sub list": lambda x, y: x - object(),
+}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -155,8 +220,11 @@ def test_operators(name: str) -> None:
 @pytest.mark.parametrize("name", ["and", "or", "xor", "invert"])
 def test_bool_operators(name: str) -> None:
     table: dict[str, Any] = {
-        "and": lambda x, y: x & y, "or": lambda x, y: x | y, "xor": lambda x, y: x ^ y, "invert": lambda x, y: ~x
-    }  # fmt: skip
+        "and": lambda x, y: x & y,
+        "or": lambda x, y: x | y,
+        "xor": lambda x, y: x ^ y,
+        "invert": lambda x, y: ~x,
+    }
     compare(lambda t, x, y: table[name](x, y), draw((6,), "bool", 0, 1, 1), draw((6,), "bool", 0, 1, 2))
     compare(lambda t, x, y: table[name](x, y), draw((6,), "int64", 0, 9, 1), draw((6,), "int64", 0, 9, 2))
 
@@ -194,7 +262,7 @@ MADE_OF_OTHERS = {
     "isclose": lambda t, x, y: t.isclose(x, x + 1e-9),
     "nan_to_num": lambda t, x, y: t.nan_to_num(x / (y > 0).to(x.dtype), nan=1.0, posinf=9.0, neginf=-9.0),
     "chain": lambda t, x, y: (t.tanh(2 * x + 1) * t.exp(-x * x) + t.log1p(abs(x))) * y,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MADE_OF_OTHERS)
@@ -203,6 +271,8 @@ def test_made_of_others(name: str) -> None:
     compare(MADE_OF_OTHERS[name], a, b)
 
 
-@pytest.mark.parametrize(("source", "target"), list(itertools.product(["bool", "uint8", "int32", "float16", "bfloat16", "float64"], DTYPES)))
+@pytest.mark.parametrize(
+    ("source", "target"), list(itertools.product(["bool", "uint8", "int32", "float16", "bfloat16", "float64"], DTYPES))
+)
 def test_conversion(source: str, target: str) -> None:
     compare(lambda t, x: x.to(getattr(t, target)), draw((6,), source, 0, 3, 1), dtypes=[source])

@@ -26,7 +26,11 @@ def test_over_dimensions(name: str, dim: Any, keepdim: bool) -> None:
 def test_over_everything(name: str, dtype: str) -> None:
     if dtype == "bool" and name in ("argmax", "argmin"):
         return  # PyTorch has none
-    compare(lambda t, x: getattr(t, name)(x) if name not in ("amax", "amin") else getattr(x, name)(), draw((3, 4), dtype, 0, 2, 1), dtypes=[dtype])
+    compare(
+        lambda t, x: getattr(t, name)(x) if name not in ("amax", "amin") else getattr(x, name)(),
+        draw((3, 4), dtype, 0, 2, 1),
+        dtypes=[dtype],
+    )
 
 
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "strided"])
@@ -46,11 +50,20 @@ def test_lengths(size: int) -> None:
 
 
 EMPTY = {
-    "sum": lambda t, x: x.sum(), "sum 0": lambda t, x: x.sum(0), "sum 1": lambda t, x: x.sum(1), "mean": lambda t, x: x.mean(),
-    "prod": lambda t, x: x.prod(), "amax 0": lambda t, x: x.amax(0), "amax 1": lambda t, x: x.amax(1),
-    "argmax": lambda t, x: x.argmax(), "max": lambda t, x: x.max(), "max dim": lambda t, x: x.max(0),
-    "all": lambda t, x: x.all(), "softmax": lambda t, x: x.softmax(1), "var": lambda t, x: x.sum().item(),
-}  # fmt: skip
+    "sum": lambda t, x: x.sum(),
+    "sum 0": lambda t, x: x.sum(0),
+    "sum 1": lambda t, x: x.sum(1),
+    "mean": lambda t, x: x.mean(),
+    "prod": lambda t, x: x.prod(),
+    "amax 0": lambda t, x: x.amax(0),
+    "amax 1": lambda t, x: x.amax(1),
+    "argmax": lambda t, x: x.argmax(),
+    "max": lambda t, x: x.max(),
+    "max dim": lambda t, x: x.max(0),
+    "all": lambda t, x: x.all(),
+    "softmax": lambda t, x: x.softmax(1),
+    "var": lambda t, x: x.sum().item(),
+}
 
 
 @pytest.mark.parametrize("name", EMPTY)
@@ -59,10 +72,17 @@ def test_empty(name: str) -> None:
 
 
 SCALAR = {
-    "sum": lambda t, x: x.sum(), "sum 0": lambda t, x: x.sum(0), "mean -1": lambda t, x: x.mean(-1), "amax": lambda t, x: x.amax(),
-    "max dim": lambda t, x: x.max(0), "argmax": lambda t, x: x.argmax(), "softmax": lambda t, x: x.softmax(0),
-    "logsumexp": lambda t, x: x.logsumexp(0), "prod": lambda t, x: x.prod(), "sum 1": lambda t, x: x.sum(1),
-}  # fmt: skip
+    "sum": lambda t, x: x.sum(),
+    "sum 0": lambda t, x: x.sum(0),
+    "mean -1": lambda t, x: x.mean(-1),
+    "amax": lambda t, x: x.amax(),
+    "max dim": lambda t, x: x.max(0),
+    "argmax": lambda t, x: x.argmax(),
+    "softmax": lambda t, x: x.softmax(0),
+    "logsumexp": lambda t, x: x.logsumexp(0),
+    "prod": lambda t, x: x.prod(),
+    "sum 1": lambda t, x: x.sum(1),
+}
 
 
 @pytest.mark.parametrize("name", SCALAR)
@@ -71,21 +91,44 @@ def test_zero_dimensions(name: str) -> None:
 
 
 MORE = {
-    "max dim": lambda t, x: t.max(x, 1), "min keepdim": lambda t, x: tuple(x.min(0, keepdim=True)),
-    "max other": lambda t, x: t.max(x, x * 0), "var 0": lambda t, x: x.var(0), "var biased": lambda t, x: x.var(1, unbiased=False),
-    "var correction": lambda t, x: t.var(x, dim=(0, 1), correction=2), "std": lambda t, x: x.std(), "std bool": lambda t, x: t.std(x, False),
-    "std keep": lambda t, x: x.std(1, keepdim=True), "norm": lambda t, x: x.norm(), "norm 1": lambda t, x: x.norm(1, 1),
-    "norm 3": lambda t, x: t.norm(x, 3, dim=0), "norm inf": lambda t, x: x.norm(math.inf), "sum dtype": lambda t, x: x.sum(dtype=t.float64),
-    "mean dtype": lambda t, x: x.mean(1, dtype=t.float64), "prod dim": lambda t, x: x.prod(1), "prod keep": lambda t, x: x.prod(0, keepdim=True),
-    "axis": lambda t, x: t.sum(x, axis=1, keepdims=True), "argmax": lambda t, x: x.argmax(1, keepdim=True),
-    "argmin": lambda t, x: t.argmin(x, dim=0), "all": lambda t, x: (x > 0).all(1), "any": lambda t, x: t.any(x > 1, dim=0, keepdim=True),
-    "softmax": lambda t, x: t.softmax(x, 1), "log_softmax": lambda t, x: t.log_softmax(x, dim=0),
-    "softmax dtype": lambda t, x: x.softmax(1, dtype=t.float64), "cumsum": lambda t, x: x.cumsum(1), "cumprod": lambda t, x: x.detach().cumprod(0),
-    "sort": lambda t, x: tuple(x.sort(1)), "sort down": lambda t, x: tuple(t.sort(x, dim=0, descending=True)),
-    "argsort": lambda t, x: x.argsort(), "topk": lambda t, x: tuple(x.topk(2)), "topk small": lambda t, x: tuple(t.topk(x, 2, dim=0, largest=False)),
-    "topk much": lambda t, x: x.topk(99), "median": lambda t, x: x.median(), "trace": lambda t, x: t.trace(x),
-    "unique": lambda t, x: t.unique(x.detach().round()), "unique all": lambda t, x: t.unique(x.detach().round(), return_inverse=True, return_counts=True),
-}  # fmt: skip
+    "max dim": lambda t, x: t.max(x, 1),
+    "min keepdim": lambda t, x: tuple(x.min(0, keepdim=True)),
+    "max other": lambda t, x: t.max(x, x * 0),
+    "var 0": lambda t, x: x.var(0),
+    "var biased": lambda t, x: x.var(1, unbiased=False),
+    "var correction": lambda t, x: t.var(x, dim=(0, 1), correction=2),
+    "std": lambda t, x: x.std(),
+    "std bool": lambda t, x: t.std(x, False),
+    "std keep": lambda t, x: x.std(1, keepdim=True),
+    "norm": lambda t, x: x.norm(),
+    "norm 1": lambda t, x: x.norm(1, 1),
+    "norm 3": lambda t, x: t.norm(x, 3, dim=0),
+    "norm inf": lambda t, x: x.norm(math.inf),
+    "sum dtype": lambda t, x: x.sum(dtype=t.float64),
+    "mean dtype": lambda t, x: x.mean(1, dtype=t.float64),
+    "prod dim": lambda t, x: x.prod(1),
+    "prod keep": lambda t, x: x.prod(0, keepdim=True),
+    "axis": lambda t, x: t.sum(x, axis=1, keepdims=True),
+    "argmax": lambda t, x: x.argmax(1, keepdim=True),
+    "argmin": lambda t, x: t.argmin(x, dim=0),
+    "all": lambda t, x: (x > 0).all(1),
+    "any": lambda t, x: t.any(x > 1, dim=0, keepdim=True),
+    "softmax": lambda t, x: t.softmax(x, 1),
+    "log_softmax": lambda t, x: t.log_softmax(x, dim=0),
+    "softmax dtype": lambda t, x: x.softmax(1, dtype=t.float64),
+    "cumsum": lambda t, x: x.cumsum(1),
+    "cumprod": lambda t, x: x.detach().cumprod(0),
+    "sort": lambda t, x: tuple(x.sort(1)),
+    "sort down": lambda t, x: tuple(t.sort(x, dim=0, descending=True)),
+    "argsort": lambda t, x: x.argsort(),
+    "topk": lambda t, x: tuple(x.topk(2)),
+    "topk small": lambda t, x: tuple(t.topk(x, 2, dim=0, largest=False)),
+    "topk much": lambda t, x: x.topk(99),
+    "median": lambda t, x: x.median(),
+    "trace": lambda t, x: t.trace(x),
+    "unique": lambda t, x: t.unique(x.detach().round()),
+    "unique all": lambda t, x: t.unique(x.detach().round(), return_inverse=True, return_counts=True),
+}
 
 
 @pytest.mark.parametrize("name", MORE)
@@ -111,10 +154,23 @@ def test_integers_are_refused(name: str) -> None:
 
 
 MATRICES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
-    ((2, 3), (3, 4)), ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((1, 2, 3), (5, 3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (3,)), ((3,), (5, 3, 4)), ((2, 1, 2, 3), (4, 3, 2)),
-    ((0, 3), (3, 4)), ((2, 0), (0, 3)), ((2, 3), (4, 3)), ((), (3,)), ((70, 33), (33, 65)),
-]  # fmt: skip
+    ((2, 3), (3, 4)),
+    ((3,), (3,)),
+    ((2, 3), (3,)),
+    ((3,), (3, 4)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)),
+    ((2, 1, 2, 3), (4, 3, 2)),
+    ((0, 3), (3, 4)),
+    ((2, 0), (0, 3)),
+    ((2, 3), (4, 3)),
+    ((), (3,)),
+    ((70, 33), (33, 65)),
+]
 
 
 @pytest.mark.parametrize(("first", "second"), MATRICES, ids=str)
@@ -128,17 +184,27 @@ def test_matmul_dtypes(dtype: str) -> None:
     compare(lambda t, x, y: x @ y, a, b, dtypes=[dtype, dtype])
 
 
-@pytest.mark.parametrize("layouts", [("transposed", "contiguous"), ("contiguous", "transposed"), ("strided", "strided")])
+@pytest.mark.parametrize(
+    "layouts", [("transposed", "contiguous"), ("contiguous", "transposed"), ("strided", "strided")]
+)
 def test_matmul_layouts(layouts: tuple[str, str]) -> None:
-    compare(lambda t, x, y: x @ y, draw((4, 3), "float32", -1, 1, 1), draw((3, 5), "float32", -1, 1, 2), layouts=layouts)
+    compare(
+        lambda t, x, y: x @ y, draw((4, 3), "float32", -1, 1, 1), draw((3, 5), "float32", -1, 1, 2), layouts=layouts
+    )
 
 
 PRODUCTS = {
-    "mm": lambda t, x, y: t.mm(x, y.T), "bmm": lambda t, x, y: t.bmm(x[None], y.T[None]), "dot": lambda t, x, y: t.dot(x[0], y[0]),
-    "outer": lambda t, x, y: t.outer(x[0], y[0]), "addmm": lambda t, x, y: t.addmm(x @ y.T, x, y.T, beta=0.5, alpha=2),
-    "mv": lambda t, x, y: t.mv(x, y[0]), "mixed": lambda t, x, y: x @ y.T.double(), "mm bad": lambda t, x, y: t.mm(x[0], y),
-    "dot bad": lambda t, x, y: t.dot(x, y), "bmm bad": lambda t, x, y: t.bmm(x, y),
-}  # fmt: skip
+    "mm": lambda t, x, y: t.mm(x, y.T),
+    "bmm": lambda t, x, y: t.bmm(x[None], y.T[None]),
+    "dot": lambda t, x, y: t.dot(x[0], y[0]),
+    "outer": lambda t, x, y: t.outer(x[0], y[0]),
+    "addmm": lambda t, x, y: t.addmm(x @ y.T, x, y.T, beta=0.5, alpha=2),
+    "mv": lambda t, x, y: t.mv(x, y[0]),
+    "mixed": lambda t, x, y: x @ y.T.double(),
+    "mm bad": lambda t, x, y: t.mm(x[0], y),
+    "dot bad": lambda t, x, y: t.dot(x, y),
+    "bmm bad": lambda t, x, y: t.bmm(x, y),
+}
 
 
 @pytest.mark.parametrize("name", PRODUCTS)
