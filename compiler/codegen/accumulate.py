@@ -77,14 +77,7 @@ def finish(b: Builder, a: Accumulator, dtype: str) -> Value:
     if a.op in EXTREMES:
         index = _load(b, a.index_slot, "i64", a.lanes)
         return cast(_fold_extremes(b, a, value, index) if a.folds else index, dtype)
-    if a.folds:
-        lanes = a.lanes
-        while lanes > 1:
-            low, high = _halves(b, value)
-            value = apply(b, COMBINE[a.op], (low, high), a.dtype)
-            lanes //= 2
-        value = _first(b, value)
-    return cast(value, dtype)
+    return cast(_fold(b, COMBINE[a.op], value) if a.folds else value, dtype)
 
 
 def _more_extreme(op: str, new: Value, old: Value) -> Value:
@@ -96,15 +89,23 @@ def _more_extreme(op: str, new: Value, old: Value) -> Value:
 
 
 def _fold_extremes(b: Builder, a: Accumulator, value: Value, index: Value) -> Value:
-    """Of equals (two NaNs, too) the smaller index wins; a lane that took nothing (index -1) never does."""
-    lanes = a.lanes
-    while lanes > 1:
-        (low, high), (low_index, high_index) = _halves(b, value), _halves(b, index)
-        tie = ~_more_extreme(a.op, low, high) & (high_index < low_index)
-        better = (_more_extreme(a.op, high, low) | tie | (low_index < 0)) & (high_index >= 0)
-        value, index = b.select(better, high, low), b.select(better, high_index, low_index)
-        lanes //= 2
-    return _first(b, index)
+    """The smallest index of the lanes that hold the extreme; a lane that took nothing (index -1) doesn't count."""
+    extreme = b.broadcast(_fold(b, a.op.removeprefix("arg") + "imum", value), a.lanes)
+    holds = value.eq(extreme)
+    if value.is_float:
+        holds = holds | (value.is_nan() & extreme.is_nan())
+    beyond = b.constant("i64", (1 << 63) - 1)
+    text = f"<{a.lanes} x i64> {b.select(holds & (index >= 0), index, beyond).text}"
+    smallest = b.pure("i64", 0, f"call i64 @llvm.vector.reduce.smin.v{a.lanes}i64({text})", index.depth)
+    return b.select(smallest.eq(beyond), -1, smallest)
+
+
+def _fold(b: Builder, op: str, value: Value) -> Value:
+    """The lanes combined as a balanced tree: lane l with lane l + half."""
+    dtype = value.dtype
+    while value.lanes > 1:
+        value = apply(b, op, _halves(b, value), dtype)
+    return _first(b, value)
 
 
 def _halves(b: Builder, value: Value) -> tuple[Value, Value]:
