@@ -7,7 +7,19 @@ from typing import Any
 
 from eagerjit import conversion as c
 from eagerjit.autograd import api
-from eagerjit.ops import activation, arithmetic, composite, host, index, linear, normalization, pointwise, reduce, views
+from eagerjit.ops import (
+    activation,
+    arithmetic,
+    composite,
+    host,
+    index,
+    linear,
+    normalization,
+    pointwise,
+    reduce,
+    subscript,
+    views,
+)
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.printing import format_tensor
@@ -74,7 +86,7 @@ FUNCTIONS: dict[str, Any] = {
     )},
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
-    "index_select": index.index_select, "index_add": index.index_add, "nonzero": index.nonzero,
+    "index_select": index.index_select, "index_add": index.index_add, "nonzero": subscript.nonzero,
     **{name: getattr(host, name) for name in (
         "sort", "argsort", "topk", "cumsum", "cumprod", "unique", "bincount", "median",
     )},
@@ -95,7 +107,7 @@ METHODS: dict[str, Any] = {
 SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
-    "__reduce_ex__": c.reduce_ex, "__getitem__": index.get_item, "__setitem__": index.set_item,
+    "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
     "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
 }  # fmt: skip
 
@@ -246,7 +258,7 @@ def zero_(self: Tensor) -> Tensor:
 def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """Write values at the positions that the index tensors name, in place; or add them."""
     filled = list(indices) + [None] * (self.ndim - len(indices))
-    index.index_put(self, index._integer_indices(filled, self.shape), values, accumulate)
+    subscript.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
     return self
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.ops import index, linear, views
+from eagerjit.ops import index, linear, subscript, views
 from eagerjit.ops.reduce import sum_
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -165,11 +165,11 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All expanded to their common shape."""
     shape: tuple[Any, ...] = ()
     for x in tensors:
-        shape = index._broadcast(shape, tuple(x.shape))
+        shape = subscript.broadcast_shapes(shape, tuple(x.shape))
     return tuple(views.expand(x, shape) for x in tensors)
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, as a vector."""
     x, m = broadcast_tensors(input, mask)
-    return index.get_item(x, m)
+    return subscript.get_item(x, m)

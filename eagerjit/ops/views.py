@@ -1,174 +1,18 @@
-"""Views: results that share their base's memory. Eager views are NumPy's; traced ones are nodes."""
+"""Views: results that share their base's memory, under PyTorch's names."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from eagerjit.autograd.node import record
-from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.ops import indexing, views
 from eagerjit.compiler.shapes import reshape_strides
-from eagerjit.dispatch import OPS, Op
-from eagerjit.numbers import SymbolicInt, expression, wrap
+from eagerjit.numbers import SymbolicInt, expression
+from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, slice_view
 from eagerjit.runtime import mode
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, View, new_tensor, share_storage
-
-Exprs = tuple[sizes.Expr, ...]
-
-
-class ViewOp(Op):
-    """An op whose result aliases its input.
-
-    eager       (array, *arguments) -> ndarray over the same memory
-    traced      (tracer, node, *arguments) -> node
-    overwrite   (tracer, base, value, *arguments) -> the base's value when the view has been set to `value`
-    rule        (g, out, input, *arguments) -> gradient
-    """
-
-    def __init__(
-        self,
-        name: str,
-        eager: Callable[..., np.ndarray],
-        traced: Callable[..., Node],
-        overwrite: Callable[..., Node],
-        rule: Callable[..., Any],
-    ):
-        self.name, self.view_eager, self.record, self.overwrite = name, eager, traced, overwrite
-        self.rules = (rule,) + (None,) * 8
-        self.differentiable, self.fused_rules = True, False
-        self.numbers = self.shapes = frozenset()
-        self.gradients = {}
-        OPS[name] = self
-
-    def __call__(self, base: Tensor, *arguments: Any) -> Tensor:
-        """The view; arguments are normalised already."""
-        tracer = state.tracer
-        if tracer is None:
-            out = new_tensor(self.view_eager(base._data, *arguments))
-        else:
-            out = tracer.view(base, self.record(tracer, tracer.value(base), *arguments))
-        share_storage(out, base)
-        tracked = mode.grad_mode()
-        out._view = View(base, self, arguments, tracked)
-        if tracked:
-            out._storage.register(out)
-            if base._requires_grad:
-                record(self, (base, *arguments), out)
-        return out
-
-    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
-        """The declared rule; views keep their dtype and the rules give back the input's shape."""
-        rule = self.rules[0]
-        assert rule is not None
-
-        def gradient(g: Any, out: Any, base: Any, *arguments: Any) -> tuple[Any, ...]:
-            return (rule(g, out, base, *arguments), *(None,) * len(arguments))
-
-        return gradient
-
-
-def _reshape_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """NumPy's reshape, refused where it would copy."""
-    if array.flags.c_contiguous:
-        return array.reshape(shape)
-    out = array.view()
-    try:
-        out.shape = shape
-    except AttributeError:
-        raise RuntimeError(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            "contiguous subspaces). Use .reshape(...) instead."
-        ) from None
-    return out
-
-
-def _reshape_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
-    target = tuple(map(expression, shape))
-    if node.type.shape == target:
-        return node
-    return tracer.record(views.reshape, (node,), shape=target)
-
-
-def _permute_node(tracer: Any, node: Node, dims: tuple[int, ...]) -> Node:
-    return tracer.record(views.permute, (node,), dims=dims)
-
-
-def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
-    """The permutation that undoes `dims`."""
-    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
-
-
-def _expand_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
-    return tracer.record(views.expand, (node,), shape=tuple(map(expression, shape)))
-
-
-def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise RuntimeError(
-            f"The expanded size of the tensor ({list(shape)}) must match the existing size ({list(array.shape)}) at "
-            "non-singleton dimensions"
-        ) from None
-
-
-def _no_overwrite(tracer: Any, base: Node, value: Node, *arguments: Any) -> Node:
-    raise RuntimeError(
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation."
-    )
-
-
-def _slice_node(tracer: Any, node: Node, dim: int, start: Any, stop: Any, step: int) -> Node:
-    return tracer.record(views.slice_, (node,), dim=dim, start=expression(start), stop=expression(stop), step=step)
-
-
-def _slice_overwrite(tracer: Any, base: Node, value: Node, dim: int, start: Any, stop: Any, step: int) -> Node:
-    bounds = {"start": expression(start), "stop": expression(stop), "step": step}
-    return tracer.record(indexing.slice_scatter, (base, value), dim=dim, **bounds)
-
-
-_alias = ViewOp(
-    "alias",
-    lambda array: array.view(),
-    lambda tracer, node: node,
-    lambda tracer, base, value: value,
-    lambda g, out, input: g,
-)
-_view = ViewOp(
-    "view",
-    _reshape_array,
-    _reshape_node,
-    lambda tracer, base, value, shape: _reshape_node(tracer, value, tuple(map(wrap, base.type.shape))),
-    lambda g, out, input, shape: g.reshape(input.shape),
-)
-_permute = ViewOp(
-    "permute",
-    lambda array, dims: array.transpose(dims),
-    _permute_node,
-    lambda tracer, base, value, dims: _permute_node(tracer, value, inverse(dims)),
-    lambda g, out, input, dims: g.permute(inverse(dims)),
-)
-_expand = ViewOp(
-    "expand", _expand_array, _expand_node, _no_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
-)
-_slice = ViewOp(
-    "slice",
-    lambda array, dim, start, stop, step: array[(slice(None),) * dim + (slice(start, stop, step),)],
-    _slice_node,
-    _slice_overwrite,
-    lambda g, out, input, dim, start, stop, step: g.new_zeros(input.shape).slice_scatter(g, dim, start, stop, step),
-)
-
-
-# -- the public functions ---------------------------------------------------------------------------------------------
+from eagerjit.tensor import Tensor, new_tensor, share_storage
 
 
 def dimension(dim: Any, rank: int) -> int:
@@ -231,7 +75,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    return _view(input, target)
+    return reshape_view(input, target)
 
 
 def _view_dtype(input: Tensor, dtype: Any) -> Tensor:
@@ -255,32 +99,32 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tracer = state.tracer
     if tracer is not None:
         possible = _viewable(tracer.value(input), tuple(map(expression, target)))
-        return _view(input if possible else input.clone(), target)
+        return reshape_view(input if possible else input.clone(), target)
     if not input._data.flags.c_contiguous:
         try:
-            return _view(input, target)
+            return reshape_view(input, target)
         except RuntimeError:
             input = input.clone()
-    return _view(input, target)
+    return reshape_view(input, target)
 
 
 def alias(input: Tensor) -> Tensor:
     """A view of everything."""
-    return _alias(input)
+    return alias_view(input)
 
 
 def detach(input: Tensor) -> Tensor:
     """The same memory without history: gradients stop here."""
     before = mode.set_grad_mode(False)
     try:
-        return _alias(input)
+        return alias_view(input)
     finally:
         mode.set_grad_mode(before)
 
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """input viewed with other's shape."""
-    return _view(input, tuple(other.shape))
+    return reshape_view(input, tuple(other.shape))
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
@@ -293,7 +137,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
         )
     if len(set(order)) != len(order):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
-    return _permute(input, order)
+    return permute_view(input, order)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -302,14 +146,14 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     order = list(range(input.ndim))
     if order:
         order[a], order[b] = b, a
-    return _permute(input, tuple(order))
+    return permute_view(input, tuple(order))
 
 
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; vectors and scalars as they are."""
     if input.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    return _permute(input, tuple(reversed(range(input.ndim))))
+    return permute_view(input, tuple(reversed(range(input.ndim))))
 
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
@@ -318,7 +162,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     targets = [dimension(d, input.ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
     rest = iter(d for d in range(input.ndim) if d not in sources)
     placed = dict(zip(targets, sources, strict=True))
-    return _permute(input, tuple(placed[d] if d in placed else next(rest) for d in range(input.ndim)))
+    return permute_view(input, tuple(placed[d] if d in placed else next(rest) for d in range(input.ndim)))
 
 
 def expand(input: Tensor, *shape: Any) -> Tensor:
@@ -335,9 +179,11 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
     for i, d in enumerate(target):
         keep = isinstance(d, int) and d == -1
         if keep and i < added:
-            raise RuntimeError("The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0")
+            raise RuntimeError(
+                "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0"
+            )
         resolved.append(old[i - added] if keep else d)
-    return _expand(input, tuple(resolved))
+    return expand_view(input, tuple(resolved))
 
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
@@ -353,14 +199,14 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     else:
         named = {dimension(d, len(shape)) for d in ((dim,) if isinstance(dim, int) else dim)}
         kept = [d for i, d in enumerate(shape) if i not in named or d != 1]
-    return _view(input, tuple(kept))
+    return reshape_view(input, tuple(kept))
 
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A dimension of size 1 inserted."""
     shape = input.shape
     position = dimension(dim, len(shape) + 1)
-    return _view(input, (*shape[:position], 1, *shape[position:]))
+    return reshape_view(input, (*shape[:position], 1, *shape[position:]))
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
@@ -376,12 +222,12 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several."""
     shape = input.shape
     d = dimension(dim, len(shape))
-    return _view(input, (*shape[:d], *resolve(tuple(sizes), (shape[d],)), *shape[d + 1 :]))
+    return reshape_view(input, (*shape[:d], *resolve(tuple(sizes), (shape[d],)), *shape[d + 1 :]))
 
 
 def slice_dim(input: Tensor, dim: int, start: Any, stop: Any, step: int = 1) -> Tensor:
     """Indices start, start + step, ... before stop along a dimension; bounds lie within it."""
-    return _slice(input, dim, start, stop, step)
+    return slice_view(input, dim, start, stop, step)
 
 
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
@@ -391,7 +237,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     start = start + size if start < 0 else start
     if start < 0 or start + length > size or length < 0:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return _slice(input, d, start, start + length, 1)
+    return slice_view(input, d, start, start + length, 1)
 
 
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
@@ -404,7 +250,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     if index < -size or index >= size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
     start = index + size if index < 0 else index
-    return _view(_slice(input, d, start, start + 1, 1), (*shape[:d], *shape[d + 1 :]))
+    return reshape_view(slice_view(input, d, start, start + 1, 1), (*shape[:d], *shape[d + 1 :]))
 
 
 def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
@@ -425,7 +271,7 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     out = []
     start: Any = 0
     for length in lengths:
-        out.append(_slice(input, d, start, start + length, 1))
+        out.append(slice_view(input, d, start, start + length, 1))
         start = start + length
     return tuple(out)
 

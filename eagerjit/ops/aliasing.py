@@ -1,0 +1,165 @@
+"""The five views that all others are made of. Eager views are NumPy's; traced ones are nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.node import record
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import indexing, views
+from eagerjit.dispatch import OPS, Op
+from eagerjit.numbers import expression, wrap
+from eagerjit.runtime import mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, View, new_tensor, share_storage
+
+Exprs = tuple[sizes.Expr, ...]
+
+
+class ViewOp(Op):
+    """An op whose result aliases its input.
+
+    eager       (array, *arguments) -> ndarray over the same memory
+    traced      (tracer, node, *arguments) -> node
+    overwrite   (tracer, base, value, *arguments) -> the base's value when the view has been set to `value`
+    rule        (g, out, input, *arguments) -> gradient
+    """
+
+    def __init__(
+        self,
+        name: str,
+        eager: Callable[..., np.ndarray],
+        traced: Callable[..., Node],
+        overwrite: Callable[..., Node],
+        rule: Callable[..., Any],
+    ):
+        self.name, self.view_eager, self.record, self.overwrite = name, eager, traced, overwrite
+        self.rules = (rule,) + (None,) * 8
+        self.differentiable, self.fused_rules = True, False
+        self.numbers = self.shapes = frozenset()
+        self.gradients = {}
+        OPS[name] = self
+
+    def __call__(self, base: Tensor, *arguments: Any) -> Tensor:
+        """The view; arguments are normalised already."""
+        tracer = state.tracer
+        if tracer is None:
+            out = new_tensor(self.view_eager(base._data, *arguments))
+        else:
+            out = tracer.view(base, self.record(tracer, tracer.value(base), *arguments))
+        share_storage(out, base)
+        tracked = mode.grad_mode()
+        out._view = View(base, self, arguments, tracked)
+        if tracked:
+            out._storage.register(out)
+            if base._requires_grad:
+                record(self, (base, *arguments), out)
+        return out
+
+    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
+        """The declared rule; views keep their dtype and the rules give back the input's shape."""
+        rule = self.rules[0]
+        assert rule is not None
+
+        def gradient(g: Any, out: Any, base: Any, *arguments: Any) -> tuple[Any, ...]:
+            return (rule(g, out, base, *arguments), *(None,) * len(arguments))
+
+        return gradient
+
+
+def _reshape_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """NumPy's reshape, refused where it would copy."""
+    if array.flags.c_contiguous:
+        return array.reshape(shape)
+    out = array.view()
+    try:
+        out.shape = shape
+    except AttributeError:
+        raise RuntimeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            "contiguous subspaces). Use .reshape(...) instead."
+        ) from None
+    return out
+
+
+def _reshape_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
+    target = tuple(map(expression, shape))
+    if node.type.shape == target:
+        return node
+    return tracer.record(views.reshape, (node,), shape=target)
+
+
+def _permute_node(tracer: Any, node: Node, dims: tuple[int, ...]) -> Node:
+    return tracer.record(views.permute, (node,), dims=dims)
+
+
+def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `dims`."""
+    return tuple(sorted(range(len(dims)), key=dims.__getitem__))
+
+
+def _expand_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
+    return tracer.record(views.expand, (node,), shape=tuple(map(expression, shape)))
+
+
+def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise RuntimeError(
+            f"The expanded size of the tensor ({list(shape)}) must match the existing size ({list(array.shape)}) at "
+            "non-singleton dimensions"
+        ) from None
+
+
+def _no_overwrite(tracer: Any, base: Node, value: Node, *arguments: Any) -> Node:
+    raise RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation."
+    )
+
+
+def _slice_node(tracer: Any, node: Node, dim: int, start: Any, stop: Any, step: int) -> Node:
+    return tracer.record(views.slice_, (node,), dim=dim, start=expression(start), stop=expression(stop), step=step)
+
+
+def _slice_overwrite(tracer: Any, base: Node, value: Node, dim: int, start: Any, stop: Any, step: int) -> Node:
+    bounds = {"start": expression(start), "stop": expression(stop), "step": step}
+    return tracer.record(indexing.slice_scatter, (base, value), dim=dim, **bounds)
+
+
+alias_view = ViewOp(
+    "alias",
+    lambda array: array.view(),
+    lambda tracer, node: node,
+    lambda tracer, base, value: value,
+    lambda g, out, input: g,
+)
+reshape_view = ViewOp(
+    "view",
+    _reshape_array,
+    _reshape_node,
+    lambda tracer, base, value, shape: _reshape_node(tracer, value, tuple(map(wrap, base.type.shape))),
+    lambda g, out, input, shape: g.reshape(input.shape),
+)
+permute_view = ViewOp(
+    "permute",
+    lambda array, dims: array.transpose(dims),
+    _permute_node,
+    lambda tracer, base, value, dims: _permute_node(tracer, value, inverse(dims)),
+    lambda g, out, input, dims: g.permute(inverse(dims)),
+)
+expand_view = ViewOp(
+    "expand", _expand_array, _expand_node, _no_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
+)
+slice_view = ViewOp(
+    "slice",
+    lambda array, dim, start, stop, step: array[(slice(None),) * dim + (slice(start, stop, step),)],
+    _slice_node,
+    _slice_overwrite,
+    lambda g, out, input, dim, start, stop, step: g.new_zeros(input.shape).slice_scatter(g, dim, start, stop, step),
+)

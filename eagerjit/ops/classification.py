@@ -1,0 +1,209 @@
+"""Losses of classes: cross entropy and negative log likelihood. Gradients read the inputs once more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import creation
+from eagerjit.dispatch import Op
+from eagerjit.ops.activation import widened
+from eagerjit.ops.loss import check_reduction
+from eagerjit.ops.normalization import log_softmax, softmax, widened_now
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+def class_dimension(input: Tensor) -> int:
+    """Where the classes are: (classes) or (batch, classes, ...)."""
+    return 0 if input.ndim == 1 else 1
+
+
+def _check_batch(input: Tensor, target: Tensor) -> None:
+    if input.ndim > 1 and target.ndim >= 1 and target.shape[0] != input.shape[0]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({target.shape[0]})."
+        )
+
+
+def check_target(input: Tensor, target: Tensor) -> None:
+    """Refuse class numbers that do not fit the input's shape."""
+    if target.dtype not in (dtypes.int64, dtypes.int32, dtypes.uint8):
+        raise RuntimeError(f"expected scalar type Long but found {target.dtype.name.capitalize()}")
+    if input.ndim == 0:
+        raise ValueError("Expected at least 1 dimension for the input")
+    d = class_dimension(input)
+    shape = tuple(input.shape)
+    expected = (*shape[:d], *shape[d + 1 :])
+    _check_batch(input, target)
+    if tuple(target.shape) != expected:
+        raise RuntimeError(f"Expected target size {list(expected)}, got {list(target.shape)}")
+
+
+def _picked(log_probabilities: Any, target: Any, weight: Any, ignored: int) -> tuple[Any, Any, Any]:
+    """(-log p of the target, the target's weight or 0 where ignored, whether it counts)."""
+    d = class_dimension(log_probabilities)
+    valid = target != ignored
+    safe = target.where(valid, 0)
+    picked = log_probabilities.gather(d, safe.unsqueeze(d)).squeeze(d)
+    factor = valid.to(log_probabilities.dtype)
+    if weight is not None:
+        factor = factor * weight.take_rows(safe)
+    return (-picked).where(valid, 0.0), factor, valid
+
+
+def _class_shape(input: Any) -> tuple[Any, ...]:
+    """The shape along which a vector over classes broadcasts."""
+    return (-1,) + (1,) * max(input.ndim - 2, 0)
+
+
+def _normalised(g: Any, factor: Any, reduction: str) -> Any:
+    """The gradient of every position's loss."""
+    return g / factor.sum() if reduction == "mean" else g
+
+
+def _hit(input: Any, target: Any) -> Any:
+    """Which class each position has, as ones and zeros of the input's shape."""
+    d = class_dimension(input)
+    classes = creation.arange(input.shape[d]).view(_class_shape(input))
+    return (classes == target.unsqueeze(d)).to(input.dtype)
+
+
+def _nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+) -> Tensor:
+    """-input[target], weighted."""
+    (x, w) = widened(input, weight)
+    picked, factor, _ = _picked(x, target, w, ignore_index)
+    loss = picked * factor
+    if reduction == "none":
+        return as_dtype(loss, input.dtype)
+    total = loss.sum()
+    return as_dtype(total / factor.sum() if reduction == "mean" else total, input.dtype)
+
+
+def _factor(input: Any, target: Any, weight: Any, ignore_index: int) -> Any:
+    valid = target != ignore_index
+    factor = valid.to(input.dtype)
+    return factor if weight is None else factor * weight.take_rows(target.where(valid, 0))
+
+
+def _nll_loss_rule(g: Any, out: Any, input: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    g, x, w = widened_now(g, input, weight)
+    d = class_dimension(x)
+    factor = _factor(x, target, w, ignore_index)
+    seed = (_normalised(g, factor, reduction) * factor).where(target != ignore_index, 0.0)
+    return -_hit(x, target) * seed.unsqueeze(d)
+
+
+nll_loss_op = Op("nll_loss", _nll_loss, (_nll_loss_rule,) + (None,) * 4)
+
+
+def _cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """-log(softmax(input))[target], weighted and smoothed."""
+    x, w = widened(input, weight)
+    d = class_dimension(x)
+    logs = log_softmax(x, d)
+    picked, factor, valid = _picked(logs, target, w, ignore_index)
+    loss = picked * factor
+    if label_smoothing:
+        weighted = logs if w is None else logs * w.view(_class_shape(x))
+        spread = (-weighted.sum(d)).where(valid, 0.0)
+        loss = loss * (1.0 - label_smoothing) + spread * (label_smoothing / x.shape[d])
+    if reduction == "none":
+        return as_dtype(loss, input.dtype)
+    total = loss.sum()
+    return as_dtype(total / factor.sum() if reduction == "mean" else total, input.dtype)
+
+
+def _cross_entropy_rule(
+    g: Any, out: Any, input: Any, target: Any, weight: Any, ignore_index: int, reduction: str, label_smoothing: float
+) -> Any:
+    g, x, w = widened_now(g, input, weight)
+    d = class_dimension(x)
+    factor = _factor(x, target, w, ignore_index)
+    seed = _normalised(g, factor, reduction)
+    hit = _hit(x, target)
+    valid = (target != ignore_index).unsqueeze(d)
+    if not label_smoothing:
+        return ((softmax(x, d) - hit) * (seed * factor).unsqueeze(d)).where(valid, 0.0)
+    share = label_smoothing / x.shape[d]
+    counted = seed.where(target != ignore_index, 0.0).unsqueeze(d)
+    kept = (seed * factor * (1.0 - label_smoothing)).unsqueeze(d)
+    each = counted * share if w is None else counted * (w.view(_class_shape(x)) * share)
+    total = kept + (counted * label_smoothing if w is None else counted * (w.sum() * share))
+    return (softmax(x, d) * total - (hit * kept + each)).where(valid, 0.0)
+
+
+cross_entropy_op = Op("cross_entropy", _cross_entropy, (_cross_entropy_rule,) + (None,) * 5)
+
+
+def _soft_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float
+) -> Tensor:
+    """-sum(target * log(softmax(input))) over classes."""
+    x, t, w = widened(input, target, weight)
+    d = class_dimension(x)
+    if label_smoothing:
+        t = t * (1.0 - label_smoothing) + label_smoothing / x.shape[d]
+    logs = log_softmax(x, d) * t
+    loss = -(logs if w is None else logs * w.view(_class_shape(x))).sum(d)
+    if reduction == "none":
+        return as_dtype(loss, input.dtype)
+    total = loss.sum()
+    return as_dtype(total / loss.numel() if reduction == "mean" else total, input.dtype)
+
+
+soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
+    check_reduction(reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if weight is not None and tuple(weight.shape) != (input.shape[class_dimension(input)],):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {input.shape[class_dimension(input)]} classes "
+            f"or no classes but got weight tensor of shape: {list(weight.shape)}"
+        )
+    if target.dtype.is_floating_point:
+        _check_batch(input, target)
+        if tuple(target.shape) != tuple(input.shape):
+            raise RuntimeError(
+                f"Expected floating point type target with class probabilities of shape {list(input.shape)}"
+            )
+        return soft_cross_entropy_op.call(input, target, weight, reduction, label_smoothing)
+    check_target(input, target)
+    return cross_entropy_op.call(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...)."""
+    check_reduction(reduction)
+    check_target(input, target)
+    return nll_loss_op.call(input, target, weight, ignore_index, reduction)

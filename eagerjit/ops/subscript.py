@@ -1,0 +1,262 @@
+"""x[...]: reading and writing with ints, slices, None, ... and index tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.dispatch import Op
+from eagerjit.numbers import SymbolicInt
+from eagerjit.ops import views
+from eagerjit.ops.index import add_rows, concrete, put_rows, wrapped
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor, new_tensor
+
+
+def _expanded_key(key: Any, rank: int) -> list[Any]:
+    """One entry per dimension: the ellipsis and what is missing filled with full slices."""
+    entries = list(key) if isinstance(key, tuple) else [key]
+    entries = [_as_index(e) for e in entries]
+    used = sum(e.ndim if _is_mask(e) else 1 for e in entries if e is not None and e is not Ellipsis)
+    if used > rank:
+        raise IndexError(f"too many indices for tensor of dimension {rank}")
+    position = next((i for i, e in enumerate(entries) if e is Ellipsis), len(entries))
+    if sum(e is Ellipsis for e in entries) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    rest = entries[position + 1 :] if position < len(entries) else []
+    return entries[:position] + [slice(None)] * (rank - used) + rest
+
+
+def _as_index(entry: Any) -> Any:
+    if entry is None or entry is Ellipsis or isinstance(entry, (slice, SymbolicInt)):
+        return entry
+    if isinstance(entry, Tensor):
+        if entry.dtype.is_floating_point:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return entry
+    if isinstance(entry, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
+        return new_tensor(np.asarray(list(entry) if isinstance(entry, range) else entry))
+    if hasattr(entry, "__index__"):
+        return entry.__index__()
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+        f"{type(entry).__name__})"
+    )
+
+
+def _is_mask(entry: Any) -> bool:
+    return isinstance(entry, Tensor) and entry.dtype in (dtypes.bool_, dtypes.uint8)
+
+
+def bounds(entry: slice, size: Any) -> tuple[Any, Any, int]:
+    """A slice's start, stop and step within a dimension, as Python clamps them; symbolic where they can be."""
+    step = 1 if entry.step is None else int(entry.step)
+    if step <= 0:
+        raise ValueError("step must be greater than zero")
+    start = _clamped(entry.start, 0, size)
+    stop = _clamped(entry.stop, size, size)
+    if stop < start:
+        stop = start
+    return start, stop, step
+
+
+def _clamped(value: Any, default: Any, size: Any) -> Any:
+    if value is None:
+        return default
+    if isinstance(value, Tensor):
+        value = value.item()
+    if value < 0:
+        value = value + size
+        return 0 if value < 0 else value
+    return size if value > size else value
+
+
+def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
+    """Ints, slices and None applied as views; the index tensors that remain, one entry per dimension of the result."""
+    out = input
+    remaining: list[Any] = []
+    dim = 0
+    for entry in entries:
+        if entry is None:
+            out = out.unsqueeze(dim)
+            remaining.append(None)
+            dim += 1
+        elif isinstance(entry, slice):
+            if entry != slice(None):
+                start, stop, step = bounds(entry, out.shape[dim])
+                if not (isinstance(start, int) and start == 0 and step == 1 and stop is out.shape[dim]):
+                    out = views.slice_dim(out, dim, start, stop, step)
+            remaining.append(None)
+            dim += 1
+        elif isinstance(entry, Tensor):
+            remaining.append(entry)
+            if _is_mask(entry):
+                remaining += [_MASKED] * (entry.ndim - 1)
+                if entry.ndim == 0:
+                    raise IndexError("0-d boolean masks are not supported as an index")
+            dim += entry.ndim if _is_mask(entry) else 1
+        else:
+            out = views.select(out, dim, entry)
+    return out, remaining
+
+
+_MASKED = object()
+
+
+def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
+    """Masks replaced by the positions where they hold; None elsewhere."""
+    out: list[Any] = []
+    for position, entry in enumerate(tensors):
+        if entry is _MASKED:
+            continue
+        if _is_mask(entry):
+            for axis, (want, have) in enumerate(zip(shape[position:], entry.shape, strict=False)):
+                if want != have:
+                    raise IndexError(
+                        f"The shape of the mask {list(entry.shape)} at index {axis} does not match the shape of the indexed "
+                        f"tensor {list(shape)} at index {position + axis}"
+                    )
+            out += nonzero(entry).unbind(1)
+        else:
+            out.append(entry)
+    return out
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Positions of the elements that are not zero: int64 of shape (count, dimensions)."""
+    array = concrete(input, "the number of non-zero elements depends on values")
+    out = new_tensor(np.ascontiguousarray(np.argwhere(array) if array.ndim else np.argwhere(array.reshape(1))[:, :0]))
+    return out.unbind(1) if as_tuple else out
+
+
+def get_item(input: Tensor, key: Any) -> Tensor:
+    """input[key]: a view for ints, slices, None and ...; a copy where tensors index."""
+    base, tensors = _basic(input, _expanded_key(key, input.ndim))
+    if all(e is None for e in tensors):
+        return base if base is not input else views.alias(input)
+    return _advanced(base, integer_indices(tensors, base.shape))
+
+
+def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
+    """Index with integer tensors: their dimensions in front, flattened to rows, then put in place."""
+    used, front, shape = _gathered(base, indices)
+    moved = base.permute(front)
+    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
+    rest = moved.shape[len(used) :]
+    rows = moved.reshape(_product([base.shape[d] for d in used]), *rest)
+    out = rows.take_rows(linear)
+    return _placed(out, used, len(shape))
+
+
+def _gathered(base: Tensor, indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
+    used = [d for d, e in enumerate(indices) if e is not None]
+    front = (*used, *(d for d in range(base.ndim) if d not in used))
+    shape: tuple[Any, ...] = ()
+    for d in used:
+        shape = broadcast_shapes(shape, tuple(indices[d].shape))
+    return used, front, shape
+
+
+def broadcast_shapes(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+    rank = max(len(a), len(b))
+    a, b = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    out = []
+    for p, q in zip(a, b, strict=True):
+        if p != q and p != 1 and q != 1:
+            raise IndexError(
+                f"shape mismatch: indexing tensors could not be broadcast together with shapes {list(a)}, {list(b)}"
+            )
+        out.append(q if p == 1 else p)
+    return tuple(out)
+
+
+def _product(shape: Any) -> Any:
+    total: Any = 1
+    for d in shape:
+        total = total * d
+    return total
+
+
+def _linear(indices: list[Tensor], shape: list[Any], target: tuple[Any, ...]) -> Tensor:
+    """One index into flattened dimensions from one per dimension. Out of range ones stay out of range."""
+    if len(indices) == 1:
+        return indices[0]
+    return _linear_op.call(list(indices), tuple(shape)).expand(target)
+
+
+def _linear_body(indices: Any, shape: Any) -> Tensor:
+    """Row-major position of every index tuple; -1 - total where one is out of range."""
+    total = _product(shape)
+    out: Any = None
+    valid: Any = None
+    for index, size in zip(indices, shape, strict=True):
+        i = wrapped(index, size)
+        ok = (i >= 0).logical_and(i < size)
+        out = i if out is None else out * size + i
+        valid = ok if valid is None else valid.logical_and(ok)
+    return out.where(valid, -1 - total)
+
+
+_linear_op = Op("linear_index", _linear_body, None, differentiable=False)
+
+
+def _placed(out: Tensor, used: list[int], count: int) -> Tensor:
+    """The indexed dimensions where the first of adjacent indices stood, else in front."""
+    if used != list(range(used[0], used[-1] + 1)) or used[0] == 0:
+        return out
+    first = used[0]
+    order = (*range(count, count + first), *range(count), *range(count + first, out.ndim))
+    return out.permute(order)
+
+
+def set_item(input: Tensor, key: Any, value: Any) -> None:
+    """input[key] = value, in place."""
+    if isinstance(key, Tensor) and _is_mask(key) and key.ndim == input.ndim and not _many(value):
+        input.copy_(input.where(key.logical_not(), value))
+        return
+    base, tensors = _basic(input, _expanded_key(key, input.ndim))
+    if all(e is None for e in tensors):
+        base.copy_(_value_for(base, value))
+        return
+    indices = integer_indices(tensors, base.shape)
+    index_put(base, indices, value, accumulate=False)
+
+
+def _many(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.ndim > 0
+
+
+def _value_for(base: Tensor, value: Any) -> Any:
+    """A value as a tensor; leading dimensions of size 1 beyond the target's are dropped, as PyTorch does."""
+    if not isinstance(value, Tensor):
+        return base.new_tensor(value) if not isinstance(value, (int, float, bool)) else base.new_full((), value)
+    while value.ndim > base.ndim and value.shape[0] == 1:
+        value = value.squeeze(0)
+    return value
+
+
+def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:
+    """base[indices] = value, or += with `accumulate`, in place."""
+    used, front, shape = _gathered(base, indices)
+    moved = base.permute(front)
+    rest = tuple(moved.shape[len(used) :])
+    rows_shape = (_product([base.shape[d] for d in used]), *rest)
+    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
+    target = _placed_shape(shape, rest, used)
+    value = _value_for(base, value).expand(target)
+    if used[0] != 0 and used == list(range(used[0], used[-1] + 1)):
+        first, count = used[0], len(shape)
+        value = value.permute(*range(first, first + count), *range(first), *range(first + count, len(target)))
+    rows = moved.reshape(rows_shape)
+    put = add_rows.call if accumulate else put_rows.call
+    updated = put(rows, linear, value)
+    moved.copy_(updated.view(moved.shape))
+
+
+def _placed_shape(shape: tuple[Any, ...], rest: tuple[Any, ...], used: list[int]) -> tuple[Any, ...]:
+    if used != list(range(used[0], used[-1] + 1)):
+        return shape + rest
+    return rest[: used[0]] + shape + rest[used[0] :]
