@@ -46,6 +46,13 @@ def item(input: Tensor) -> Any:
     return float(value) if input.dtype.is_floating_point else value
 
 
+def scalar(input: Tensor) -> Any:
+    """The one element, for int() and float()."""
+    if input.numel() != 1:
+        raise ValueError(f"only one element tensors can be converted to Python scalars, not one of shape {list(input.shape)}")
+    return item(input)
+
+
 def tolist(input: Tensor) -> Any:
     """Nested lists of Python numbers."""
     array = concrete(input, "a tensor's values were asked for with tolist()")

@@ -51,7 +51,7 @@ def _inferred(data: Any) -> DType:
         return _array_dtype(np.asarray(data))
     if isinstance(data, (bool, int, float, SymbolicInt, TracedFloat)):
         return number_dtype(data)
-    raise TypeError(f"not a sequence or number: {type(data).__name__}")
+    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
 
 def _to_array(data: Any, dtype: DType) -> np.ndarray:
@@ -287,6 +287,8 @@ def eye(
     check_device(device)
     columns = n if m is None else m
     dtype = dtype or Defaults.dtype
+    if n < 0 or columns < 0:
+        raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
     if state.tracer is not None:
         return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
     return finish(new_tensor(np.eye(operator.index(n), operator.index(columns), dtype=dtype.numpy)), requires_grad)

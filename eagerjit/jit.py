@@ -438,4 +438,6 @@ def jit(function: Callable[..., Any] | None = None, *, fullgraph: bool = False) 
         return functools.partial(jit, fullgraph=fullgraph)
     if isinstance(function, JitFunction):
         return function
+    if not callable(function):
+        raise TypeError(f"jit takes a function, a Module or another callable, not {type(function).__name__}")
     return JitFunction(function, fullgraph)

@@ -330,8 +330,8 @@ def install() -> None:
         install_method(Tensor, f"__{name}__", POINTWISE[name].operator())
     install_method(Tensor, "__matmul__", linear.matmul.operator())
     install_method(Tensor, "__rmatmul__", linear.matmul.operator(reflected=True))
-    Tensor.__float__ = lambda self: float(c.item(self))
-    Tensor.__int__ = lambda self: int(c.item(self))
+    Tensor.__float__ = lambda self: float(c.scalar(self))
+    Tensor.__int__ = lambda self: int(c.scalar(self))
     Tensor.__pos__ = lambda self: self
     Tensor.__reversed__ = lambda self: composite.flip(self, *range(self.ndim))
     Tensor.ndimension = dim

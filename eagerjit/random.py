@@ -232,6 +232,8 @@ def normal(
     mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
 ) -> Tensor:
     """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
+    if type(std) in (int, float) and std < 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is None:
         shaped = mean if isinstance(mean, Tensor) else std
         if isinstance(mean, Tensor) and isinstance(std, Tensor):
@@ -275,6 +277,8 @@ def _with_replacement(weights: Tensor, count: int, generator: Generator | None) 
 
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
+    if type(std) in (int, float) and std < 0:
+        raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
     return self.copy_(
         randn(tuple(self.shape), generator=generator, dtype=_floating("normal_", self.dtype)) * std + mean
     )

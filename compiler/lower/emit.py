@@ -345,7 +345,7 @@ class Emitter:
 
 
 def _where(node: Node) -> str:
-    return f" ({node.source})" if node.source else ""
+    return f" ({node.source})" if node.source not in ("", node.op.name) else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,9 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         if grad is None:
             if root.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                raise RuntimeError(
+                    f"grad can be implicitly created only for scalar outputs, not for one of shape {list(root.shape)}"
+                )
             grad = ones_like(root)
         elif tuple(grad.shape) != tuple(root.shape):
             raise RuntimeError(
@@ -94,9 +96,9 @@ def grad(
     """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone."""
     roots, targets = _sequence(outputs), _sequence(inputs)
     grads = _initial(roots, grad_outputs)
-    for target in targets:
+    for index, target in enumerate(targets):
         if not target._requires_grad:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
+            raise RuntimeError(f"One of the differentiated Tensors does not require grad: the one at index {index}")
     retain = create_graph if retain_graph is None else retain_graph
     found = engine.run(roots, grads, targets, retain, create_graph)
     if materialize_grads:
@@ -104,8 +106,9 @@ def grad(
 
         found = [zeros_like(t) if g is None else g for t, g in zip(targets, found, strict=True)]
     elif not allow_unused and any(g is None for g in found):
+        index = next(i for i, g in enumerate(found) if g is None)
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-            "is the desired behavior."
+            f"The differentiated Tensor at index {index} (shape {list(targets[index].shape)}) appears to not have been used "
+            "in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)

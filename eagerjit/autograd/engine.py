@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from eagerjit.autograd.node import GradNode, positions_read
+from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.runtime import mode
-from eagerjit.runtime.source import Place, line_of
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 from eagerjit.trace import TraceBreak, pause_observation, resume_observation, user_line
@@ -35,8 +34,9 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
         raise RuntimeError(
-            f"Trying to backward through the graph a second time: the values saved by {node.op.name} have been freed. "
-            "Specify retain_graph=True if you need to backward through the graph a second time."
+            f"Trying to backward through the graph a second time: the values saved by {node.op.name} (recorded at "
+            f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward through "
+            "the graph a second time."
         )
     out: list[Any] = []
     written = node.overwritten is not None
@@ -300,7 +300,7 @@ def _check_versions(node: GradNode, edges: list[Any]) -> None:
         used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
     if node.overwritten is not None and (read is None or 1 in read):
-        raise RuntimeError(_overwritten(node, f"{_described(node.outputs()[0])}, the output", node.overwritten))
+        raise RuntimeError(overwritten(f"{described(node.outputs()[0])}, the output", node.op.name, node.source, node.overwritten))
     for index, x in enumerate(node.inputs or ()):
         if not isinstance(x, Tensor) or x._storage is None:
             continue
@@ -310,17 +310,5 @@ def _check_versions(node: GradNode, edges: list[Any]) -> None:
         if read is not None and index + 2 not in read:
             continue
         versions = f"at version {x._storage.version} (expected {saved})"
-        what = f"{_described(x)}, now {versions}, input {index}"
-        raise RuntimeError(_overwritten(node, what, x._storage.source))
-
-
-def _described(tensor: Tensor) -> str:
-    return f"a {str(tensor.dtype).partition('.')[2]} tensor of shape {list(tensor.shape)}"
-
-
-def _overwritten(node: GradNode, what: str, place: Place | None) -> str:
-    return (
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"{what} of {node.op.name} (recorded at {node.source or 'an unknown line'}), "
-        f"was overwritten at {line_of(place) or 'an unknown line'}. Clone it before the in-place operation."
-    )
+        what = f"{described(x)}, now {versions}, input {index}"
+        raise RuntimeError(overwritten(what, node.op.name, node.source, x._storage.source))

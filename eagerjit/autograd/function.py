@@ -6,15 +6,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.autograd.node import GradNode, record
+from eagerjit.autograd.node import GradNode, described, overwritten, record
 from eagerjit.runtime import mode
+from eagerjit.runtime.source import here, line_of
 from eagerjit.tensor import Tensor
 
 
 class Context:
     """What a Function's forward leaves for its backward."""
 
-    def __init__(self, needs_input_grad: tuple[bool, ...]):
+    def __init__(self, name: str, needs_input_grad: tuple[bool, ...]):
+        self._name, self._place = name, here()
         self.needs_input_grad = needs_input_grad
         self._saved: tuple[tuple[Tensor | None, int], ...] = ()
         self._constant: tuple[Tensor, ...] = ()
@@ -29,10 +31,9 @@ class Context:
         """What `save_for_backward` kept."""
         for tensor, version in self._saved:
             if tensor is not None and tensor._version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
-                    f"tensor of shape {list(tensor.shape)} is at version {tensor._version}; expected version {version}"
-                )
+                assert tensor._storage is not None
+                what = f"{described(tensor)}, now at version {tensor._version} (expected {version}), saved for the gradient"
+                raise RuntimeError(overwritten(what, self._name, line_of(self._place), tensor._storage.source))
         return tuple(t for t, _ in self._saved)
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
@@ -91,7 +92,7 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
-        context = Context(tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
+        context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
         before = mode.set_grad_mode(False)
         try:
             if cls.setup_context is Function.setup_context:

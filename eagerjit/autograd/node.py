@@ -124,6 +124,20 @@ def record(op: Op, arguments: tuple[Any, ...], result: Any, replaced: Tensor | N
             r._node, r._index, r._requires_grad = node, index, True
 
 
+def described(tensor: Tensor) -> str:
+    """A tensor in an error's message."""
+    return f"a {tensor.dtype.name} tensor of shape {list(tensor.shape)}"
+
+
+def overwritten(what: str, name: str, recorded: str, place: Place | None) -> str:
+    """The message about a value that a gradient needs and that is gone."""
+    return (
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of {name} "
+        f"(recorded at {recorded or 'an unknown line'}), was overwritten at {line_of(place) or 'an unknown line'}. "
+        "Clone it before the in-place operation."
+    )
+
+
 def any_requires_grad(arguments: Any) -> bool:
     """Whether a tensor among the arguments, or in a list among them, needs a gradient."""
     for a in arguments:

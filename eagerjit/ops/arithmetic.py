@@ -72,8 +72,10 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """input with `value` where the mask holds."""
-    if not isinstance(mask, Tensor) or mask.dtype is not dtypes.bool_:
-        raise RuntimeError("masked_fill_ only supports boolean masks, but got another mask")
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"masked_fill(): argument 'mask' must be Tensor, not {type(mask).__name__}")
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(f"masked_fill only supports boolean masks, but got mask with dtype {mask.dtype}")
     if isinstance(value, Tensor) and value.ndim:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."

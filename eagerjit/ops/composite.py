@@ -113,6 +113,8 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements of a diagonal, along a new last dimension."""
+    if input.ndim and dim1 % input.ndim == dim2 % input.ndim:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     moved = views.movedim(input, (dim1, dim2), (-2, -1))
     rows, columns = moved.shape[-2:]
     first = offset if offset >= 0 else -offset * columns

@@ -7,7 +7,7 @@ history of the base (the base with the view overwritten), and every view is then
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -73,6 +73,8 @@ class InplaceOp(Op):
         if mode.grad_mode() and any_requires_grad(arguments):
             _record_write(self, target, arguments)
         else:
+            if mode.grad_mode() and _made_without_grad(target):
+                _refuse_ambiguous()
             _mark_overwritten(target)
             self.write(arguments)
         return target
@@ -146,14 +148,18 @@ def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
         what = "a view of a leaf Variable" if chain else "a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     if _made_without_grad(root):
-        raise RuntimeError(
-            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
-            "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
-        )
+        _refuse_ambiguous()
     if state.tracer is not None and type(root._data) is not Node:
         raise TraceBreak(
             "an in-place operation gives a tensor from outside the function a gradient history", user_line()
         )
+
+
+def _refuse_ambiguous() -> NoReturn:
+    raise RuntimeError(
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+        "case is ambiguous and error-prone, it is forbidden. Clone the view, or make it with gradients enabled."
+    )
 
 
 def _made_without_grad(tensor: Tensor) -> bool:
