@@ -11,8 +11,8 @@ CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
 
 
-def saved_values(forward: set[Node], wanted: Iterable[Node]) -> list[Node]:
-    """The forward values to keep for computing `wanted` later; inputs of the graph need no keeping.
+def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[Node]) -> list[Node]:
+    """The forward values to keep for computing `wanted` later; of the graph's inputs only the overwritten need keeping.
 
     Results of products, reductions, gathers and random numbers are kept; elementwise values are computed again where what
     they come from is kept anyway or is no larger than they are.
@@ -28,7 +28,7 @@ def saved_values(forward: set[Node], wanted: Iterable[Node]) -> list[Node]:
             return found
         family = node.op.family
         if family == "argument":
-            found = not node.attributes.get("number", False)
+            found = not node.attributes.get("number", False) and node not in overwritten
         elif family == "view" or (family == "generator" and not node.inputs):
             found = True
         elif family == "elementwise" and node.op.cost <= CHEAP:

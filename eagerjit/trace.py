@@ -206,11 +206,11 @@ class Tracer:
 
     def place(self, tensor: Tensor) -> Node:
         """A node that lies where a tensor does: a view in its base's memory, whatever was written there since."""
+        if type(tensor._data) is not Node:
+            self.value(tensor)
+            return self._arguments[id(tensor)]
         view = tensor._view
-        if view is None:
-            outside = type(tensor._data) is not Node and id(tensor) in self.written
-            return self._arguments[id(tensor)] if outside else self.value(tensor)
-        return view.read(self, self.place(view.base))
+        return self.value(tensor) if view is None else view.read(self, self.place(view.base))
 
     def shape_of(self, tensor: Tensor) -> Shape:
         """A tensor's sizes as user code sees them."""

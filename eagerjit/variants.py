@@ -15,7 +15,7 @@ from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import replay, saved_values
 from eagerjit.compiler.shapes import Shape
-from eagerjit.compiler.signature import Binding, Fresh, TensorLeaf, Trace
+from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, TensorLeaf, Trace
 from eagerjit.guards import Structure
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
@@ -26,12 +26,13 @@ from eagerjit.trace import Tracer
 
 @dataclass
 class Backward:
-    """The gradient of a compiled call: an executable over (gradients of outputs, kept values, outside tensors)."""
+    """The gradient of a compiled call: an executable over (gradients of outputs, kept values, ints, outside tensors)."""
 
     name: str
     executable: Any
     roots: list[int]
     kept: list[int]
+    integers: list[int]
     tensors: list[Any]
     targets: list[Any]
     report: Report
@@ -90,7 +91,7 @@ class Variant:
         node.versions = tuple(0 if t._storage is None else t._storage.version for t in tensors)
         node.code, node.offset = here() or (None, None)
         node.hooks = node.overwritten = node.replaced = None
-        node.op.kept = [flat[i] for i in backward.kept]
+        node.op.kept = [*(flat[i] for i in backward.kept), *(arguments[i] for i in backward.integers)]
         for position, index in enumerate(backward.roots):
             out = flat[index]
             out._node, out._index, out._requires_grad = node, position, True
@@ -207,8 +208,11 @@ def _compile_joint(
     given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
     asked = [n for n, _ in trace.questions]
     given += asked
-    forward = _ancestors(given)
-    kept = saved_values(forward, wanted)
+    # A number of the call may be read by the gradient alone.
+    forward = _ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
+    bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
+    written = {leaf for leaf, _ in trace.writes}
+    kept = saved_values(forward, wanted, {n for n, b in bindings.items() if b.leaf in written})
     trace.graph = Graph(
         trace.graph.name,
         [n for n in trace.graph.inputs if "cotangent" not in n.attributes],
@@ -218,17 +222,17 @@ def _compile_joint(
     )
     trace.outputs = [*outputs, *(Fresh(n) for n in kept)]
     executable, report = executable_of(trace, traced, tracer.objects)
-    bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
-    backward_trace, used = _backward_trace(trace, cotangents, kept, wanted, bindings)
+    backward_trace, integers, used = _backward_trace(trace, cotangents, kept, wanted, bindings)
     compiled, backward_report = executable_of(backward_trace, backward_trace.graph, [])
     where = {b.leaf: b.leaf if b.leaf < n_arguments else _outside(tracer, b.leaf) for b in bindings.values()}
     target_leaves = [leaf for leaf, _ in reached]
     tensors = list(dict.fromkeys([*used, *target_leaves]))
     backward = Backward(
         tracer.name,
-        _Reordered(compiled, len(cotangents) + len(kept), len(used)),
+        _Reordered(compiled, len(cotangents) + len(kept) + len(integers), len(used)),
         roots,
         list(range(len(results), len(results) + len(kept))),
+        integers,
         [where[leaf] for leaf in tensors],
         [where[leaf] for leaf in target_leaves],
         backward_report,
@@ -278,14 +282,14 @@ def _ancestors(nodes: list[Node]) -> set[Node]:
 
 def _backward_trace(
     trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
-) -> tuple[Trace, list[int]]:
-    """The gradient as a Trace of its own, and the leaves of the forward call that it reads."""
+) -> tuple[Trace, list[int], list[int]]:
+    """The gradient as a Trace of its own, and the leaves of the forward call that it reads: ints, then tensors."""
     given: dict[Node, Node] = {}
     inputs: list[Node] = []
     new_bindings: list[Binding] = []
 
     def add(node: Node, strides: Shape | None) -> None:
-        leaf = len(inputs)
+        leaf = len(new_bindings)
         made = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, node.type, node.source)
         given[node] = made
         inputs.append(made)
@@ -301,13 +305,16 @@ def _backward_trace(
         if node not in used and names & unbound:
             used.append(node)
             unbound -= names
+    integers = [b for b in trace.bindings if isinstance(b, IntLeaf) and sizes.symbols(b.size) & unbound]
+    new_bindings += [IntLeaf(len(inputs) + i, b.size) for i, b in enumerate(integers)]
     for node in used:
         add(node, bindings[node].strides)
     order, new = replay(wanted, given)
     graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
     outputs = [Fresh(new[n]) for n in wanted]
-    result = Trace(graph, len(inputs), len(inputs), new_bindings, list(outputs), [], dict(trace.hints))
-    return result, [bindings[n].leaf for n in used]
+    count = len(new_bindings)
+    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints))
+    return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
 
 
 def _ancestors_until(nodes: list[Node], stops: set[Node]) -> set[Node]:
