@@ -82,6 +82,7 @@ class Op:
 
     needs_grad = False
     aliases = False
+    accumulates = False
 
     def __init__(
         self,

@@ -21,7 +21,20 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import here
 from eagerjit.tensor import Tensor, share_storage
-from eagerjit.trace import Tracer
+from eagerjit.trace import TraceBreak, Tracer
+
+
+@dataclass
+class Onto:
+    """The same gradient added, use by use, to what has reached a tensor before: so its sums are those of the plain call.
+
+    targets     the tensors that the function uses more than once
+    compile     makes the executable, at the first call that needs it
+    """
+
+    targets: list[Any]
+    compile: Callable[[], Any]
+    executable: Any = None
 
 
 @dataclass
@@ -37,6 +50,7 @@ class Backward:
     targets: list[Any]
     report: Report
     rerun: Callable[..., Any]
+    onto: Onto
     gradient: Any = None
 
 
@@ -102,6 +116,7 @@ class CallOp:
 
     rules = None
     fused_rules = False
+    accumulates = True
 
     def __init__(self, variant: Variant, arguments: tuple[Any, ...]):
         assert variant.backward is not None
@@ -115,12 +130,35 @@ class CallOp:
         assert backward is not None and node.inputs is not None
         found = MISS
         if not create_graph:
-            found = backward.executable.run((*[g.contiguous() for g in grads], *self.kept, *node.inputs))
+            found = backward.executable.run((*[g.contiguous() for g in grads], *self.kept), node.inputs)
         if found is MISS:
             found = self._differentiable(grads)
         values = iter(found if isinstance(found, tuple) else (found,))
         results = {t: next(values) for t in backward.targets}
         return tuple(results.get(t) for t in backward.tensors)
+
+    def backward_onto(self, node: GradNode, grads: tuple[Any, ...], known: list[Any]) -> tuple[Any, ...]:
+        """The gradients of the inputs added to those known, in the order in which the plain call adds them."""
+        backward = self.variant.backward
+        assert backward is not None and node.inputs is not None
+        onto = backward.onto
+        before = dict(zip(backward.tensors, known, strict=True))
+        if not any(before.get(t) is not None for t in onto.targets):
+            results = self.backward(node, grads, (), False)
+            pairs = zip(known, results, strict=True)
+            return tuple(g if k is None or g is None else k + g for k, g in pairs)
+        if onto.executable is None:
+            onto.executable = onto.compile()
+        starts = [_start(before[t], node.inputs[backward.tensors.index(t)]) for t in onto.targets]
+        found = onto.executable.run((*[g.contiguous() for g in grads], *starts, *self.kept), node.inputs)
+        if found is MISS:
+            raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
+        totals = dict(zip(backward.targets, found if isinstance(found, tuple) else (found,), strict=True))
+        results = []
+        for t, k in zip(backward.tensors, known, strict=True):
+            g = totals.get(t)
+            results.append(g if t in onto.targets or k is None or g is None else k + g)
+        return tuple(results)
 
     def _differentiable(self, grads: tuple[Any, ...]) -> Any:
         """The gradients by a jitted function that computes them from the call's arguments: it has gradients itself."""
@@ -153,6 +191,11 @@ def _gradient_function(backward: Backward) -> Any:
 
     gradient.__name__ = gradient.__qualname__ = f"{backward.name}_gradient"
     return JitFunction(gradient, fullgraph=True)
+
+
+def _start(known: Any, tensor: Tensor) -> Any:
+    """What a sum starts from: what is known, or -0.0, which added to anything leaves it as it is."""
+    return known.contiguous() if known is not None else tensor.detach().new_full(tensor.shape, -0.0)
 
 
 _freed: list[GradNode] = []
@@ -196,15 +239,27 @@ def _compile_joint(
     leaves = {b.leaf: t for t, b in _tensors(tracer, targets) if t._requires_grad}
     incoming = [_incoming(tracer, results[i]) for i in roots]
     before = tracer.source
-    grads = engine.run([results[i] for i in roots], incoming, list(leaves.values()), True, False)
-    tracer.source = before
+    trail: engine.Trail = {engine.key_of(t): [] for t in leaves.values()}
+    try:
+        grads = engine.run([results[i] for i in roots], incoming, list(leaves.values()), True, False, trail)
+    except RuntimeError as error:
+        raise TraceBreak(f"it has no gradient: {error}", tracer.name) from error
+    finally:
+        tracer.source = before
     reached = [(leaf, g) for leaf, g in zip(leaves, grads, strict=True) if g is not None]
-    trace = describe(tracer, n_arguments, [*results, *(g.contiguous() for _, g in reached)], **conditions)
+    uses = {leaf: trail[engine.key_of(leaves[leaf])] for leaf, _ in reached}
+    repeated = [leaf for leaf, found in uses.items() if len(found) > 1]
+    totals = {leaf: _total(tracer, leaves[leaf], uses[leaf]) for leaf in repeated}
+    sums = [totals.get(leaf, g) for leaf, g in reached]
+    gradients_ = [g.contiguous() for g in (*(g for _, g in reached), *sums)]
+    trace = describe(tracer, n_arguments, [*results, *gradients_], **conditions)
     traced = trace.graph
     simplified(trace)
-    cotangents = [n for n in trace.graph.inputs if "cotangent" in n.attributes]
+    received = [n for n in trace.graph.inputs if "cotangent" in n.attributes]
+    cotangents, starts = received[: len(roots)], received[len(roots) :]
     outputs, gradients = trace.outputs[: len(results)], trace.outputs[len(results) :]
-    wanted = [o.node for o in gradients if isinstance(o, Fresh)]
+    nodes = [o.node for o in gradients if isinstance(o, Fresh)]
+    wanted, summed = nodes[: len(reached)], nodes[len(reached) :]
     given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
     asked = [n for n, _ in trace.questions]
     given += asked
@@ -212,7 +267,7 @@ def _compile_joint(
     forward = _ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
     bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
     written = {leaf for leaf, _ in trace.writes}
-    kept = saved_values(forward, wanted, {n for n, b in bindings.items() if b.leaf in written})
+    kept = saved_values(forward, nodes, {n for n, b in bindings.items() if b.leaf in written})
     trace.graph = Graph(
         trace.graph.name,
         [n for n in trace.graph.inputs if "cotangent" not in n.attributes],
@@ -224,12 +279,18 @@ def _compile_joint(
     executable, report = executable_of(trace, traced, tracer.objects)
     backward_trace, integers, used = _backward_trace(trace, cotangents, kept, wanted, bindings)
     compiled, backward_report = executable_of(backward_trace, backward_trace.graph, [])
+    onto_trace, _, onto_used = _backward_trace(trace, [*cotangents, *starts], kept, summed, bindings)
     where = {b.leaf: b.leaf if b.leaf < n_arguments else _outside(tracer, b.leaf) for b in bindings.values()}
     target_leaves = [leaf for leaf, _ in reached]
-    tensors = list(dict.fromkeys([*used, *target_leaves]))
+    tensors = list(dict.fromkeys([*used, *onto_used, *target_leaves]))
+
+    def onto() -> _Selected:
+        executable, _ = executable_of(onto_trace, onto_trace.graph, [])
+        return _Selected(executable, [tensors.index(leaf) for leaf in onto_used])
+
     backward = Backward(
         tracer.name,
-        _Reordered(compiled, len(cotangents) + len(kept) + len(integers), len(used)),
+        _Selected(compiled, [tensors.index(leaf) for leaf in used]),
         roots,
         list(range(len(results), len(results) + len(kept))),
         integers,
@@ -237,19 +298,28 @@ def _compile_joint(
         [where[leaf] for leaf in target_leaves],
         backward_report,
         rerun,
+        Onto([where[leaf] for leaf in repeated], onto),
     )
     return executable, report, backward
 
 
-class _Reordered:
-    """The backward executable, given all tensors of the node: those it reads come first."""
+class _Selected:
+    """A gradient's executable, which reads some of the tensors of its node."""
 
-    def __init__(self, executable: Any, n_values: int, n_used: int):
-        self.executable, self.count = executable, n_values + n_used
+    def __init__(self, executable: Any, positions: list[int]):
+        self.executable, self.positions = executable, positions
 
-    def run(self, leaves: tuple[Any, ...]) -> Any:
-        """Run it on the leaves it reads."""
-        return self.executable.run(leaves[: self.count])
+    def run(self, values: tuple[Any, ...], tensors: tuple[Any, ...]) -> Any:
+        """Run it on these values and those tensors that it reads."""
+        return self.executable.run((*values, *[tensors[i] for i in self.positions]))
+
+
+def _total(tracer: Tracer, target: Tensor, uses: list[Tensor]) -> Tensor:
+    """The gradients of a tensor's uses added one by one to an input of the joint graph."""
+    total = _incoming(tracer, target)
+    for grad in uses:
+        total = total + grad
+    return total
 
 
 def _tensors(tracer: Tracer, bindings: list[TensorLeaf]) -> list[tuple[Tensor, TensorLeaf]]:
@@ -305,7 +375,7 @@ def _backward_trace(
         if node not in used and names & unbound:
             used.append(node)
             unbound -= names
-    integers = [b for b in trace.bindings if isinstance(b, IntLeaf) and sizes.symbols(b.size) & unbound]
+    integers = [b for b in trace.bindings if isinstance(b, IntLeaf)]
     new_bindings += [IntLeaf(len(inputs) + i, b.size) for i, b in enumerate(integers)]
     for node in used:
         add(node, bindings[node].strides)

@@ -15,6 +15,7 @@ from eagerjit.trace import TraceBreak, pause_observation, resume_observation, us
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
+Trail = dict[Key, list[Tensor]]
 _SEQUENCES = (tuple, list)
 _IS_EDGE = partial(operator.is_not, None)
 
@@ -35,8 +36,8 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
     if inputs is None:
         raise RuntimeError(
             f"Trying to backward through the graph a second time: the values saved by {node.op.name} (recorded at "
-            f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward through "
-            "the graph a second time."
+            f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
+            "through the graph a second time."
         )
     out: list[Any] = []
     written = node.overwritten is not None
@@ -110,7 +111,7 @@ def _sequence(item: tuple[GradNode, list[Any]]) -> int:
     return item[0].sequence
 
 
-def _key(tensor: Tensor) -> Key:
+def key_of(tensor: Tensor) -> Key:
     """What gradients of a tensor are collected under: its node, with the position among several results, or the leaf."""
     node = tensor._node
     if node is None:
@@ -126,7 +127,7 @@ def _relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
     def leads(tensor: Tensor | None) -> bool:
         if tensor is None:
             return False
-        return _key(tensor) in targets or (tensor._node is not None and id(tensor._node) in leading)
+        return key_of(tensor) in targets or (tensor._node is not None and id(tensor._node) in leading)
 
     for node, edges in reversed(nodes.items()):
         useful = [[x if leads(x) else None for x in e] if isinstance(e, list) else (e if leads(e) else None) for e in edges]
@@ -142,9 +143,13 @@ def run(
     targets: Sequence[Tensor] | None,
     retain_graph: bool,
     create_graph: bool,
+    trail: Trail | None = None,
 ) -> list[Tensor | None]:
-    """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list."""
-    wanted = None if targets is None else {_key(t) for t in targets}
+    """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list.
+
+    `trail` is filled with the gradients that were added up for each of its keys, in order.
+    """
+    wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale = _collect(roots, wanted)
     if wanted is not None:
         nodes = _relevant(nodes, wanted)
@@ -158,7 +163,7 @@ def run(
     observation = pause_observation() if tracer is not None else None
     try:
         for root, grad in zip(roots, grads, strict=True):
-            _deposit(buffers, leaves, root, grad)
+            _deposit(buffers, leaves, root, grad, trail)
         for node, edges in nodes.items():
             if type(node.output) is tuple or node.hooks is not None or wanted is not None:
                 incoming = _incoming(node, buffers, wanted, captured)
@@ -172,18 +177,23 @@ def run(
             if node in stale:
                 _check_versions(node, edges)
             needs = tuple(map(_IS_EDGE, edges))
-            results = node.op.backward(node, incoming, needs, create_graph)
+            if getattr(node.op, "accumulates", False) and not create_graph:
+                results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges])
+                for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
+                    buffers.pop(key_of(t), None)
+            else:
+                results = node.op.backward(node, incoming, needs, create_graph)
             for target, grad in zip(edges, results):
                 if target is None or grad is None:
                     continue
                 if type(target) is list:
                     for t, g in zip(target, grad, strict=True):
                         if t is not None and g is not None:
-                            _deposit(buffers, leaves, t, g)
+                            _deposit(buffers, leaves, t, g, trail)
                     continue
                 if grad is incoming[0] or (len(incoming) > 1 and any(map(partial(operator.is_, grad), incoming))):
                     shared.add(id(grad))
-                _deposit(buffers, leaves, target, grad)
+                _deposit(buffers, leaves, target, grad, trail)
         if wanted is None:
             for key, leaf in leaves.items():
                 _accumulate(leaf, buffers[key], shared, create_graph)
@@ -199,10 +209,17 @@ def run(
     if not retain_graph:
         for node in nodes:
             node.inputs = node.output = None
-    return [] if targets is None else [captured.get(_key(t)) for t in targets]
+    return [] if targets is None else [captured.get(key_of(t)) for t in targets]
 
 
-def _deposit(buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tensor, grad: Tensor) -> None:
+def _known(edge: Tensor | None, buffers: dict[Key, Tensor]) -> Tensor | None:
+    """What has reached an input so far."""
+    return None if edge is None else buffers.get(key_of(edge))
+
+
+def _deposit(
+    buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tensor, grad: Tensor, trail: Trail | None
+) -> None:
     """Add a gradient to what has reached a tensor so far."""
     node = tensor._node
     key: Key
@@ -213,6 +230,8 @@ def _deposit(buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tens
         key = node if type(node.output) is not tuple else (node, tensor._index)
     known = buffers.get(key)
     buffers[key] = grad if known is None else known + grad
+    if trail is not None and key in trail:
+        trail[key].append(grad)
 
 
 def _incoming(
