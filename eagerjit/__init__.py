@@ -13,7 +13,7 @@ from eagerjit import creation, methods, random
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
-from eagerjit.ops import activation, arithmetic, composite, host, index, linear, normalization, reduce
+from eagerjit.ops import activation, composite, host, index, linear, normalization, views
 from eagerjit.ops.pointwise import where as _where
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
@@ -25,6 +25,44 @@ from eagerjit.tensor import Parameter as _Parameter
 from eagerjit.tensor import Shape as Size
 from eagerjit.tensor import Storage as _Storage
 from eagerjit.tensor import Tensor
+
+__all__ = [
+    "Function",
+    "Generator",
+    "Size",
+    "Tensor",
+    "can_cast",
+    "contiguous_format",
+    "default_generator",
+    "device",
+    "dtype",
+    "e",
+    "enable_grad",
+    "get_default_dtype",
+    "get_num_threads",
+    "get_rng_state",
+    "grad",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_tensor",
+    "manual_seed",
+    "nan",
+    "newaxis",
+    "no_grad",
+    "pi",
+    "preserve_format",
+    "promote_types",
+    "result_type",
+    "seed",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_num_threads",
+    "set_rng_state",
+    "strided",
+]
 
 __version__ = "0.1.0"
 
@@ -113,8 +151,8 @@ _functions: dict[str, Any] = {**methods.OPS, **methods.FUNCTIONS}
 for _name in ("take_rows", "add_rows", "put_rows", "div_trunc"):
     _functions.pop(_name)
 for _module, _names in {
-    creation: "tensor as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like arange linspace "
-    "logspace eye",
+    creation: "tensor as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like arange "
+    "linspace logspace eye",
     random: "rand randn randint rand_like randn_like randint_like randperm bernoulli normal multinomial",
     index: "stack",
     composite: "meshgrid broadcast_tensors",
@@ -124,10 +162,9 @@ for _module, _names in {
     _functions.update({_name: getattr(_module, _name) for _name in _names.split()})
 _functions.update(
     cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, where=_where.call, relu=activation.relu.call,
-    addmm=linear.addmm.call, logical_not=methods.OPS["logical_not"], rsub=lambda input, other: other - input,
+    addmm=linear.addmm.call, rsub=lambda input, other: other - input,
     asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
-    embedding=_functional("embedding"), softplus=activation.softplus.call, broadcast_to=Tensor.expand, clone=Tensor.clone,
-    repeat_interleave=composite.repeat_interleave, square=arithmetic.square.call, amax=reduce.amax.call,
+    embedding=_functional("embedding"), softplus=activation.softplus.call, broadcast_to=views.expand,
 )  # fmt: skip
 _functions.update({_d.name: _d for _d in _dtypes.ALL})
 _functions.update(
@@ -135,12 +172,4 @@ _functions.update(
     short=_dtypes.int16,
 )  # fmt: skip
 globals().update(_functions)
-
-__all__ = sorted(
-    {*_functions, *_LAZY, *_LAZY_NAMES}
-    | {"Function", "Generator", "Size", "Tensor", "can_cast", "contiguous_format", "default_generator", "device", "dtype"}
-    | {"enable_grad", "get_default_dtype", "get_num_threads", "get_rng_state", "grad", "inference_mode", "initial_seed"}
-    | {"is_floating_point", "is_grad_enabled", "is_tensor", "manual_seed", "newaxis", "no_grad", "preserve_format"}
-    | {"promote_types", "result_type", "seed", "set_default_dtype", "set_grad_enabled", "set_num_threads", "set_rng_state"}
-    | {"strided", "inf", "nan", "pi", "e"}
-)
+__all__ += sorted({*_functions, *_LAZY, *_LAZY_NAMES})

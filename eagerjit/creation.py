@@ -126,8 +126,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
         raise ValueError("given numpy array is not aligned to its elements' size")
     if any(s % array.itemsize for s in array.strides) or any(s < 0 for s in array.strides):
         raise ValueError(
-            "At least one stride in the given numpy array is negative or no multiple of the element size, and tensors with "
-            "such strides are not supported. (You can work around this by array.copy().)"
+            "At least one stride in the given numpy array is negative or no multiple of the element size, and "
+            "tensors with such strides are not supported. (You can work around this by array.copy().)"
         )
     return new_tensor(array.view(dtype.numpy))
 

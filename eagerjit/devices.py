@@ -10,6 +10,9 @@ class Device:
 
     __slots__ = ("index", "type")
 
+    index: int | None
+    type: str
+
     def __init__(self, type: Any = "cpu", index: int | None = None):
         if isinstance(type, Device):
             type, index = type.type, type.index

@@ -28,8 +28,8 @@ from eagerjit.runtime.entry import install_method
 from eagerjit.tensor import Tensor, new_tensor
 
 BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder", "pow": "pow",
-    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder",
+    "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
 """Operators that have a reflected and an in-place form."""
 
@@ -52,8 +52,8 @@ OPS = {
 
 ALIASES = {
     "absolute": "abs", "negative": "neg", "multiply": "mul", "floor_divide": "floordiv", "arctan2": "atan2",
-    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "sgn": "sign", "fix": "trunc",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "sgn": "sign",
+    "fix": "trunc", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
 }  # fmt: skip
 for _alias, _name in ALIASES.items():
     OPS[_alias] = OPS[_name]
@@ -73,8 +73,8 @@ def round_(input: Tensor, decimals: int = 0) -> Tensor:
 
 
 FUNCTIONS: dict[str, Any] = {
-    "add": pointwise.add, "sub": pointwise.sub, "subtract": pointwise.sub, "div": pointwise.div, "divide": pointwise.div,
-    "true_divide": pointwise.div, "round": round_,
+    "add": pointwise.add, "sub": pointwise.sub, "subtract": pointwise.sub, "div": pointwise.div,
+    "divide": pointwise.div, "true_divide": pointwise.div, "round": round_,
     **{name: getattr(views, name) for name in (
         "reshape", "detach", "permute", "transpose", "t", "movedim", "expand_as", "squeeze",
         "unsqueeze", "flatten", "unflatten", "narrow", "select", "split", "chunk", "unbind", "view_as",
@@ -82,7 +82,8 @@ FUNCTIONS: dict[str, Any] = {
     "swapaxes": views.transpose, "swapdims": views.transpose, "moveaxis": views.movedim,
     **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
     **{name: getattr(composite, name) for name in (
-        "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diagonal", "diag", "trace", "masked_select",
+        "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diagonal", "diag", "trace",
+        "masked_select",
     )},
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
@@ -108,7 +109,9 @@ SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
-    "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
+    "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
+    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, *range(self.ndim)),
+    "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
 }  # fmt: skip
 
 
@@ -122,6 +125,9 @@ def method(function: Any) -> Any:
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
     return self.ndim
+
+
+METHODS["ndimension"] = dim
 
 
 @method
@@ -304,8 +310,8 @@ def _augmented(name: str) -> Any:
 
 
 for _op in (
-    arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv, arithmetic.lerp,
-    arithmetic.fmod, activation.relu,
+    arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv,
+    arithmetic.lerp, arithmetic.fmod, activation.relu,
 ):  # fmt: skip
     inplace(_op)
 
@@ -330,12 +336,6 @@ def install() -> None:
         install_method(Tensor, f"__{name}__", POINTWISE[name].operator())
     install_method(Tensor, "__matmul__", linear.matmul.operator())
     install_method(Tensor, "__rmatmul__", linear.matmul.operator(reflected=True))
-    Tensor.__float__ = lambda self: float(c.scalar(self))
-    Tensor.__int__ = lambda self: int(c.scalar(self))
-    Tensor.__pos__ = lambda self: self
-    Tensor.__reversed__ = lambda self: composite.flip(self, *range(self.ndim))
-    Tensor.ndimension = dim
-    Tensor.__array_priority__ = 1000
 
 
 install()

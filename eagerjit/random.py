@@ -1,7 +1,8 @@
 """Random numbers: Philox4x32-10 counted by element, the same in eager and compiled code.
 
-A generator's state is a tensor (seed, offset). Element i of a draw uses the four words at counter offset + i, and the draw
-advances the offset by its number of elements, an in-place write like any other: a jitted function draws anew at each call.
+A generator's state is a tensor (seed, offset). Element i of a draw uses the four words at counter offset + i, and the
+draw advances the offset by its number of elements, an in-place write like any other: a jitted function draws anew at
+each call.
 """
 
 from __future__ import annotations

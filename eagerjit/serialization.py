@@ -69,8 +69,8 @@ class _Writer:
         if isinstance(value, Device):
             return {"device": str(value)}
         raise TypeError(
-            f"cannot save a {type(value).__name__}: files hold tensors, numbers, strings, None, dtypes, and dicts, lists, "
-            "tuples and sets of these. Save a module's or optimizer's state_dict()."
+            f"cannot save a {type(value).__name__}: files hold tensors, numbers, strings, None, dtypes, and dicts, "
+            "lists, tuples and sets of these. Save a module's or optimizer's state_dict()."
         )
 
     def _tensor(self, tensor: Tensor) -> int:
@@ -94,7 +94,7 @@ class _Writer:
 
 
 def _bytes(array: np.ndarray) -> memoryview:
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _decode(value: Any, tensors: list[np.ndarray]) -> Any:

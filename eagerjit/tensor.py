@@ -14,6 +14,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.source import Place
 from eagerjit.state import state
+from eagerjit.typed import TensorOperators
 
 if TYPE_CHECKING:
     from eagerjit.autograd.engine import GradNode
@@ -56,7 +57,7 @@ class View:
         return self.op.overwrite(tracer, base, value, *self.arguments)
 
 
-class Tensor:
+class Tensor(TensorOperators):
     """A multi-dimensional array of one dtype, with PyTorch's interface.
 
     Make one with `tensor`, `zeros`, `randn`, `from_numpy` and so on.

@@ -108,7 +108,7 @@ def grad(
     elif not allow_unused and any(g is None for g in found):
         index = next(i for i, g in enumerate(found) if g is None)
         raise RuntimeError(
-            f"The differentiated Tensor at index {index} (shape {list(targets[index].shape)}) appears to not have been used "
-            "in the graph. Set allow_unused=True if this is the desired behavior."
+            f"The differentiated Tensor at index {index} (shape {list(targets[index].shape)}) appears to not have "
+            "been used in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)

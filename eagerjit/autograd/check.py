@@ -27,7 +27,8 @@ def _checked(inputs: Any) -> tuple[list[Any], list[int]]:
     positions = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x._requires_grad]
     if not positions:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
         )
     return values, positions
 
@@ -83,8 +84,8 @@ def gradcheck(
             if not np.allclose(actual, expected, rtol, atol):
                 if raise_exception:
                     raise GradcheckError(
-                        f"Jacobian mismatch for output {number} with respect to input {position},\nnumerical:{expected}\n"
-                        f"analytical:{actual}\n"
+                        f"Jacobian mismatch for output {number} with respect to input "
+                        f"{position},\nnumerical:{expected}\nanalytical:{actual}\n"
                     )
                 return False
     return True
@@ -115,5 +116,5 @@ def gradgradcheck(
         found = grad(results, [given[p] for p in positions], weights, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
-    options = {"eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception}
-    return gradcheck(gradient, [*values, *seeds], **options)
+    everything = [*values, *seeds]
+    return gradcheck(gradient, everything, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

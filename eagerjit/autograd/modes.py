@@ -45,9 +45,9 @@ def _or_decorator(enabled: bool) -> Any:
     """`@no_grad` works without parentheses too."""
 
     def new(cls: type, function: Callable[..., Any] | None = None) -> Any:
-        made = object.__new__(cls)
-        _GradMode.__init__(made, enabled)  # type: ignore[misc]
-        return made if function is None else made(function)  # type: ignore[operator]
+        made: Any = object.__new__(cls)
+        _GradMode.__init__(made, enabled)
+        return made if function is None else made(function)
 
     return new
 

@@ -100,7 +100,7 @@ class GradNode:
         return tuple(out)
 
 
-def record(op: Op, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
+def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:
     """Put a call on the tape if an argument needs a gradient and a result can have one."""
     if not any_requires_grad(arguments):
         return
@@ -132,7 +132,8 @@ def described(tensor: Tensor) -> str:
 def overwritten(what: str, name: str, recorded: str, place: Place | None) -> str:
     """The message about a value that a gradient needs and that is gone."""
     return (
-        f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of {name} "
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of "
+        f"{name} "
         f"(recorded at {recorded or 'an unknown line'}), was overwritten at {line_of(place) or 'an unknown line'}. "
         "Clone it before the in-place operation."
     )

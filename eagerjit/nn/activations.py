@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from eagerjit.nn import functional as F
 from eagerjit.nn.module import Module
@@ -13,7 +13,7 @@ class _Options(Module):
     """A module that calls a function of one tensor with its options; `shown` are those that repr names."""
 
     function: Any
-    options: dict[str, Any] = {}
+    options: ClassVar[dict[str, Any]] = {}
     shown: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -74,7 +74,7 @@ class _Loss(Module):
     function: Any
     options: tuple[str, ...] = ()
     tensors: tuple[str, ...] = ()
-    defaults: dict[str, Any] = {}
+    defaults: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__()

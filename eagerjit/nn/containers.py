@@ -15,6 +15,11 @@ from eagerjit.tensor import Parameter, Tensor
 class _Sequence(Module):
     """Submodules under the names 0, 1, 2, ..."""
 
+    @classmethod
+    def _of(cls, modules: list[Any]) -> Any:
+        """The same kind of container with other modules."""
+        return cls(*modules)
+
     def _position(self, index: int) -> str:
         count = len(self)
         index = operator.index(index)
@@ -76,12 +81,8 @@ class Sequential(_Sequence):
             for index, module in enumerate(args):
                 self.add_module(str(index), module)
 
-    @classmethod
-    def _of(cls, modules: list[Any]) -> Sequential:
-        return cls(*modules)
-
     def forward(self, input: Any) -> Any:
-        for module in self._modules.values():
+        for module in self:
             input = module(input)
         return input
 
@@ -208,6 +209,7 @@ class ParameterList(Module):
         return "\n".join(
             f"  ({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
             for name, p in self._parameters.items()
+            if p is not None
         )
 
 

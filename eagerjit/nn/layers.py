@@ -101,7 +101,8 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
         """A table of given vectors, fixed unless `freeze` is False."""
-        made = cls(*embeddings.shape, padding_idx=padding_idx, _weight=embeddings)
+        rows, width = embeddings.shape
+        made = cls(rows, width, padding_idx, _weight=embeddings)
         made.weight.requires_grad_(not freeze)
         return made
 

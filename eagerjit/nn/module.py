@@ -1,7 +1,7 @@
 """Module: parameters, buffers and submodules under names, and a forward function.
 
-Every change of what a jitted call depends on (an attribute, a parameter, a hook, `training`) starts a new epoch; compiled
-calls then compare `_jit_state()` with what it was.
+Every change of what a jitted call depends on (an attribute, a parameter, a hook, `training`) starts a new epoch;
+compiled calls then compare `_jit_state()` with what it was.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Module:
         elif name in own["_parameters"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (torch.nn.Parameter or None "
+                    "expected)"
                 )
             own["_parameters"][name] = None
         elif name in own["_modules"] and value is None:
@@ -297,7 +298,7 @@ class Module:
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
         """Copy values into parameters and buffers by name.
 
-        Raises RuntimeError naming every key that is missing or unknown (with `strict`) and every shape that does not fit.
+        Raises RuntimeError naming every key that is missing or unknown (with `strict`) and every shape that differs.
         """
         own = self.state_dict(keep_vars=True)
         missing = [k for k in own if k not in state_dict]
@@ -310,8 +311,8 @@ class Module:
         for name, target in own.items():
             if name in state_dict and tuple(state_dict[name].shape) != tuple(target.shape):
                 errors.append(
-                    f"size mismatch for {name}: copying a param with shape {state_dict[name].shape} from checkpoint, the "
-                    f"shape in current model is {target.shape}."
+                    f"size mismatch for {name}: copying a param with shape {state_dict[name].shape} from checkpoint, "
+                    f"the shape in current model is {target.shape}."
                 )
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))

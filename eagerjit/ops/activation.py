@@ -38,6 +38,7 @@ def _activation(
         return as_dtype(function(widened(input)[0], *parameters), input.dtype)
 
     def rule(g: Any, out: Any, input: Any, *parameters: Any) -> Any:
+        assert slope is not None
         return g.to(wide(g.dtype)) * slope(input.to(wide(input.dtype)), *parameters)
 
     body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]

@@ -180,8 +180,8 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if weight is not None and tuple(weight.shape) != (input.shape[class_dimension(input)],):
         raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {input.shape[class_dimension(input)]} classes "
-            f"or no classes but got weight tensor of shape: {list(weight.shape)}"
+            f"cross_entropy: weight tensor should be defined either for all {input.shape[class_dimension(input)]} "
+            f"classes or no classes but got weight tensor of shape: {list(weight.shape)}"
         )
     if target.dtype.is_floating_point:
         _check_batch(input, target)

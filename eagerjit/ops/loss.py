@@ -58,7 +58,8 @@ _huber_loss = _difference_loss("huber_loss", _huber)
 def _warn_sizes(input: Tensor, target: Tensor) -> None:
     if tuple(input.shape) != tuple(target.shape):
         warnings.warn(
-            f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}). This "
+            f"Using a target size ({tuple(target.shape)}) that is different to the input size "
+            f"({tuple(input.shape)}). This "
             "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
@@ -143,8 +144,8 @@ def binary_cross_entropy(
     check_reduction(reduction)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
-            f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}) is "
-            "deprecated. Please ensure they have the same size."
+            f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}) "
+            "is deprecated. Please ensure they have the same size."
         )
     return _bce.call(input, target, weight, reduction)
 

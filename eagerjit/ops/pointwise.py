@@ -57,7 +57,7 @@ def _truth(x: Any) -> Tensor:
 def _pointwise(primitive: Primitive, name: str) -> Op:
     """The public op of a unary or binary primitive."""
     promotion = primitive.promotion
-    bitwise = TABLE.get({"bitwise_not": "logical_not"}.get(primitive.name, primitive.name.replace("bitwise", "logical")))
+    bitwise = TABLE.get(primitive.name.replace("bitwise", "logical"))
 
     def apply(*operands: Any) -> Tensor:
         values = promoted(name, promotion, operands)
@@ -108,7 +108,7 @@ def _where(condition: Any, input: Any, other: Any) -> Tensor:
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
     if condition.dtype is not dtypes.bool_:
-        raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}")
+        raise RuntimeError(f"where expected condition to be a boolean tensor, but got dtype {condition.dtype}")
     dtype = result_type(input, other)
     return emit(elementwise.where, condition, as_dtype(input, dtype), as_dtype(other, dtype))
 
@@ -121,7 +121,7 @@ def _cast(input: Tensor, dtype: DType) -> Tensor:
     return emit(elementwise.cast, input, dtype=dtype)
 
 
-cast = Op("cast", _cast, elementwise.cast.derivative + (None,))
+cast = Op("cast", _cast, (*elementwise.cast.derivative, None))
 
 
 def _power(input: Any, exponent: Any) -> Tensor:

@@ -199,7 +199,8 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
             values, indices = values.squeeze(dim), indices.squeeze(dim)
         return ValuesIndices(values, indices)
 
-    function.__doc__ = f"{extreme.body.__doc__} With `dim` also its index; with another tensor the elementwise {elementwise_name}."
+    more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
+    function.__doc__ = f"{extreme.body.__doc__} {more}"
     return function
 
 
@@ -208,7 +209,7 @@ min_ = _with_indices(amin, argmin, "minimum")
 
 
 def _var(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
-    """Variance over dimensions: squared deviations from the mean, summed, divided by count - correction (at least 0)."""
+    """Variance over dimensions: the sum of squared deviations from the mean / (count - correction, at least 0)."""
     if not input.dtype.is_floating_point:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype

@@ -116,8 +116,8 @@ def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
             for axis, (want, have) in enumerate(zip(shape[position:], entry.shape, strict=False)):
                 if want != have:
                     raise IndexError(
-                        f"The shape of the mask {list(entry.shape)} at index {axis} does not match the shape of the indexed "
-                        f"tensor {list(shape)} at index {position + axis}"
+                        f"The shape of the mask {list(entry.shape)} at index {axis} does not match the shape of the "
+                        f"indexed tensor {list(shape)} at index {position + axis}"
                     )
             out += nonzero(entry).unbind(1)
         else:

@@ -56,8 +56,8 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
     rest = _numel(shape[: free[0]] + shape[free[0] + 1 :])
     if rest == 0:
         raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 can "
-            "be any value and is ambiguous"
+            f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous"
         )
     if total % rest != 0:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
@@ -172,8 +172,8 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
     added = len(target) - len(old)
     if added < 0:
         raise RuntimeError(
-            f"expand({list(old)}, size={list(target)}): the number of sizes provided ({len(target)}) must be greater or "
-            f"equal to the number of dimensions in the tensor ({len(old)})"
+            f"expand({list(old)}, size={list(target)}): the number of sizes provided ({len(target)}) must be greater "
+            f"or equal to the number of dimensions in the tensor ({len(old)})"
         )
     resolved = []
     for i, d in enumerate(target):
@@ -261,8 +261,8 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
         lengths = list(split_size)
         if sum(lengths) != size:
             raise RuntimeError(
-                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), "
-                f"but got split_sizes={lengths}"
+                f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension "
+                f"{dim}), but got split_sizes={lengths}"
             )
     else:
         if split_size <= 0:

@@ -43,8 +43,8 @@ def _counted(step: Tensor) -> Tensor:
 
 
 def _sgd(
-    parameters: Tensors, gradients: Tensors, buffers: Tensors, step: Tensor | None, nesterov: bool, maximize: bool, lr: Any,
-    momentum: Any, dampening: Any, weight_decay: Any,
+    parameters: Tensors, gradients: Tensors, buffers: Tensors, step: Tensor | None, nesterov: bool, maximize: bool,
+    lr: Any, momentum: Any, dampening: Any, weight_decay: Any,
 ) -> tuple[()]:  # fmt: skip
     started = None if step is None else _counted(step) > 1.0
     rate, inertia, decay = _double(lr), _double(momentum), _double(weight_decay)
@@ -183,8 +183,8 @@ class AdamW(Adam):
 
 
 def _rmsprop(
-    parameters: Tensors, gradients: Tensors, squares: Tensors, buffers: Tensors, means: Tensors, maximize: bool, lr: Any,
-    alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
+    parameters: Tensors, gradients: Tensors, squares: Tensors, buffers: Tensors, means: Tensors, maximize: bool,
+    lr: Any, alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
 ) -> tuple[()]:  # fmt: skip
     for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
         p, g = _wide(parameter), _wide(gradient)

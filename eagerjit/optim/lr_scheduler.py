@@ -172,7 +172,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up from max_lr / div_factor to max_lr, then down to a final rate (Smith and Topin 2019); momentum is left alone."""
+    """Up to max_lr, then down to a final rate (Smith and Topin 2019); momentum is left alone."""
 
     def __init__(
         self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,

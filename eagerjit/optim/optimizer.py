@@ -1,7 +1,7 @@
 """Optimizer: groups of parameters with options, and state per parameter.
 
-A step is one op over all parameters of a group. Learning rates and the like are run-time numbers, and the count of steps
-is a tensor, so steps never compile anew. Changes of structure start a new epoch, as with Modules.
+A step is one op over all parameters of a group. Learning rates and the like are run-time numbers, and the count of
+steps is a tensor, so steps never compile anew. Changes of structure start a new epoch, as with Modules.
 """
 
 from __future__ import annotations

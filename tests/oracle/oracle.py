@@ -105,7 +105,7 @@ def compare(
     grad: bool = True,
     tolerance: float | None = None,
 ) -> None:
-    """Call function(library, *tensors) with both libraries; compare results, gradients of the inputs, or error classes."""
+    """Call function(library, *tensors) with both libraries; compare results, input gradients, or error classes."""
     names = list(dtypes) or [None] * len(arrays)
     kinds = list(layouts) or ["contiguous"] * len(arrays)
     pairs = [pair(a, d, grad, k) for a, d, k in zip(arrays, names, kinds, strict=True)]

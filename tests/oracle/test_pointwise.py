@@ -57,7 +57,7 @@ NO_BOOL = {"abs", "neg", "sign", "floor", "ceil", "trunc", "round", "square"}
 
 
 def supported(name: str, dtype: str) -> bool:
-    """PyTorch refuses bool where it has no meaning; its own refusals are not all the same class, so they are tested apart."""
+    """Whether PyTorch has it: bool has no absolute value and the like."""
     return not (dtype == "bool" and name in NO_BOOL)
 
 

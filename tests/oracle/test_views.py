@@ -217,7 +217,7 @@ def test_writing_a_tensor_at(name: str) -> None:
 
 
 def chain(*steps: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that copies x, runs the steps on (library, copy, y), and returns the copy and what the last step gave."""
+    """A function that copies x, runs steps(library, copy, y), and returns the copy and what the last step gave."""
 
     def function(t: Any, x: Any, y: Any) -> Any:
         z, out = x * 1, None
