@@ -1,0 +1,208 @@
+"""Batching: a graph over single examples becomes a graph over a batch, which is a new first dimension.
+
+One rule per family of primitives says how an operation takes inputs of which some have the batch dimension. What no
+batched value reaches is computed once, as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ops import elementwise, indexing, linear, views
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.runtime import dtypes
+
+RANDOMNESS_ERROR = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+    "randomness flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+@dataclass(slots=True)
+class _Value:
+    """What a node became; `batched` if its first dimension is the batch."""
+
+    node: Node
+    batched: bool
+
+
+@dataclass(slots=True)
+class _Batcher:
+    """Appends the nodes of the batched graph."""
+
+    size: sizes.Expr
+    randomness: str
+    nodes: list[Node] = field(default_factory=list)
+    source: str = ""
+
+    def emit(self, op: Primitive, *inputs: Node, **attributes: Any) -> Node:
+        """Append one operation."""
+        node = Node(op, inputs, attributes, op.type_rule(*(n.type for n in inputs), **attributes), self.source)
+        self.nodes.append(node)
+        return node
+
+    def reshape(self, node: Node, shape: tuple[sizes.Expr, ...]) -> Node:
+        """The node under another shape."""
+        return node if node.shape == shape else self.emit(views.reshape, node, shape=shape)
+
+    def everywhere(self, value: _Value) -> Node:
+        """The value with a batch dimension: the same for every example if it had none."""
+        if value.batched:
+            return value.node
+        return self.emit(views.expand, value.node, shape=(self.size, *value.node.shape))
+
+    def ranked(self, value: _Value, rank: int) -> Node:
+        """The value with dimensions of size 1 between the batch and the others, up to a rank per example."""
+        node = value.node
+        if not value.batched or len(node.shape) == rank + 1:
+            return node
+        return self.reshape(node, (node.shape[0], *(1,) * (rank + 1 - len(node.shape)), *node.shape[1:]))
+
+
+Rule = Callable[[_Batcher, Node, list[_Value]], Node]
+
+
+def _elementwise(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    rank = len(node.shape)
+    return b.emit(node.op, *(b.ranked(v, rank) for v in inputs), **node.attributes)
+
+
+def _reduction(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    return b.emit(node.op, inputs[0].node, axes=tuple(a + 1 for a in node.attributes["axes"]))
+
+
+def _reshape(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    return b.reshape(inputs[0].node, (b.size, *node.attributes["shape"]))
+
+
+def _permute(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    return b.emit(node.op, inputs[0].node, dims=(0, *(d + 1 for d in node.attributes["dims"])))
+
+
+def _expand(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    return b.emit(node.op, b.ranked(inputs[0], len(node.shape)), shape=(b.size, *node.attributes["shape"]))
+
+
+def _along(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    """An operation along one dimension of all its inputs."""
+    moved = dict(node.attributes, dim=node.attributes["dim"] + 1)
+    return b.emit(node.op, *map(b.everywhere, inputs), **moved)
+
+
+def _matmul(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    left, right = inputs
+    if not right.batched and len(node.shape) == 2:
+        # One taller product instead of many with the same right matrix.
+        size, rows, inner = left.node.shape
+        tall = b.emit(node.op, b.reshape(left.node, (sizes.mul(size, rows), inner)), right.node)
+        return b.reshape(tall, (size, rows, right.node.shape[1]))
+    return b.emit(node.op, *map(b.everywhere, inputs))
+
+
+def _rows(b: _Batcher, index: Node, count: sizes.Expr) -> Node:
+    """Rows of every example as rows of all examples stacked; those out of range stay so."""
+    if index.dtype is not dtypes.int64:
+        index = b.emit(elementwise.cast, index, dtype=dtypes.int64)
+    total = b.emit(elementwise.size_value, size=count)
+    zero = b.emit(elementwise.constant, value=0, dtype=dtypes.int64)
+    outside = b.emit(elementwise.constant, value=-1, dtype=dtypes.int64)
+    first = b.emit(elementwise.mul, b.emit(elementwise.iota, size=b.size, dtype=dtypes.int64), total)
+    first = b.reshape(first, (b.size, *(1,) * (len(index.shape) - 1)))
+    inside = b.emit(elementwise.logical_and, b.emit(elementwise.ge, index, zero), b.emit(elementwise.lt, index, total))
+    return b.emit(elementwise.where, inside, b.emit(elementwise.add, index, first), outside)
+
+
+def _flattened(b: _Batcher, node: Node) -> Node:
+    """The rows of all examples stacked."""
+    return b.reshape(node, (sizes.mul(b.size, node.shape[1]), *node.shape[2:]))
+
+
+def _take_rows(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    table, index = inputs
+    if not table.batched:
+        return b.emit(node.op, table.node, index.node)
+    if not index.batched:
+        x, count = table.node, len(index.node.shape)
+        moved = b.emit(views.permute, x, dims=(1, 0, *range(2, len(x.shape))))
+        out = b.emit(node.op, moved, index.node)
+        return b.emit(views.permute, out, dims=(count, *range(count), *range(count + 1, len(out.shape))))
+    return b.emit(node.op, _flattened(b, table.node), _rows(b, index.node, table.node.shape[1]))
+
+
+def _change_rows(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    base, index, value = map(b.everywhere, inputs)
+    out = b.emit(node.op, _flattened(b, base), _rows(b, index, base.shape[1]), value)
+    return b.reshape(out, base.shape)
+
+
+def _random(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    raise NotImplementedError("vmap: a generator's state that differs between examples is not supported")
+
+
+RULES: dict[Primitive, Rule] = {
+    views.reshape: _reshape,
+    views.permute: _permute,
+    views.expand: _expand,
+    views.slice_: _along,
+    linear.matmul: _matmul,
+    indexing.take_rows: _take_rows,
+    indexing.add_rows: _change_rows,
+    indexing.put_rows: _change_rows,
+    indexing.gather: _along,
+    indexing.scatter_add: _along,
+    indexing.slice_scatter: _along,
+    indexing.cat: _along,
+    elementwise.random_bits: _random,
+}
+FAMILIES: dict[str, Rule] = {"elementwise": _elementwise, "reduction": _reduction}
+
+
+def rule_of(op: Primitive) -> Rule:
+    """The batching rule of a primitive. Raises NotImplementedError where there is none."""
+    rule = RULES.get(op) or FAMILIES.get(op.family)
+    if rule is None:
+        raise NotImplementedError(f"vmap: there is no batching rule for {op.name}")
+    return rule
+
+
+def batch(
+    graph: Graph, batched: Sequence[bool], size: sizes.Expr, randomness: str = "error"
+) -> tuple[Graph, list[bool]]:
+    """The graph over a batch of `size` examples, and which of its outputs and written values have the batch dimension.
+
+    `batched` says which inputs do. `randomness` is "error", "same" (examples share random numbers) or "different".
+    Raises RuntimeError for random numbers with "error".
+    """
+    b = _Batcher(size, randomness)
+    values: dict[Node, _Value] = {}
+    given: list[Node] = []
+    for node, has_batch in zip(graph.inputs, batched, strict=True):
+        type_ = TensorType(node.dtype, (size, *node.shape)) if has_batch else node.type
+        attributes = {**node.attributes, "strides": None} if has_batch else node.attributes
+        new = Node(node.op, (), attributes, type_, node.source)
+        given.append(new)
+        values[node] = _Value(new, has_batch)
+    for node in graph.nodes:
+        values[node] = _batched(b, node, [values[n] for n in node.inputs])
+    results = [values[n] for n in graph.outputs]
+    written = [values[n] for _, n in graph.writes]
+    targets = [values[n].node for n, _ in graph.writes]
+    writes = [(t, v.node) for t, v in zip(targets, written, strict=True)]
+    out = Graph(f"{graph.name}_batch", given, b.nodes, [v.node for v in results], writes)
+    return out, [v.batched for v in (*results, *written)]
+
+
+def _batched(b: _Batcher, node: Node, inputs: list[_Value]) -> _Value:
+    b.source = node.source
+    if node.op is elementwise.random_bits and b.randomness == "error":
+        raise RuntimeError(RANDOMNESS_ERROR)
+    if any(v.batched for v in inputs):
+        return _Value(rule_of(node.op)(b, node, inputs), True)
+    if node.op is elementwise.random_bits and b.randomness == "different":
+        shape = (b.size, *node.attributes["shape"])
+        return _Value(b.emit(node.op, inputs[0].node, **{**node.attributes, "shape": shape}), True)
+    return _Value(b.emit(node.op, *(v.node for v in inputs), **node.attributes), False)
