@@ -18,7 +18,8 @@ from eagerjit.autograd.rules import fit
 from eagerjit.compile import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.compiler.sizes import Size
+from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
@@ -57,17 +58,28 @@ class PrimitiveCall:
     rules = None
 
     def __init__(self, primitive: Primitive, attributes: dict[str, Any]):
-        self.name, self.derivative, self.attributes = primitive.name, primitive.derivative, attributes
+        self.name, self.derivative = primitive.name, primitive.derivative
+        self.variadic = "variadic" in primitive.traits
+        self.attributes = {name: _seen(value) for name, value in attributes.items()}
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients from the primitive's own rules."""
         (out,) = node.outputs()
         inputs = node.inputs or ()
+        if self.variadic:
+            return self.derivative[0](grads[0], out, *inputs, **self.attributes)  # type: ignore[misc]
         rules = self.derivative or (None,) * len(inputs)
         return [
             fit(rule(grads[0], out, *inputs, **self.attributes), x) if rule is not None and needed else None
             for rule, x, needed in zip(rules, inputs, needs, strict=True)
         ]
+
+
+def _seen(attribute: Any) -> Any:
+    """An attribute as rules see it: sizes as numbers."""
+    if isinstance(attribute, tuple):
+        return tuple(map(_seen, attribute))
+    return wrap(attribute) if isinstance(attribute, Size) else attribute
 
 
 class Op:
@@ -78,11 +90,13 @@ class Op:
                     gradient is derived by differentiating the body
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
+    linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     """
 
     needs_grad = False
     aliases = False
     accumulates = False
+    linear = False
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ class Primitive:
                 keeps_value   a copy where the result's type is the input's
                 involution    applied twice it does nothing
                 selects       the first input says which of the others is the result
-                variadic      takes any number of inputs
+                variadic      takes any number of inputs; its one derivative rule gives all their gradients
                 checks_index, integer_zero_divisor   may raise an error: never dead
     """
 

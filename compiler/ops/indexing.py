@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from eagerjit.compiler import sizes
@@ -194,6 +196,17 @@ def _cat_type(*types: TensorType, dim: int) -> TensorType:
     return TensorType(dtype, tuple(shape))
 
 
+def _cat_derivative(g: Any, out: Any, *inputs: Any, dim: int) -> tuple[Any, ...]:
+    """The parts of the gradient that belong to each input."""
+    parts = []
+    start: Any = 0
+    for x in inputs:
+        stop = start + x.shape[dim]
+        parts.append(g.slice(dim, start, stop, 1))
+        start = stop
+    return tuple(parts)
+
+
 cat = declare(
     Primitive(
         "cat",
@@ -201,6 +214,7 @@ cat = declare(
         _cat_type,
         lambda *arrays, dim: np.concatenate(arrays, axis=dim),
         "Tensors joined along dim.",
+        derivative=(_cat_derivative,),
         traits=frozenset({"variadic"}),
         scalar="concatenate",
     )

@@ -9,6 +9,7 @@ __all__ = [
     "Function",
     "backward",
     "enable_grad",
+    "forward_ad",
     "functional",
     "grad",
     "gradcheck",
@@ -22,8 +23,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "functional":
+    if name in ("functional", "forward_ad"):
         import importlib
 
-        return importlib.import_module("eagerjit.autograd.functional")
+        return importlib.import_module(f"eagerjit.autograd.{name}")
     raise AttributeError(f"module 'eagerjit.autograd' has no attribute '{name}'")

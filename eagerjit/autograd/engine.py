@@ -67,7 +67,7 @@ def _flat(edges: list[Any]) -> list[Tensor]:
     return out
 
 
-def _collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, set[GradNode]]:
+def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, set[GradNode]]:
     """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values.
 
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
@@ -119,7 +119,7 @@ def key_of(tensor: Tensor) -> Key:
     return node if type(node.output) is not tuple else (node, tensor._index)
 
 
-def _relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
+def relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
     """Edges that lead to a target, for the nodes that have any."""
     kept: Nodes = {}
     leading: set[int] = set()
@@ -150,9 +150,9 @@ def run(
     `trail` is filled with the gradients that were added up for each of its keys, in order.
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
-    nodes, stale = _collect(roots, wanted)
+    nodes, stale = collect(roots, wanted)
     if wanted is not None:
-        nodes = _relevant(nodes, wanted)
+        nodes = relevant(nodes, wanted)
     buffers: dict[Key, Tensor] = {}
     leaves: dict[int, Tensor] = {}
     captured: dict[Key, Tensor] = {}
@@ -175,7 +175,7 @@ def run(
             if tracer is not None:
                 tracer.source = node.source
             if node in stale:
-                _check_versions(node, edges)
+                check_versions(node, edges)
             needs = tuple(map(_IS_EDGE, edges))
             if getattr(node.op, "accumulates", False) and not create_graph:
                 results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges])
@@ -311,7 +311,7 @@ def _borrowed(grad: Tensor) -> bool:
     return data.base is not None or not data.flags.c_contiguous
 
 
-def _check_versions(node: GradNode, edges: list[Any]) -> None:
+def check_versions(node: GradNode, edges: list[Any]) -> None:
     """Refuse values that were overwritten after they were saved."""
     op = node.op
     read = None

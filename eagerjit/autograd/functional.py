@@ -1,71 +1,166 @@
-"""Derivatives of functions as tensors: jacobian, hessian, and their products with vectors."""
+"""Jacobians, Hessians and their products with vectors, of functions of tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.autograd.api import grad
+from eagerjit import pytree
+from eagerjit.func.jacobians import columns, rows
+from eagerjit.func.transforms import Run, Starts, run, start
+from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
 
 
-def _started(inputs: Any, create_graph: bool) -> tuple[bool, list[Tensor]]:
-    """Whether one tensor was given, and the inputs as starting points of gradients."""
+def _started(name: str, inputs: Any, create_graph: bool) -> tuple[Any, Starts]:
+    """The inputs as they were nested, and aliases of them; results are connected to the inputs with `create_graph`."""
     single = isinstance(inputs, Tensor)
-    values = [inputs] if single else list(inputs)
+    if not single and not isinstance(inputs, (tuple, list)):
+        raise TypeError(f"The inputs given to {name} must be either a Tensor or a tuple of Tensors")
+    return single, start(name, (inputs,) if single else tuple(inputs), connect=create_graph)
+
+
+def _evaluated(name: str, func: Callable[..., Any], starts: Starts, strict: bool) -> Run:
+    done = run(name, lambda: func(*starts.arguments()), starts)
+    if strict and not all(o._requires_grad for o in done.outputs):
+        raise RuntimeError(
+            f"{name}: an output of the user-provided function is independent of the inputs (strict=True)"
+        )
+    return done
+
+
+def _vectors(name: str, v: Any, like: list[Tensor]) -> list[Tensor]:
+    """The vectors that a product is taken with; ones for a single element."""
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(f"{name}: the vector v can only be None if the other side is a single element")
+        return [like[0].detach().new_ones(like[0].shape)]
+    given = [v] if isinstance(v, Tensor) else list(v)
+    if len(given) != len(like):
+        raise RuntimeError(f"{name}: v has {len(given)} tensors, expected {len(like)}")
+    for x, t in zip(given, like, strict=True):
+        if tuple(x.shape) != tuple(t.shape):
+            raise RuntimeError(f"{name}: v has a tensor of shape {list(x.shape)}, expected {list(t.shape)}")
+    return given
+
+
+def _one(single: bool, values: list[Any]) -> Any:
+    return values[0] if single else tuple(values)
+
+
+def _released(create_graph: bool, value: Any) -> Any:
+    """Results, without history unless it was asked for."""
     if create_graph:
-        return single, [v.view_as(v) if v._requires_grad else v.detach().requires_grad_() for v in values]
-    return single, [v.detach().requires_grad_() for v in values]
+        return value
+    leaves: list[Any] = []
+    structure = pytree.flatten(value, leaves)
+    return pytree.unflatten(structure, [x.detach() if x._requires_grad else x for x in leaves])
 
 
-def _rows(output: Tensor, targets: list[Tensor], create_graph: bool) -> list[Tensor]:
-    """Per target the Jacobian, of the output's shape followed by the target's."""
-    from eagerjit.creation import zeros_like
-    from eagerjit.ops.index import stack
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """d output / d input, of the output's shape followed by the input's; a tuple per input (and per output).
 
-    flat = output.reshape(-1)
-    rows: list[list[Tensor]] = [[] for _ in targets]
-    for index in range(int(flat.shape[0])):
-        element = flat[index]
-        found: Any = [None] * len(targets)
-        if element._requires_grad:
-            found = grad(element, targets, retain_graph=True, create_graph=create_graph, allow_unused=True)
-        for row, target, g in zip(rows, targets, found, strict=True):
-            row.append(zeros_like(target) if g is None else g)
-    return [
-        stack(row).reshape(*output.shape, *target.shape) if row else target.new_zeros(*output.shape, *target.shape)
-        for row, target in zip(rows, targets, strict=True)
-    ]
-
-
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
-    """d output / d input, of the output's shape followed by the input's; a tuple per input (and per output)."""
-    single, values = _started(inputs, create_graph)
-    result = func(*values)
-    outputs = [result] if isinstance(result, Tensor) else list(result)
-    found = [tuple(_rows(o, values, create_graph)) for o in outputs]
-    rows = [f[0] if single else f for f in found]
-    return rows[0] if isinstance(result, Tensor) else tuple(rows)
+    All rows (or, with the strategy "forward-mode", all columns) are computed at once, whatever `vectorize` says.
+    """
+    if strategy not in ("reverse-mode", "forward-mode"):
+        raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {strategy}')
+    single, starts = _started("jacobian", inputs, create_graph)
+    done = _evaluated("jacobian", func, starts, strict)
+    blocks = (rows if strategy == "reverse-mode" else columns)(done)
+    found = [_one(single, row) for row in blocks]
+    result = found[0] if done.structure == pytree.LEAF else tuple(found)
+    return _released(create_graph, result)
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False) -> Any:
+def _gradient(name: str, func: Callable[..., Any], strict: bool) -> Callable[..., tuple[Tensor, ...]]:
+    """The gradient of a function with a single result."""
+
+    def gradient(*arguments: Tensor) -> tuple[Tensor, ...]:
+        starts = start(name, arguments)
+        done = _evaluated(name, func, starts, strict)
+        if len(done.outputs) != 1 or done.outputs[0].numel() != 1:
+            raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+        return tuple(done.pull([done.outputs[0].detach().new_ones(done.outputs[0].shape)]))
+
+    return gradient
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The second derivatives of a scalar function."""
-    single, values = _started(inputs, create_graph)
-
-    def gradient(*arguments: Tensor) -> Any:
-        output = func(*arguments)
-        if output.numel() != 1:
-            raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
-        found = grad(output.reshape(()), list(arguments), create_graph=True, allow_unused=True)
-        return tuple(a.new_zeros(a.shape) if g is None else g for a, g in zip(arguments, found, strict=True))
-
-    rows = jacobian(gradient, tuple(values), create_graph)
-    return rows[0][0] if single else rows
+    values = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    gradient = _gradient("hessian", func, strict)
+    blocks = jacobian(gradient, values, create_graph, False, vectorize, outer_jacobian_strategy)
+    return blocks[0][0] if isinstance(inputs, Tensor) else blocks
 
 
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """(func(inputs), the product of v with the Jacobian)."""
-    single, values = _started(inputs, create_graph)
-    output = func(*values)
-    found = grad(output, values, v, create_graph=create_graph, materialize_grads=True)
-    return output if create_graph else output.detach(), found[0] if single else found
+    single, starts = _started("vjp", inputs, create_graph)
+    done = _evaluated("vjp", func, starts, strict)
+    return _products(done, single, create_graph, done.pull(_vectors("vjp", v, done.outputs)))
+
+
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(func(inputs), the product of the Jacobian with v)."""
+    _, starts = _started("jvp", inputs, create_graph)
+    done = _evaluated("jvp", func, starts, strict)
+    pushed = done.push(_vectors("jvp", v, starts.leaves))
+    return _products(done, done.structure == pytree.LEAF, create_graph, pushed)
+
+
+def _products(done: Run, single: bool, create_graph: bool, found: list[Tensor]) -> tuple[Any, Any]:
+    return _released(create_graph, done.result()), _released(create_graph, _one(single, found))
+
+
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(func(inputs), the product of v with the Hessian)."""
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict, reverse=True)
+
+
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
+    """(func(inputs), the product of the Hessian with v): forward mode over reverse mode."""
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict, reverse=False)
+
+
+def _hessian_product(
+    name: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool, reverse: bool
+) -> tuple[Any, Any]:
+    single, starts = _started(name, inputs, create_graph)
+    values: list[Any] = []
+
+    def noted(*arguments: Tensor) -> Any:
+        values.append(func(*arguments))
+        return values[-1]
+
+    before = mode.set_grad_mode(True)
+    try:
+        gradient = _gradient(name, noted, strict)
+        done = run(name, lambda: gradient(*starts.arguments()), starts)
+        vectors = _vectors(name, v, starts.leaves)
+        found = done.pull(vectors) if reverse else done.push(vectors)
+    finally:
+        mode.set_grad_mode(before)
+    value = done.released(values[0])
+    return _released(create_graph, value), _released(create_graph, _one(single, found))

@@ -29,6 +29,8 @@ class ViewOp(Op):
     rule        (g, out, input, *arguments) -> gradient
     """
 
+    linear = True
+
     def __init__(
         self,
         name: str,

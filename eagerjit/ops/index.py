@@ -152,6 +152,7 @@ def _cat_rule(g: Any, out: Any, tensors: Any, dim: int) -> list[Any]:
 
 
 cat = Op("cat", _cat, (_cat_rule, None), fused_rules=False)
+cat.linear = True
 
 
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
