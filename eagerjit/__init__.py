@@ -74,8 +74,10 @@ dtype = _dtypes.DType
 strided = "strided"
 contiguous_format = preserve_format = None
 
-_LAZY = {"nn": "eagerjit.nn", "optim": "eagerjit.optim"}
-_LAZY_NAMES = {"jit": "eagerjit.jit", "save": "eagerjit.serialization", "load": "eagerjit.serialization"}
+_LAZY = {"nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
+_LAZY_NAMES = {
+    "jit": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -110,12 +110,12 @@ def draw(generator_state: Tensor, shape: Any, word: int) -> Tensor:
 
 def advance(generator_state: Tensor, shape: Any) -> None:
     """Move the state past a draw."""
-    count: Any = 1
+    tracer = state.tracer
+    assert tracer is not None
+    count: Any = tracer.draws
     for d in shape:
         count = count * d
     step = emit(elementwise.iota, size=2, dtype=dtypes.int64) * count
-    tracer = state.tracer
-    assert tracer is not None
     tracer.write(generator_state, tracer.value(generator_state + step))
 
 

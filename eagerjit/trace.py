@@ -61,7 +61,12 @@ def user_line() -> str:
 
 
 class Tracer:
-    """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
+    """One recording. Use it as a context; operations of this thread are recorded while it is entered.
+
+    `draws` says how many examples draw numbers of their own wherever the code draws random numbers once.
+    """
+
+    draws: Any = 1
 
     def __init__(self, name: str, needs_grad: bool = False):
         self.name = name

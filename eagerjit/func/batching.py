@@ -1,0 +1,203 @@
+"""`vmap`: a function of one example becomes a function of a batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit import pytree
+from eagerjit.compiler.batch import batch
+from eagerjit.func.evaluate import run_graph
+from eagerjit.func.inner import InnerTracer
+from eagerjit.numbers import expression
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+from eagerjit.trace import TraceBreak
+
+Dims = Any
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Dims = 0,
+    out_dims: Dims = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """Maps a function over a dimension of its arguments, without a loop: the function sees one example at a time.
+
+    `in_dims` says which dimension of each argument holds the examples, None for arguments that all examples share;
+    `out_dims` where results have it. Both may be nested as the arguments and results are. `randomness` is "error",
+    "same" or "different"; `chunk_size` computes that many examples at once.
+    Raises RuntimeError where the function looks at values, and ValueError for dimensions that do not fit.
+    """
+    if randomness not in ("error", "same", "different"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        leaves: list[Any] = []
+        structure = pytree.flatten((args, kwargs), leaves)
+        dims = _input_dims(in_dims, args, kwargs, leaves)
+        moved = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+        size = _batch_size(moved, dims)
+        call = functools.partial(_mapped, func, structure, dims, out_dims, randomness)
+        if chunk_size is None or size <= chunk_size:
+            return call(moved, size)
+        return _in_chunks(call, moved, dims, out_dims, int(size), chunk_size)
+
+    return mapped
+
+
+def spread(prefix: Any, value: Any, what: str) -> list[Any]:
+    """One dimension per leaf of `value`, from a nesting that may stop early."""
+    if prefix is None or isinstance(prefix, int):
+        leaves: list[Any] = []
+        pytree.flatten(value, leaves)
+        return [prefix] * len(leaves)
+    if isinstance(prefix, dict) and isinstance(value, dict) and prefix.keys() == value.keys():
+        return [d for key, v in value.items() for d in spread(prefix[key], v, what)]
+    if isinstance(prefix, (tuple, list)) and isinstance(value, (tuple, list)) and len(prefix) == len(value):
+        return [d for p, v in zip(prefix, value, strict=True) for d in spread(p, v, what)]
+    raise ValueError(f"vmap: {what} is not compatible with the structure of what it describes: {prefix}")
+
+
+def _input_dims(in_dims: Dims, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any]) -> list[Any]:
+    if not isinstance(in_dims, (int, tuple, list)):
+        raise ValueError(
+            f"vmap(f, in_dims={in_dims}, ...): expected `in_dims` to be int or a (potentially nested) tuple matching "
+            f"the structure of inputs, got: {type(in_dims)}."
+        )
+    if not leaves:
+        raise ValueError(
+            "vmap(f)(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
+            "function with no inputs."
+        )
+    dims = spread(in_dims, args, f"in_dims={in_dims}") + spread(0, kwargs, "in_dims")
+    out = []
+    for x, d in zip(leaves, dims, strict=True):
+        if d is None:
+            out.append(None)
+            continue
+        if not isinstance(x, Tensor):
+            raise ValueError(
+                f"vmap(f, in_dims={in_dims}, ...)(<inputs>): Got in_dim={d} for an input but the input is of type "
+                f"{type(x)}. We cannot vmap over non-Tensor arguments, please use None as the respective in_dim"
+            )
+        if not -x.ndim <= d < x.ndim:
+            raise ValueError(
+                f"vmap(f, in_dims={in_dims}, ...)(<inputs>): Got in_dim={d} for some input, but that input is a Tensor "
+                f"of dimensionality {x.ndim} so expected in_dim to satisfy -{x.ndim} <= in_dim < {x.ndim}."
+            )
+        out.append(d % x.ndim)
+    return out
+
+
+def _batch_size(moved: list[Any], dims: list[Any]) -> Any:
+    found = [x.shape[0] for x, d in zip(moved, dims, strict=True) if d is not None]
+    if not found:
+        raise ValueError("vmap: at least one Tensor input must be mapped over: in_dims are all None")
+    for size in found[1:]:
+        if size != found[0]:
+            raise ValueError(
+                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                f"{[int(s) for s in found]} for the mapped dimension"
+            )
+    return found[0]
+
+
+def _mapped(
+    func: Callable[..., Any],
+    structure: Any,
+    dims: list[Any],
+    out_dims: Dims,
+    randomness: str,
+    moved: list[Any],
+    size: Any,
+) -> Any:
+    """Record the function on one example, batch the recording and run it."""
+    inner = InnerTracer(f"vmap_{getattr(func, '__name__', 'function')}", size if randomness == "different" else 1)
+    with inner:
+        arguments = [x if d is None else inner.example(x) for x, d in zip(moved, dims, strict=True)]
+        examples = [a for a, d in zip(arguments, dims, strict=True) if d is not None]
+        args, kwargs = pytree.unflatten(structure, arguments)
+        try:
+            result = func(*args, **kwargs)
+        except TraceBreak as problem:
+            raise RuntimeError(
+                f"vmap: {problem.source}: {problem.reason}. The function is recorded on a tensor that stands for every "
+                "example, so data-dependent control flow and .item() are not supported in it."
+            ) from None
+        outputs: list[Any] = []
+        shape = pytree.flatten(result, outputs)
+        for x in outputs:
+            if not isinstance(x, Tensor):
+                raise ValueError(f"vmap(f, ...): `f` must only return Tensors, got type {type(x)} as a return.")
+        writes = inner.writes(examples)
+        results = [*outputs, *(t for _, t in writes)]
+        connected = [t._requires_grad for t in results]
+        graph = inner.graph(results)
+    places = spread(out_dims, result, f"out_dims={out_dims}")
+    flags = [i < len(examples) for i in range(len(graph.inputs))]
+    batched, has_batch = batch(graph, flags, expression(size), randomness)
+    values = run_graph(batched, inner.lifted, connected)
+    _write_back(inner.lifted, flags, [p for p, _ in writes], values[len(outputs) :], has_batch[len(outputs) :])
+    placed = [_placed(*item, size) for item in zip(values, has_batch, places, strict=False)]
+    return pytree.unflatten(shape, placed)
+
+
+def _placed(value: Tensor, batched: bool, dim: Any, size: Any) -> Tensor:
+    """A result with the batch dimension where `out_dims` wants it."""
+    if dim is None:
+        if batched:
+            raise ValueError("vmap: out_dims is None for a result that depends on the mapped inputs")
+        return value
+    if not batched:
+        value = value.expand(size, *value.shape)
+    if not -value.ndim <= dim < value.ndim:
+        raise IndexError(f"vmap: out_dim {dim} is out of range for a result of {value.ndim} dimensions")
+    return value if dim == 0 else value.movedim(0, dim)
+
+
+def _write_back(
+    outside: list[Tensor], flags: list[bool], positions: list[int], values: list[Tensor], batched: list[bool]
+) -> None:
+    """In-place writes of the function: to its examples, and to tensors that all examples share."""
+    before = mode.set_grad_mode(mode.grad_mode() and any(v._requires_grad for v in values))
+    try:
+        for position, value, has_batch in zip(positions, values, batched, strict=True):
+            if has_batch and not flags[position]:
+                raise RuntimeError(
+                    "vmap: inplace arithmetic(self, *extra_args) is not possible because self is shared by all "
+                    "examples and what would be written differs between them"
+                )
+            outside[position].copy_(value)
+    finally:
+        mode.set_grad_mode(before)
+
+
+def _in_chunks(
+    call: Callable[..., Any], moved: list[Any], dims: list[Any], out_dims: Dims, size: int, chunk_size: int
+) -> Any:
+    """The results of consecutive parts of the batch, joined."""
+    from eagerjit.ops.index import cat
+
+    parts: list[list[Any]] = []
+    results: Any = None
+    shape: Any = None
+    for start in range(0, size, chunk_size):
+        stop = min(start + chunk_size, size)
+        pieces = [x if d is None else x[start:stop] for x, d in zip(moved, dims, strict=True)]
+        results = call(pieces, stop - start)
+        leaves: list[Any] = []
+        shape = pytree.flatten(results, leaves)
+        parts.append(leaves)
+    places = spread(out_dims, results, f"out_dims={out_dims}")
+    joined = [
+        p[0] if d is None else cat.call(list(p), d) for p, d in zip(zip(*parts, strict=True), places, strict=True)
+    ]
+    return pytree.unflatten(shape, joined)

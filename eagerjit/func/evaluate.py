@@ -1,0 +1,83 @@
+"""Graphs run as operations: one node on the tape, whose gradient is derived from the primitives' rules."""
+
+from __future__ import annotations
+
+import inspect
+from collections import OrderedDict
+from typing import Any
+
+from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.text import graph_key
+from eagerjit.dispatch import Op, emit
+from eagerjit.runtime import mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor
+
+
+def evaluate(graph: Graph, arguments: tuple[Tensor, ...]) -> list[Tensor]:
+    """Record a graph's operations in the present trace; the results are its outputs."""
+    tracer = state.tracer
+    assert tracer is not None
+    values: dict[Node, Tensor] = dict(zip(graph.inputs, arguments, strict=True))
+    source = tracer.source
+    try:
+        for node in graph.nodes:
+            tracer.source = node.source
+            values[node] = emit(node.op, *(values[n] for n in node.inputs), **node.attributes)
+    finally:
+        tracer.source = source
+    return [values[n] for n in graph.outputs]
+
+
+class GraphOp(Op):
+    """A graph as an operation: (*inputs) -> outputs. None of its outputs is an input."""
+
+    fused_rules, differentiable, rules = True, True, None
+
+    def __init__(self, graph: Graph):
+        self.name, self.graph = graph.name, graph
+        self.parameters = tuple(f"p{i}" for i in range(len(graph.inputs)))
+        self.defaults = (inspect.Parameter.empty,) * len(self.parameters)
+        self.numbers = self.shapes = frozenset()
+        self.programs, self.gradients = {}, {}
+        self.entries = []
+
+    def body(self, *arguments: Tensor) -> Any:
+        """Run the graph."""
+        results = evaluate(self.graph, arguments)
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+_known: OrderedDict[str, GraphOp] = OrderedDict()
+_LIMIT = 256
+
+
+def run_graph(graph: Graph, arguments: list[Tensor], connected: list[bool]) -> list[Tensor]:
+    """The outputs of a graph as one operation, compiled once where it runs eagerly.
+
+    `connected` says which outputs the recorded function connected to their gradients' graph.
+    """
+    given = dict(zip(graph.inputs, arguments, strict=True))
+    computed = list(dict.fromkeys(n for n in graph.outputs if n not in given))
+    values: dict[Node, Tensor] = dict(given)
+    if computed:
+        op = _op(Graph(graph.name, graph.inputs, graph.nodes, computed))
+        before = mode.set_grad_mode(mode.grad_mode() and any(connected))
+        try:
+            result = op.run(tuple(arguments))
+        finally:
+            mode.set_grad_mode(before)
+        values.update(zip(computed, result if isinstance(result, tuple) else (result,), strict=True))
+    found = [values[n] for n in graph.outputs]
+    return [v if keep or not v._requires_grad else v.detach() for v, keep in zip(found, connected, strict=True)]
+
+
+def _op(graph: Graph) -> GraphOp:
+    if state.tracer is not None:
+        return GraphOp(graph)
+    key = graph_key(graph)
+    op = _known.pop(key, None) or GraphOp(graph)
+    _known[key] = op
+    if len(_known) > _LIMIT:
+        _known.popitem(last=False)
+    return op

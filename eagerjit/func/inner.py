@@ -1,0 +1,158 @@
+"""A recording inside of another, or inside of eager code: what a function does to tensors that stand for one example.
+
+Tensors of the surroundings become inputs when they are first read. The graph is then transformed and run outside, where
+it is one operation like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.compiler.ir import Graph, Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.program import Op
+from eagerjit.state import state
+from eagerjit.tensor import Tensor
+from eagerjit.trace import Tracer
+
+
+class InnerTracer(Tracer):
+    """Records a function whose surroundings go on existing: the trace that encloses it, or eager tensors."""
+
+    def __init__(self, name: str, draws: Any = 1):
+        super().__init__(name)
+        self.outer: Tracer | None = state.tracer
+        self.lifted: list[Tensor] = []
+        self._own: set[Node] = set()
+        self._positions: dict[int, int] = {}
+        self._inside: dict[Node, Node] = {}
+        self._outside: dict[Node, Node] = {}
+        self.draws = draws
+        self.first_sequence = 0 if self.outer is None else self.outer.first_sequence
+        if self.outer is not None:
+            self.assumptions = self.outer.assumptions
+            self.owners = self.outer.owners
+            self.draws = draws * self.outer.draws
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def input(self, outside: Tensor, type_: TensorType) -> Node:
+        """An input of the graph that is given this tensor, or one example of it."""
+        node = Node(elementwise.argument, (), {"leaf": len(self.inputs), "strides": None}, type_)
+        self.inputs.append(node)
+        self.lifted.append(outside)
+        self._own.add(node)
+        return node
+
+    def example(self, outside: Tensor) -> Tensor:
+        """A tensor that stands for one example of a batch, which is the first dimension."""
+        shape = outside._data.shape if self.outer is None else self.outer.value(outside).shape
+        tensor = self.wrap(self.input(outside, TensorType(outside.dtype, tuple(shape[1:]))))
+        tensor._requires_grad = outside._requires_grad
+        return tensor
+
+    def _is_own(self, tensor: Tensor) -> bool:
+        return type(tensor._data) is Node and tensor._data in self._own
+
+    def value(self, tensor: Tensor) -> Node:
+        """The node that holds a tensor's present value; a tensor from outside becomes an input."""
+        if id(tensor) in self._values or self._is_own(tensor):
+            return super().value(tensor)
+        if tensor._storage is not None and id(tensor._storage) in self._versions and tensor._view is not None:
+            return super().value(tensor)
+        type_ = self._type(tensor)
+        self._positions[id(tensor)] = len(self.inputs)
+        node = self.input(tensor, type_)
+        self._values[id(tensor)] = (tensor, node, tensor._version)
+        return node
+
+    def _type(self, tensor: Tensor) -> TensorType:
+        if self.outer is not None:
+            return self.outer.value(tensor).type
+        if type(tensor._data) is Node:
+            raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
+        return TensorType(dtypes.BY_NUMPY[tensor._data.dtype], tensor._data.shape)
+
+    def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
+        """Append one primitive; nodes of the enclosing trace become inputs."""
+        node = super().record(primitive, tuple(n if n in self._own else self._lift(n) for n in inputs), **attributes)
+        self._own.add(node)
+        return node
+
+    def _lift(self, node: Node) -> Node:
+        known = self._inside.get(node)
+        if known is None:
+            assert self.outer is not None
+            known = self._inside[node] = self.input(self.outer.wrap(node), node.type)
+            self._outside[known] = node
+        return known
+
+    def write(self, tensor: Tensor, node: Node) -> None:
+        """Note a write; those to tensors from outside happen there when the recording has been run."""
+        foreign = not self._is_own(tensor)
+        if foreign and tensor._view is not None:
+            self.value(tensor._view.base)
+        super().write(tensor, node)
+        if foreign and tensor._view is None:
+            self.written[id(tensor)] = tensor
+
+    # -- the surroundings ---------------------------------------------------------------------------------------------
+
+    def get_grad(self, tensor: Tensor) -> Tensor | None:
+        """A tensor's grad, as it is outside."""
+        foreign = not self._is_own(tensor)
+        return self.outer.get_grad(tensor) if foreign and self.outer is not None else tensor._grad
+
+    def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Gradients cannot leave one example."""
+        raise RuntimeError(
+            "You are attempting to call Tensor.backward() or to set .grad inside of vmap. "
+            "Use func.grad or autograd.grad."
+        )
+
+    def object(self, value: Any) -> int:
+        """The index of a constant object."""
+        return super().object(value) if self.outer is None else self.outer.object(value)
+
+    def new_leaf(self) -> int:
+        """The number of one more leaf."""
+        return super().new_leaf() if self.outer is None else self.outer.new_leaf()
+
+    def new_symbol(self, prefix: str, hint: int) -> Any:
+        """A size known only at run time."""
+        return super().new_symbol(prefix, hint) if self.outer is None else self.outer.new_symbol(prefix, hint)
+
+    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
+        """Require that a leaf of the enclosing trace is this object."""
+        if self.outer is not None:
+            self.outer.guard_object(leaf, op, value)
+
+    def load(self, leaf: int, op: Op, *operands: int) -> None:
+        """How a leaf of the enclosing trace is found."""
+        if self.outer is not None:
+            self.outer.load(leaf, op, *operands)
+
+    def item_number(self, container: dict[str, Any], key: str) -> Any:
+        """A number in a dictionary: an input where a trace encloses this one."""
+        return container[key] if self.outer is None else self.outer.item_number(container, key)
+
+    def specialize(self, node: Node) -> None:
+        """Tie the enclosing trace to the numbers that `node` was calculated from."""
+        if node in self._outside or node not in self._own:
+            assert self.outer is not None
+            self.outer.specialize(self._outside.get(node, node))
+        else:
+            super().specialize(node)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def writes(self, examples: list[Tensor]) -> list[tuple[int, Tensor]]:
+        """(input, tensor) for what was written in place: examples, and tensors from outside."""
+        found = [(i, x) for i, x in enumerate(examples) if self.value(x) is not self.inputs[i]]
+        return found + [(self._positions[key], t) for key, t in self.written.items()]
+
+    def graph(self, results: list[Tensor]) -> Graph:
+        """The recording."""
+        return Graph(self.name, self.inputs, self.nodes, [self.value(r) for r in results])
