@@ -6,7 +6,8 @@ from typing import Any
 
 from eagerjit import random
 from eagerjit.creation import arange
-from eagerjit.dispatch import Op
+from eagerjit.compiler.ops import indexing
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import activation, index, views
 from eagerjit.ops.attention import scaled_dot_product_attention
 from eagerjit.ops.classification import cross_entropy, nll_loss
@@ -116,8 +117,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _embedding(weight: Tensor, input: Tensor, padding_idx: int | None) -> Tensor:
-    """Rows of weight."""
-    return weight.take_rows(input)
+    """Rows of weight; unlike in indexing, numbers do not count from the end."""
+    return emit(indexing.take_rows, weight, input)
 
 
 def _embedding_rule(g: Any, out: Any, weight: Any, input: Any, padding_idx: int | None) -> Any:
