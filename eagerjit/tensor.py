@@ -238,7 +238,8 @@ def new_tensor(data: Any, cls: type = Tensor) -> Any:
 
 def check_writable(array: np.ndarray) -> None:
     """Refuse to write memory that is read-only, or in which several elements are one."""
-    if not array.flags.writeable or any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)):
+    shared = any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)) and array.size > 0
+    if shared or not array.flags.writeable:
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
             "or the memory is read-only. Please clone() the tensor before performing the operation."

@@ -369,7 +369,7 @@ def _backward_trace(
         add(node, None)
     needed = _ancestors_until(wanted, set(given))
     used = [n for n in trace.graph.inputs if n in needed and n in bindings]
-    unbound = _symbols(wanted, needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
+    unbound = _symbols([*wanted, *given], needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
     for node in bindings:
         names = {str(d) for d in node.type.shape if sizes.is_symbol(d)}
         if node not in used and names & unbound:

@@ -221,7 +221,7 @@ def _distinct(frame: _Frame, n_written: int, *operands: int) -> None:
     extents = [_extent(array) for array in arrays]
     for i, array in enumerate(arrays[:n_written]):
         _require(array.flags.writeable)
-        _require(not any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)))
+        _require(not array.size or not any(d > 1 and s == 0 for d, s in zip(array.shape, array.strides, strict=True)))
         for j in range(i + 1, len(arrays)):
             _require(tensors[i] is not tensors[j])
             (a, a_end), (b, b_end) = extents[i], extents[j]

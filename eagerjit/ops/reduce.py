@@ -50,7 +50,7 @@ def _kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     if keepdim:
         return g
     axes = axes_of(dim, input.ndim)
-    return g.view(tuple(1 if i in axes else d for i, d in enumerate(input.shape)))
+    return g.reshape(tuple(1 if i in axes else d for i, d in enumerate(input.shape)))
 
 
 def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:

@@ -240,10 +240,13 @@ def _can_be_written(array: ptr) -> bool:
         return 0
     dims = load_ptr(array, ARRAY_DIMS)
     strides = load_ptr(array, ARRAY_STRIDES)
+    shared = 0
     for i in range(load_i32(array, ARRAY_NDIM)):
+        if load_i64(dims, 8 * i) == 0:
+            return 1
         if load_i64(dims, 8 * i) > 1 and load_i64(strides, 8 * i) == 0:
-            return 0
-    return 1
+            shared = 1
+    return 1 - shared
 
 
 def _sort_intervals(intervals: ptr, n: i64) -> None:

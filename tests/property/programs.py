@@ -354,7 +354,7 @@ def difference(seed: int, length: int = 10) -> tuple[str | None, list[str]]:
             actual = observe(jitted, arguments(program, sizes, variant), numbers)
         given += [str(w.message) for w in caught if issubclass(w.category, JitWarning)]
         if actual != expected:
-            keys = [k for k in {**actual, **expected} if expected.get(k) != actual.get(k)]
+            keys = [k for k in {"error": 0, **actual, **expected} if expected.get(k) != actual.get(k)]
             details = [f"{k}: {short(expected.get(k))} eager, {short(actual.get(k))} jitted" for k in keys[:3]]
             call = f"sizes {sizes}, variant {variant}, numbers {numbers}"
             kinds = [(tuple(t.shape), t.stride(), str(t.dtype)) for t in arguments(program, sizes, variant)]
