@@ -1,0 +1,243 @@
+"""What vmap does beyond arithmetic: random numbers, writes, structure, errors, networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eagerjit
+from eagerjit import nn
+from eagerjit.func import functional_call, grad, jacrev, stack_module_state, vmap
+
+X = eagerjit.tensor(np.arange(12.0).reshape(4, 3))
+
+
+def rand(*shape):
+    return eagerjit.rand(*shape, dtype=eagerjit.float64)
+
+
+def test_structures_and_keywords():
+    def f(pair, *, scale):
+        a, b = pair["a"], pair["b"]
+        return {"sum": a + b * scale, "pair": (a, [b])}
+
+    out = vmap(f, in_dims=({"a": 0, "b": None},), out_dims={"sum": 1, "pair": 0})({"a": X, "b": X[0]}, scale=X[:, 0])
+    assert out["sum"].shape == (3, 4)
+    assert (out["sum"].T.numpy() == (X + X[0] * X[:, :1]).numpy()).all()
+    assert (out["pair"][1][0].numpy() == X[0].expand(4, 3).numpy()).all()
+
+
+def test_the_function_sees_one_example():
+    seen = []
+
+    def f(x):
+        seen.append((tuple(x.shape), x.ndim, x.numel(), len(x)))
+        return x.sum()
+
+    vmap(f)(X)
+    assert seen == [((3,), 1, 3, 3)]
+
+
+def test_sizes_compile_nothing_new():
+    mapped = eagerjit.jit(vmap(lambda x: x.softmax(0) * x.shape[0]), fullgraph=True)
+    for size in (4, 5, 7):
+        x = eagerjit.randn(size, 3)
+        np.testing.assert_allclose(mapped(x).numpy(), (x.softmax(1) * 3).numpy(), rtol=1e-6)
+    assert mapped.cache_info().compiles == 1
+
+
+def test_shared_results_are_repeated_or_kept():
+    out, kept = vmap(lambda x, w: (w * 2, w + 1), (0, None), (0, None))(X, X[0])
+    assert out.shape == (4, 3)
+    assert kept.shape == (3,)
+    with pytest.raises(ValueError, match="out_dims is None"):
+        vmap(lambda x: x, out_dims=None)(X)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_randomness(compiled):
+    def f(x):
+        return x * 0 + rand(3) + rand(3)
+
+    def draw(randomness):
+        mapped = vmap(f, randomness=randomness)
+        return eagerjit.jit(mapped, fullgraph=True) if compiled else mapped
+
+    eagerjit.manual_seed(0)
+    same = draw("same")(X).numpy()
+    eagerjit.manual_seed(0)
+    assert (same == (rand(3) + rand(3)).numpy()).all()
+    eagerjit.manual_seed(0)
+    mapped = draw("different")
+    first, second = mapped(X).numpy(), mapped(X).numpy()
+    assert len(np.unique([first, second])) == 24
+    eagerjit.manual_seed(0)
+    expected = rand(4, 3) + rand(4, 3)
+    assert (first == expected.numpy()).all()
+
+
+def test_randomness_is_an_error_by_default():
+    with pytest.raises(RuntimeError, match="randomness"):
+        vmap(lambda x: x + eagerjit.rand(3))(X)
+
+
+def test_nested_randomness_draws_for_every_example():
+    f = vmap(vmap(lambda x: x * 0 + eagerjit.rand(()), randomness="different"), randomness="different")
+    first, second = f(X).numpy(), f(X).numpy()
+    assert len(np.unique([first, second])) == 24
+
+
+def test_dropout_in_training():
+    x = eagerjit.ones(5, 100)
+    out = vmap(lambda x: nn.functional.dropout(x, 0.5), randomness="different")(x).numpy()
+    assert set(np.unique(out)) == {0.0, 2.0}
+    assert not (out[0] == out[1]).all()
+
+
+def test_writes_to_examples_reach_the_batch():
+    x = X.clone()
+    out = vmap(lambda x: x.mul_(2)[0])(x)
+    assert (x.numpy() == 2 * X.numpy()).all()
+    assert (out.numpy() == 2 * X[:, 0].numpy()).all()
+
+
+def test_writes_to_shared_tensors():
+    shared = eagerjit.zeros(3)
+    vmap(lambda x: (shared.add_(1), x)[1])(X)
+    assert shared.tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="shared by all"):
+        vmap(lambda x: shared.add_(x))(X)
+
+
+def test_a_view_of_an_example_writes_to_it():
+    def f(x):
+        y = x * 1
+        y[1:] = 0
+        return y
+
+    assert (vmap(f)(X).numpy()[:, 1:] == 0).all()
+    assert (vmap(f)(X).numpy()[:, 0] == X[:, 0].numpy()).all()
+
+
+@pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
+def test_an_index_out_of_range(in_dims):
+    table, index = eagerjit.zeros(4, 4), eagerjit.full((4, 4), 4, dtype=eagerjit.int64)
+    given = [t if d == 0 else t[0] for t, d in zip((table, index), in_dims, strict=True)]
+    with pytest.raises(IndexError):
+        vmap(lambda t, i: t[i], in_dims)(*given)
+
+
+def test_errors():
+    shared = eagerjit.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        vmap(lambda x: x if x.sum() > 0 else -x)(X)
+    with pytest.raises(ValueError, match="same size"):
+        vmap(lambda x, y: x.sum() + y.sum())(X, X.T)
+    with pytest.raises(ValueError, match="None as the respective in_dim"):
+        vmap(lambda x, y: x * y)(X, 2.0)
+    with pytest.raises(ValueError, match="only return Tensors"):
+        vmap(lambda x: 1)(X)
+    with pytest.raises(ValueError, match="structure"):
+        vmap(lambda x, y: x, in_dims=(0, (0, 0)))(X, X)
+    with pytest.raises(ValueError, match="no inputs"):
+        vmap(lambda: X)()
+    with pytest.raises(ValueError, match="dimensionality"):
+        vmap(lambda x: x, in_dims=2)(X)
+    with pytest.raises(RuntimeError, match="randomness"):
+        vmap(lambda x: x, randomness="some")
+    with pytest.raises(RuntimeError, match="inside of vmap"):
+        vmap(lambda x: (shared * x).sum().backward())(X)
+
+
+def test_gradients_flow_through():
+    x, w = X.clone().requires_grad_(), X[0].clone().requires_grad_()
+    vmap(lambda x: (x * w).sin().sum())(x).sum().backward()
+    grads = x.grad.numpy(), w.grad.numpy()
+    x.grad = w.grad = None
+    (x * w).sin().sum().backward()
+    np.testing.assert_allclose(grads[0], x.grad.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(grads[1], w.grad.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_no_gradients_without_need(compiled):
+    w = X[0].clone().requires_grad_()
+
+    def f(x):
+        with eagerjit.no_grad():
+            return x * w
+
+    mapped = eagerjit.jit(vmap(f)) if compiled else vmap(f)
+    assert not mapped(X).requires_grad
+    assert vmap(lambda x: x * w)(X).requires_grad
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.second(eagerjit.tanh(self.first(x)))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_per_example(compiled):
+    net = Net()
+    x, target = eagerjit.randn(6, 3), eagerjit.randint(2, (6,))
+
+    def loss(parameters, x, target):
+        out = functional_call(net, parameters, (x.unsqueeze(0),))
+        return nn.functional.cross_entropy(out, target.unsqueeze(0))
+
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+    each = vmap(grad(loss), in_dims=(None, 0, 0))
+    found = (eagerjit.jit(each, fullgraph=True) if compiled else each)(parameters, x, target)
+    for i in range(6):
+        net.zero_grad()
+        nn.functional.cross_entropy(net(x[i : i + 1]), target[i : i + 1]).backward()
+        for name, p in net.named_parameters():
+            np.testing.assert_allclose(found[name][i].numpy(), p.grad.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_ensemble_of_models():
+    models = [Net() for _ in range(3)]
+    parameters, buffers = stack_module_state(models)
+    assert all(p.requires_grad and p.is_leaf for p in parameters.values())
+    x = eagerjit.randn(5, 3)
+    base = Net()
+    out = vmap(lambda p, b, x: functional_call(base, (p, b), (x,)), in_dims=(0, 0, None))(parameters, buffers, x)
+    expected = eagerjit.stack([m(x) for m in models])
+    np.testing.assert_allclose(out.detach().numpy(), expected.detach().numpy(), rtol=1e-5, atol=1e-6)
+    out.sum().backward()
+    assert all(p.grad is not None for p in parameters.values())
+
+
+def test_functional_call_replaces_and_restores():
+    net = Net()
+    before = net.first.weight
+    zeros = {"first.weight": eagerjit.zeros(8, 3), "first.bias": eagerjit.zeros(8)}
+    out = functional_call(net, zeros, eagerjit.ones(3))
+    assert (out.detach().numpy() == net.second.bias.detach().numpy()).all()
+    assert net.first.weight is before
+    with pytest.raises(KeyError, match="third"):
+        functional_call(net, {"third": before}, eagerjit.ones(3))
+    with pytest.raises(RuntimeError, match="missing"):
+        functional_call(net, zeros, eagerjit.ones(3), strict=True)
+    with pytest.raises(ValueError, match="multiple dictionaries"):
+        functional_call(net, (zeros, zeros), eagerjit.ones(3))
+
+
+def test_functional_call_ties_weights():
+    net = Net()
+    net.tied = net.first
+    out = functional_call(net, {"tied.weight": eagerjit.zeros(8, 3), "tied.bias": eagerjit.zeros(8)}, eagerjit.ones(3))
+    assert (out.detach().numpy() == net.second.bias.detach().numpy()).all()
+
+
+def test_modules_and_jitted_functions_inside():
+    net = Net()
+    jitted = eagerjit.jit(lambda x: net(x).sum())
+    expected = jacrev(lambda x: net(x).sum(1))(eagerjit.ones(4, 3)).detach().numpy()
+    each = vmap(grad(jitted))(eagerjit.ones(4, 3)).detach().numpy()
+    np.testing.assert_allclose(each, expected[np.arange(4), np.arange(4)], rtol=1e-5)
