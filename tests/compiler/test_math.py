@@ -179,6 +179,18 @@ def test_power(functions, dtype):
             assert error <= limit, (a, c, r)
 
 
+@pytest.mark.parametrize("kind, limit", [(np.float32, 1.0), (np.float64, 2.0)])
+def test_angle_of_points(functions, kind, limit):
+    top = 30 if kind == np.float32 else 250
+    y, x = ((RANDOM.normal(size=400) * np.exp2(RANDOM.uniform(-top, top, 400))).astype(kind) for _ in range(2))
+    y, x = (np.concatenate([v, RANDOM.normal(size=400)]).astype(kind) for v in (y, x))
+    results = functions("atan2", y, x)
+    with mpmath.workprec(140):
+        for a, c, r in zip(y, x, results, strict=True):
+            exact = mpmath.atan2(mpmath.mpf(float(a)), mpmath.mpf(float(c)))
+            assert abs(mpmath.mpf(float(r)) - exact) <= limit * float(np.spacing(np.abs(r))), (a, c, r)
+
+
 PAIRS = np.array(
     [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 2.5, -2.5, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-40, -1e-40, 7, 0.1]
 )
