@@ -9,7 +9,7 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import TABLE
 from eagerjit.compiler.text import node_names, print_node
 
-ARGUMENT_ATTRIBUTES = frozenset({"leaf", "strides"})
+ARGUMENT_ATTRIBUTES = frozenset({"leaf", "strides", "number", "cotangent"})
 
 
 class InvalidGraph(ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,12 @@ from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.llvm import emit_kernel
 from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.lower.build import Built
-from eagerjit.compiler.signature import ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, TensorLeaf
 from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 
 if TYPE_CHECKING:
+    from eagerjit.compile import Report
     from eagerjit.variants import Variant
 
 
@@ -47,8 +49,7 @@ class KernelReport:
 class Explanation:
     """The report on one compiled version of a function."""
 
-    def __init__(self, name: str, variant: Variant):
-        report = variant.report
+    def __init__(self, name: str, report: Report, backward: Report | None = None):
         self.name = name
         self.graph: Graph = report.traced
         """The recorded graph, before any pass."""
@@ -56,10 +57,11 @@ class Explanation:
         self.program = report.compiled.program
         self.kernels = [_kernel(b) for b in report.compiled.built]
         self.memory_plan = report.compiled.plan
-        self.guards = _guards(variant)
+        self.guards = guards_of(report)
         self.timings = dict(report.seconds)
         """Seconds by stage."""
-        self.backward = None if variant.backward is None else variant.backward.report.compiled
+        self.backward = None if backward is None else Explanation(f"{name}, backward", backward)
+        """The report on the gradient of a call whose results need one."""
 
     @property
     def assembly(self) -> str:
@@ -69,10 +71,10 @@ class Explanation:
     def __str__(self) -> str:
         """One screen; the parts are there in full as attributes."""
         own = [k for k in self.kernels if k.kernel is not None]
+        products = len(self.kernels) - len(own)
         lines = [
-            f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes, "
-            f"{len(own)} kernel launches ({len({k.kernel.name for k in own if k.kernel})} kernels), "
-            f"{len(self.kernels) - len(own)} matrix products",
+            f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes; "
+            f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} matrix products",
             "",
             *_shortened(print_graph(self.optimized).rstrip().split("\n"), GRAPH_LINES, ".optimized"),
             "",
@@ -99,9 +101,11 @@ class Explanation:
 
 GRAPH_LINES, LAUNCH_LINES, GUARD_LINES, MEMORY_LINES = 24, 24, 10, 8
 """Lines of each part that a printed report shows."""
+WIDTH = 160
 
 
 def _shortened(lines: list[str], limit: int, rest: str) -> list[str]:
+    lines = [line if len(line) <= WIDTH else f"{line[:WIDTH]} ..." for line in lines]
     if len(lines) <= limit:
         return lines
     half = limit // 2
@@ -118,19 +122,22 @@ _left: dict[str, int] = {}
 def leave_report(function: Any, variant: Variant) -> None:
     """Write what was compiled into `directory`: the report, the graph and all kernels in full."""
     assert directory is not None
-    explanation = Explanation(function.__qualname__, variant)
+    explanation = explain(function, variant)
     name = re.sub(r"[^\w.]+", "_", f"{function.__module__}.{function.__qualname__}")
     number = _left[name] = _left.get(name, 0) + 1
     recorded, optimized = print_graph(explanation.graph), print_graph(explanation.optimized)
     parts = [str(explanation), "recorded:", recorded, "optimized:", optimized]
     parts += [k.ir for k in explanation.kernels if k.kernel is not None]
+    if explanation.backward is not None:
+        parts.append(str(explanation.backward))
     directory.mkdir(parents=True, exist_ok=True)
     (directory / f"{name}.{number}.txt").write_text("\n".join(parts))
 
 
 def explain(function: Any, variant: Variant) -> Explanation:
     """The report on one variant of a jitted function."""
-    return Explanation(function.__qualname__, variant)
+    backward = None if variant.backward is None else variant.backward.report
+    return Explanation(function.__qualname__, variant.report, backward)
 
 
 def _short(line: str) -> str:
@@ -143,14 +150,17 @@ def _kernel(built: Any) -> KernelReport:
     return KernelReport("matmul", (built.node.source,), (), None)
 
 
-def _guards(variant: Variant) -> list[str]:
-    trace, objects = variant.report.trace, variant.report.objects
+def guards_of(report: Report) -> list[str]:
+    """What must hold for a compiled version to serve a call, one line per guard."""
+    trace, objects = report.trace, report.objects
     out = []
     for b in trace.bindings:
         if isinstance(b, TensorLeaf):
             layout = "contiguous" if b.strides is None else f"strides {list(b.strides)}"
             needs = "" if b.grad == 2 else f", requires_grad={bool(b.grad)}"
             out.append(f"leaf {b.leaf}: {b.node.type}, {layout}{needs}")
+        elif isinstance(b, (FloatLeaf, IntLeaf)):
+            out.append(f"leaf {b.leaf}: any {'float' if isinstance(b, FloatLeaf) else f'int, {b.size}'}")
         elif isinstance(b, ObjectGuard):
             out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
@@ -164,10 +174,13 @@ def _shown(value: Any) -> str:
     return text if len(text) < 60 else text[:57] + "..."
 
 
-def difference(before: Variant, after: Variant) -> str:
-    """The first guard in which two variants differ, old and new."""
-    old, new = _guards(before), _guards(after)
-    for a, b in zip(old, new, strict=False):
-        if a != b:
-            return f"{a} -> {b}"
-    return "the structure of the arguments changed" if before.structure != after.structure else "the state read changed"
+def difference(known: list[Variant], new: Variant) -> str:
+    """The first guard in which a new variant differs from the one most like it: the other's, then its own."""
+    guards = guards_of(new.report)
+    pairs = [list(zip_longest(guards_of(v.report), guards, fillvalue="nothing")) for v in known]
+    closest = min(reversed(range(len(known))), key=lambda i: sum(a != b for a, b in pairs[i]))
+    found = next((f"{a} -> {b}" for a, b in pairs[closest] if a != b), None)
+    if found is not None:
+        return found
+    same = known[closest].structure == new.structure
+    return "the state read changed" if same else "the structure of the arguments changed"

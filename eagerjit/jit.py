@@ -311,7 +311,7 @@ class JitFunction(Function):
         self.info.compiles += 1
         if self.variants:
             self.info.recompiles += 1
-            reason = self._why(variant)
+            reason = reports.difference(self.variants, variant)
             self.info.reasons.append(reason)
             if log.RECOMPILE:
                 log.write("recompile", f"{self.__name__}: {reason}")
@@ -326,12 +326,6 @@ class JitFunction(Function):
                 self.insert(variant.executable)
             else:
                 self.insert(variant.executable, variant.finish, with_arguments=True)
-
-    def _why(self, variant: Variant) -> str:
-        """What distinguishes a new variant from the last one of the same argument structure."""
-        from eagerjit.explain import difference
-
-        return difference(self.variants[-1], variant)
 
     # -- eager calls --------------------------------------------------------------------------------------------------
 

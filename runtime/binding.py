@@ -28,7 +28,8 @@ bound = Binding()
 def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) -> None:
     """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
 
-    A Storage made without arguments must have `version` 0 and a `source`, where it was written last. Call it before the first Program is loaded.
+    A Storage made without arguments must have `version` 0 and a `source`, where it was written last. Call it before the
+    first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
     bound.tensor_defaults = tensor_defaults()
