@@ -13,7 +13,8 @@ from eagerjit import creation, methods, random
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
-from eagerjit.ops import activation, composite, host, index, linear, normalization, views
+from eagerjit.dispatch import forget_programs as _forget_programs
+from eagerjit.ops import activation, composite, contraction, host, index, linear, normalization, views
 from eagerjit.ops.pointwise import where as _where
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
@@ -105,7 +106,9 @@ def set_default_dtype(d: Any) -> None:
     """Make another floating dtype that of new tensors."""
     if not isinstance(d, _dtypes.DType) or not d.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")
-    _Defaults.dtype = d
+    if d is not _Defaults.dtype:
+        _Defaults.dtype = d
+        _forget_programs()
 
 
 def get_num_threads() -> int:
@@ -157,7 +160,8 @@ for _module, _names in {
     "linspace logspace eye",
     random: "rand randn randint rand_like randn_like randint_like randperm bernoulli normal multinomial",
     index: "stack",
-    composite: "meshgrid broadcast_tensors",
+    composite: "meshgrid broadcast_tensors atleast_1d atleast_2d hstack vstack",
+    contraction: "einsum tensordot",
     host: "searchsorted",
     normalization: "softmax log_softmax",
 }.items():

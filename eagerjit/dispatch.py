@@ -359,6 +359,15 @@ def _unknown(g: Any, out: Any) -> Any:
     """Stands for the rules of an op whose gradient is derived."""
 
 
+def forget_programs() -> None:
+    """Compile all ops anew: what their bodies take from process-wide defaults has changed."""
+    for op in OPS.values():
+        for table in ("programs", "gradients"):
+            op.__dict__.get(table, {}).clear()
+        for entry in op.__dict__.get("entries", ()):
+            entry.clear()
+
+
 def flatten_result(result: Any) -> list[Tensor]:
     """An op's results as a list."""
     return list(result) if isinstance(result, tuple) else [result]

@@ -17,6 +17,7 @@ from eagerjit.ops import (
     normalization,
     pointwise,
     reduce,
+    scatter,
     subscript,
     views,
 )
@@ -84,6 +85,10 @@ FUNCTIONS: dict[str, Any] = {
     **{name: getattr(composite, name) for name in (
         "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diagonal", "diag", "trace",
         "masked_select",
+    )},
+    **{name: getattr(scatter, name) for name in (
+        "scatter", "index_fill", "index_copy", "take", "take_along_dim", "count_nonzero", "logaddexp", "hypot",
+        "argwhere",
     )},
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
@@ -268,10 +273,17 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     return self
 
 
-@method
-def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """Add rows of `source` at `index` along dim, in place."""
-    return self.copy_(FUNCTIONS["index_add"](self, dim, index, source, alpha=alpha))
+def _written(name: str) -> Any:
+    function = FUNCTIONS[name]
+
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.copy_(function(self, *args, **kwargs))
+
+    write.__name__, write.__doc__ = f"{name}_", f"In-place version of `{name}`."
+    return write
+
+
+METHODS.update({f"{name}_": _written(name) for name in ("index_add", "index_fill", "index_copy", "scatter")})
 
 
 @method

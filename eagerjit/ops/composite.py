@@ -175,3 +175,24 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the mask holds, as a vector."""
     x, m = broadcast_tensors(input, mask)
     return subscript.get_item(x, m)
+
+
+def atleast_1d(input: Tensor) -> Tensor:
+    """input with at least one dimension."""
+    return input if input.ndim else input.reshape(1)
+
+
+def atleast_2d(input: Tensor) -> Tensor:
+    """input with at least two dimensions."""
+    return input if input.ndim > 1 else atleast_1d(input).unsqueeze(0)
+
+
+def hstack(tensors: Any) -> Tensor:
+    """Tensors side by side: joined along the second dimension, vectors along the first."""
+    parts = [atleast_1d(x) for x in tensors]
+    return index.cat.call(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Any) -> Tensor:
+    """Tensors on top of each other: joined along the first dimension, vectors as rows."""
+    return index.cat.call([atleast_2d(x) for x in tensors], 0)

@@ -55,7 +55,7 @@ add_rows = Op(
 )
 
 
-def _check_index(name: str, index: Any) -> None:
+def check_index(name: str, index: Any) -> None:
     if not isinstance(index, Tensor) or index.dtype not in (dtypes.int64, dtypes.int32):
         found = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {found}")
@@ -63,7 +63,7 @@ def _check_index(name: str, index: Any) -> None:
 
 def _gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Elements of input at `index` along dim."""
-    _check_index("gather", index)
+    check_index("gather", index)
     d = views.dimension(dim, input.ndim)
     if input.ndim == 0 or index.ndim == 0:
         return _gather(input.reshape(1), 0, index.reshape(1)).view(index.shape)
@@ -79,7 +79,7 @@ gather = Op(
 
 def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """input with src added at `index` along dim."""
-    _check_index("scatter_add", index)
+    check_index("scatter_add", index)
     d = views.dimension(dim, input.ndim)
     if src.dtype is not input.dtype:
         raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")
@@ -190,7 +190,7 @@ put_rows = Op(
 
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Rows of a dimension, by number."""
-    _check_index("index_select", index)
+    check_index("index_select", index)
     d = views.dimension(dim, input.ndim)
     if d == 0:
         return take_rows.call(input, index)

@@ -193,6 +193,49 @@ def test_matmul_layouts(layouts: tuple[str, str]) -> None:
     )
 
 
+EINSUMS = [
+    "ij,kj->ik",
+    "ij,ij->",
+    "ij,ij->ij",
+    "ij,kj",
+    "ij->ji",
+    "ij->",
+    "ij,kl->ijkl",
+    "ij,ik->jk",
+    "...j,...j->...",
+    "ij,kj->k",
+    "ij, kj -> ki",
+    "ij,ij->i",
+    "ij->ii",
+    "ij,jk->ik",
+    "i,j->ij",
+    "ij,kj->iz",
+]
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_einsum(equation: str) -> None:
+    a, b = draw((3, 4), "float32", -1, 1, 1), draw((3, 4), "float32", -1, 1, 2)
+    compare(lambda t, x, y: t.einsum(equation, *([x, y] if "," in equation else [x])), a, b)
+
+
+@pytest.mark.parametrize(
+    "equation", ["bij,bjk->bik", "bij,bjk,bkl->bil", "bii->bi", "bij,bij->b", "...ij,...jk->...ik", "bhij,bhkj->bhik"]
+)
+def test_einsum_batches(equation: str) -> None:
+    shape = (2, 3, 4, 4) if "h" in equation else (2, 4, 4)
+    count = equation.count(",") + 1
+    compare(lambda t, *xs: t.einsum(equation, *xs[:count]), *(draw(shape, "float32", -1, 1, i) for i in range(3)))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 0, ([0], [1]), ([1, 0], [0, 1])], ids=str)
+def test_tensordot(dims: Any) -> None:
+    shape = (3, 3)
+    compare(
+        lambda t, x, y: t.tensordot(x, y, dims=dims), draw(shape, "float32", -1, 1, 1), draw(shape, "float32", -1, 1, 2)
+    )
+
+
 PRODUCTS = {
     "mm": lambda t, x, y: t.mm(x, y.T),
     "bmm": lambda t, x, y: t.bmm(x[None], y.T[None]),

@@ -94,12 +94,14 @@ def test_memory_is_shared_or_not() -> None:
 
 
 def test_default_dtype() -> None:
+    assert (ej.arange(3) / 2).dtype is ej.float32
     try:
         ej.set_default_dtype(ej.float64)
         assert ej.tensor(1.0).dtype is ej.float64 and ej.zeros(1).dtype is ej.float64
         assert (ej.arange(3) / 2).dtype is ej.float64
     finally:
         ej.set_default_dtype(ej.float32)
+    assert (ej.arange(3) / 2).dtype is ej.float32
     with pytest.raises(TypeError):
         ej.set_default_dtype(ej.int64)
 

@@ -1,0 +1,130 @@
+"""einsum and tensordot as batched matrix products."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from eagerjit.ops import views
+from eagerjit.ops.composite import diagonal
+from eagerjit.tensor import Tensor
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products by index letters, as in "bij,bjk->bik"; "..." stands for broadcast dimensions."""
+    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    inputs, output = _parsed(equation, tensors)
+    current, letters = _single(tensors[0], inputs[0])
+    for number in range(1, len(tensors)):
+        other, more = _single(tensors[number], inputs[number])
+        kept = set(output).union(*inputs[number + 1 :])
+        current, letters = _contracted(current, letters, other, more, kept)
+    gone = [i for i, letter in enumerate(letters) if letter not in output]
+    if gone:
+        current = current.sum(tuple(gone))
+        letters = [letter for letter in letters if letter in output]
+    return current.permute([letters.index(letter) for letter in output])
+
+
+def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:
+    """Per operand its index letters, and those of the result."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(tensors):
+        raise RuntimeError(f"einsum(): fewer or more operands ({len(tensors)}) were provided than the equation names")
+    free = [c for c in string.ascii_letters if c not in equation]
+    widest = max(
+        (x.ndim - len(t.replace("...", "")) for t, x in zip(terms, tensors, strict=True) if "..." in t), default=0
+    )
+    dots = free[:widest]
+    inputs = []
+    for term, x in zip(terms, tensors, strict=True):
+        count = x.ndim - len(term.replace("...", ""))
+        if count < 0 or (count and "..." not in term):
+            raise RuntimeError(f"einsum(): the number of subscripts in {term!r} does not match {x.ndim} dimensions")
+        inputs.append(list(term.replace("...", "".join(dots[len(dots) - count :]))))
+    if arrow:
+        output = list(right.replace("...", "".join(dots)))
+    else:
+        counted = [c for term in inputs for c in term]
+        output = [*dots, *sorted(c for c in set(counted) if counted.count(c) == 1 and c not in dots)]
+    unknown = [c for c in output if not any(c in term for term in inputs)]
+    if unknown or len(set(output)) != len(output):
+        raise RuntimeError(f"einsum(): output subscripts {''.join(output)!r} do not match the operands")
+    return inputs, output
+
+
+def _single(x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
+    """An operand whose letters differ: repeated ones are its diagonal."""
+    letters = list(letters)
+    for letter in sorted(set(letters)):
+        while letters.count(letter) > 1:
+            first = letters.index(letter)
+            second = letters.index(letter, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise RuntimeError(f"einsum(): subscript {letter} is repeated with sizes that differ")
+            x = diagonal(x, 0, first, second)
+            letters = [c for i, c in enumerate(letters) if i not in (first, second)] + [letter]
+    return x, letters
+
+
+def _contracted(a: Tensor, left: list[str], b: Tensor, right: list[str], kept: set[str]) -> tuple[Tensor, list[str]]:
+    """The product of two operands, summed over the letters that nothing after needs."""
+    a, left = _summed(a, left, kept | set(right))
+    b, right = _summed(b, right, kept | set(left))
+    shared = [c for c in left if c in right]
+    batch = [c for c in shared if c in kept]
+    inner = [c for c in shared if c not in kept]
+    rows, columns = [c for c in left if c not in shared], [c for c in right if c not in shared]
+    sizes = _sizes(a, left, b, right)
+    first = _ordered(a, left, batch, rows, inner, sizes)
+    second = _ordered(b, right, batch, inner, columns, sizes)
+    product = first.matmul(second)
+    letters = [*batch, *rows, *columns]
+    return product.reshape([sizes[c] for c in letters]), letters
+
+
+def _summed(x: Tensor, letters: list[str], kept: set[str]) -> tuple[Tensor, list[str]]:
+    gone = tuple(i for i, c in enumerate(letters) if c not in kept)
+    return (x.sum(gone), [c for c in letters if c in kept]) if gone else (x, letters)
+
+
+def _sizes(a: Tensor, left: list[str], b: Tensor, right: list[str]) -> dict[str, Any]:
+    sizes = dict(zip(left, a.shape, strict=True))
+    for letter, size in zip(right, b.shape, strict=True):
+        known = sizes.get(letter, 1)
+        if known != 1 and size != 1 and known != size:
+            raise RuntimeError(f"einsum(): operands do not broadcast: subscript {letter} has sizes {known} and {size}")
+        sizes[letter] = size if known == 1 else known
+    return sizes
+
+
+def _ordered(
+    x: Tensor, letters: list[str], batch: list[str], second: list[str], third: list[str], sizes: dict[str, Any]
+) -> Tensor:
+    """x as (batch..., second flattened, third flattened)."""
+    order = [*batch, *second, *third]
+    moved = views.permute(x, [letters.index(c) for c in order]).expand([sizes[c] for c in order])
+    flat = [_product(sizes[c] for c in group) for group in (second, third)]
+    return moved.reshape([*(sizes[c] for c in batch), *flat])
+
+
+def _product(values: Any) -> Any:
+    total: Any = 1
+    for value in values:
+        total = total * value
+    return total
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums of products over the last `dims` dimensions of a and the first of b, or over those named."""
+    if isinstance(dims, int):
+        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        left, right = ([d % x.ndim for d in ds] for ds, x in zip(dims, (a, b), strict=True))
+    first = list(string.ascii_lowercase[: a.ndim])
+    second = list(string.ascii_uppercase[: b.ndim])
+    for i, j in zip(left, right, strict=True):
+        second[j] = first[i]
+    rest = [c for i, c in enumerate(first) if i not in left] + [c for j, c in enumerate(second) if j not in right]
+    return einsum(f"{''.join(first)},{''.join(second)}->{''.join(rest)}", a, b)
