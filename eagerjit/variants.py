@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd import engine
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.compile import Report, describe, executable_of, finish, simplified
 from eagerjit.compiler import sizes
@@ -132,7 +134,7 @@ class CallOp:
         if not create_graph:
             found = backward.executable.run((*[g.contiguous() for g in grads], *self.kept), node.inputs)
         if found is MISS:
-            found = self._differentiable(grads)
+            found = self._differentiable(node, grads)
         values = iter(found if isinstance(found, tuple) else (found,))
         results = {t: next(values) for t in backward.targets}
         return tuple(results.get(t) for t in backward.tensors)
@@ -160,7 +162,7 @@ class CallOp:
             results.append(g if t in onto.targets or k is None or g is None else k + g)
         return tuple(results)
 
-    def _differentiable(self, grads: tuple[Any, ...]) -> Any:
+    def _differentiable(self, node: GradNode, grads: tuple[Any, ...]) -> Any:
         """The gradients by a jitted function that computes them from the call's arguments: it has gradients itself."""
         variant, backward = self.variant, self.variant.backward
         assert backward is not None
@@ -172,7 +174,34 @@ class CallOp:
             raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
         if backward.gradient is None:
             backward.gradient = _gradient_function(backward)
-        return backward.gradient(self.arguments, grads)
+        found = backward.gradient(self.arguments, grads)
+        made = next((g._node for g in found if g._node is not None and isinstance(g._node.op, CallOp)), None)
+        if made is not None:
+            again = functools.partial(_results_again, backward, self.arguments)
+            positions = made.op.variant.backward.roots
+            gradient_again = functools.partial(_gradients_again, node, backward, self.arguments, grads, positions)
+            GRADIENTS[made] = node, again, gradient_again
+        return found
+
+
+def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
+    """The results of a compiled call that have gradients, by the plain call."""
+    before = mode.set_grad_mode(True)
+    try:
+        outputs = backward.rerun(arguments)
+    finally:
+        mode.set_grad_mode(before)
+    return [outputs[i] for i in backward.roots]
+
+
+def _gradients_again(
+    node: GradNode, backward: Backward, arguments: tuple[Any, ...], grads: tuple[Any, ...], positions: list[int]
+) -> list[Tensor]:
+    """Its gradients, from the results that the plain call made."""
+    wanted = [arguments[t] if isinstance(t, int) else t for t in backward.targets]
+    found = engine.run(EXPANDED[node], list(grads), wanted, True, True)
+    unique = list({id(g): g for g in found}.values())
+    return [unique[i] for i in positions]
 
 
 def _gradient_function(backward: Backward) -> Any:
@@ -180,14 +209,9 @@ def _gradient_function(backward: Backward) -> Any:
     from eagerjit.jit import JitFunction
 
     def gradient(arguments: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        with_grad = mode.set_grad_mode(True)
-        try:
-            outputs = backward.rerun(arguments)
-        finally:
-            mode.set_grad_mode(with_grad)
-        roots = [outputs[i] for i in backward.roots]
+        roots = _results_again(backward, arguments)
         wanted = [arguments[t] if isinstance(t, int) else t for t in backward.targets]
-        return tuple(engine.run(roots, list(grads), wanted, True, with_grad))
+        return tuple(engine.run(roots, list(grads), wanted, True, mode.grad_mode()))
 
     gradient.__name__ = gradient.__qualname__ = f"{backward.name}_gradient"
     return JitFunction(gradient, fullgraph=True)

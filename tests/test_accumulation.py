@@ -38,3 +38,26 @@ def test_sums_have_the_bits_of_the_plain_call(name: str, around: str) -> None:
         expected = gradient(LOSSES[around], FUNCTIONS[name], seed)
         assert np.array_equal(gradient(LOSSES[around], jitted, seed), expected)
     assert jitted.cache_info().eager_calls == 0
+
+
+def penalty(function: Callable, w: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    inputs = x.detach().clone().requires_grad_()
+    result = function(w, inputs)
+    (gradient_,) = torch.autograd.grad(result, inputs, create_graph=True)
+    return ((gradient_ * gradient_).sum() - 1.0) ** 2 + result
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_gradient_that_is_differentiated_has_the_bits_of_the_plain_call(name: str) -> None:
+    jitted = torch.jit(FUNCTIONS[name])
+    for seed in range(6):
+        generator = torch.Generator().manual_seed(seed)
+        w, x = (torch.randn(33, generator=generator) for _ in range(2))
+        w.requires_grad_()
+        found = []
+        for function in (FUNCTIONS[name], jitted):
+            w.grad = None
+            penalty(function, w, x).backward()
+            found.append(w.grad.numpy())
+        assert np.array_equal(*found)
+    assert jitted.cache_info().eager_calls == 0

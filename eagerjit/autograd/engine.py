@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_mixed
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.runtime import mode
 from eagerjit.state import state
@@ -46,12 +47,14 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
             if x._storage is not None:
                 written = True
             if x._requires_grad:
+                if EXPANDED:
+                    x = current(x)
                 made_by = x._node
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
             else:
                 out.append(None)
         elif type(x) in _SEQUENCES and any(isinstance(e, Tensor) for e in x):
-            out.append([edge(e, node) if e._requires_grad else None for e in x])
+            out.append([edge(current(e), node) if e._requires_grad else None for e in x])
         else:
             out.append(None)
     return out, written
@@ -74,6 +77,8 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
     """
     tracer = state.tracer
     first = 0 if tracer is None else tracer.first_sequence
+    if EXPANDED:
+        roots = [current(t) for t in roots]
     found: Nodes = {}
     stale: set[GradNode] = set()
     stack = [t._node for t in roots if t._node is not None]
@@ -97,6 +102,8 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
                 if t is not None and t._node is not None:
                     stack.append(t._node)
         ordered = ordered and before == 0 and len(stack) < 2
+    if GRADIENTS and expand_mixed(found):
+        return collect(roots, wanted)
     return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
 
 
@@ -151,6 +158,10 @@ def run(
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale = collect(roots, wanted)
+    if EXPANDED:
+        roots = [current(t) for t in roots]
+        targets = None if targets is None else [current(t) for t in targets]
+        wanted = None if targets is None else {key_of(t) for t in targets}
     if wanted is not None:
         nodes = relevant(nodes, wanted)
     buffers: dict[Key, Tensor] = {}

@@ -34,6 +34,7 @@ class GradNode:
     """
 
     __slots__ = (
+        "__weakref__",
         "code",
         "hooks",
         "inputs",
