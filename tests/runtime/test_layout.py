@@ -27,7 +27,7 @@ def classes() -> Iterator[None]:
 def verifying_again(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As if nothing had been verified yet; afterwards all is as it was."""
     monkeypatch.setattr(layout, "_filled_for", -1)
-    monkeypatch.setattr(layout, "_failed", False)
+    monkeypatch.setattr(layout, "_failure", "")
     return monkeypatch
 
 
