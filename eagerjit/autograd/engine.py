@@ -22,7 +22,7 @@ _IS_EDGE = partial(operator.is_not, None)
 
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
-    """The tensor as it was when `node` read it, if a gradient flows to it: later in-place writes changed its history."""
+    """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history."""
     while tensor._node is not None and tensor._node.sequence > node.sequence:
         before = tensor._node.replaced
         if before is None:
@@ -32,7 +32,7 @@ def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
 
 
 def _edges(node: GradNode) -> tuple[list[Any], bool]:
-    """Per input the tensor that a gradient flows to, None, or a list of these; and whether a saved value may be stale."""
+    """Per input the tensor that a gradient flows to, None, or a list of these; whether a saved value may be stale."""
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
         raise RuntimeError(
@@ -119,7 +119,7 @@ def _sequence(item: tuple[GradNode, list[Any]]) -> int:
 
 
 def key_of(tensor: Tensor) -> Key:
-    """What gradients of a tensor are collected under: its node, with the position among several results, or the leaf."""
+    """What gradients of a tensor are collected under: its node, with the position among several results, or its id."""
     node = tensor._node
     if node is None:
         return id(tensor)
@@ -137,7 +137,9 @@ def relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
         return key_of(tensor) in targets or (tensor._node is not None and id(tensor._node) in leading)
 
     for node, edges in reversed(nodes.items()):
-        useful = [[x if leads(x) else None for x in e] if isinstance(e, list) else (e if leads(e) else None) for e in edges]
+        useful: list[Any] = []
+        for e in edges:
+            useful.append([x if leads(x) else None for x in e] if isinstance(e, list) else e if leads(e) else None)
         if _flat(useful):
             leading.add(id(node))
             kept[node] = useful
@@ -194,7 +196,7 @@ def run(
                     buffers.pop(key_of(t), None)
             else:
                 results = node.op.backward(node, incoming, needs, create_graph)
-            for target, grad in zip(edges, results):
+            for target, grad in zip(edges, results, strict=True):
                 if target is None or grad is None:
                     continue
                 if type(target) is list:

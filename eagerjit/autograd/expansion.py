@@ -1,8 +1,8 @@
-"""Compiled calls taken apart again, where only the plain call's tape adds gradients in the plain call's order.
+"""Compiled calls taken apart, where only the plain call's tape adds gradients in the plain call's order.
 
-A jitted call is one node of the tape, and its gradient, when that is differentiated in turn, another one. A walk that meets
-both would add up what reaches the values inside the call in two places. It replaces both by the nodes that the plain call
-would have recorded, at the same places in the order of execution.
+A jitted call is one node of the tape, and its gradient, when that is differentiated in turn, another one. A walk that
+meets both would add up what reaches the values inside the call in two places. It replaces both by the nodes that the
+plain call would have recorded, at the same places in the order of execution.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPANDED: WeakKeyDictionary[GradNode, Sequence[Tensor]] = WeakKeyDictionary()
 """What the results of a node that was taken apart are now."""
 
 GRADIENTS: WeakKeyDictionary[GradNode, tuple[GradNode, Expand, Expand]] = WeakKeyDictionary()
-"""For the node of a call's gradient: the call's node, and what makes the results of the call and of the gradient again."""
+"""For the node of a call's gradient: the call's node, and what makes the call's and the gradient's results again."""
 
 
 def current(tensor: Tensor) -> Tensor:
