@@ -27,6 +27,7 @@ class ViewOp(Op):
     traced      (tracer, node, *arguments) -> node
     overwrite   (tracer, base, value, *arguments) -> the base's value when the view has been set to `value`
     rule        (g, out, input, *arguments) -> gradient
+    erase       (g, *arguments) -> g with zeros where the view is; None for views of everything
     """
 
     linear = True
@@ -38,9 +39,10 @@ class ViewOp(Op):
         traced: Callable[..., Node],
         overwrite: Callable[..., Node],
         rule: Callable[..., Any],
+        erase: Callable[..., Any] | None = None,
     ):
         self.name, self.view_eager, self.record, self.overwrite = name, eager, traced, overwrite
-        self.rules = (rule,) + (None,) * 8
+        self.rules, self.erase = (rule,) + (None,) * 8, erase
         self.differentiable, self.fused_rules = True, False
         self.numbers = self.shapes = frozenset()
         self.gradients = {}
@@ -158,10 +160,39 @@ permute_view = ViewOp(
 expand_view = ViewOp(
     "expand", _expand_array, _expand_node, _no_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
 )
+def _erase_slice(g: Any, dim: int, start: Any, stop: Any, step: int) -> Any:
+    return g.slice_scatter(g.new_zeros(g.slice(dim, start, stop, step).shape), dim, start, stop, step)
+
+
 slice_view = ViewOp(
     "slice",
     lambda array, dim, start, stop, step: array[(slice(None),) * dim + (slice(start, stop, step),)],
     _slice_node,
     _slice_overwrite,
     lambda g, out, input, dim, start, stop, step: g.new_zeros(input.shape).slice_scatter(g, dim, start, stop, step),
+    _erase_slice,
+)
+
+
+def _select_node(tracer: Any, node: Node, dim: int, index: Any) -> Node:
+    row = _slice_node(tracer, node, dim, index, index + 1, 1)
+    shape = node.type.shape
+    return tracer.record(views.reshape, (row,), shape=(*shape[:dim], *shape[dim + 1 :]))
+
+
+def _select_overwrite(tracer: Any, base: Node, value: Node, dim: int, index: Any) -> Node:
+    shape = base.type.shape
+    row = tracer.record(views.reshape, (value,), shape=(*shape[:dim], 1, *shape[dim + 1 :]))
+    return _slice_overwrite(tracer, base, row, dim, index, index + 1, 1)
+
+
+select_view = ViewOp(
+    "select",
+    lambda array, dim, index: array[(slice(None),) * dim + (index, ...)],
+    _select_node,
+    _select_overwrite,
+    lambda g, out, input, dim, index: g.new_zeros(input.shape).slice_scatter(
+        g.unsqueeze(dim), dim, index, index + 1, 1
+    ),
+    lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),
 )

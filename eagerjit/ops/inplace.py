@@ -266,8 +266,7 @@ class _Overwrite(Op):
         def gradient(g: Any, out: Any, base: Any, value: Any, *arguments: Any) -> tuple[Any, ...]:
             rest = part = None
             if needs[0]:
-                whole = view.name != "slice"
-                rest = g.new_zeros(base.shape) if whole else g.slice_scatter(g.new_zeros(value.shape), *arguments)
+                rest = g.new_zeros(base.shape) if view.erase is None else view.erase(g, *arguments)
             if needs[1]:
                 part = g.reshape(value.shape) if view.name == "view" else view(g, *arguments)
             return (rest, part, *(None,) * len(arguments))

@@ -134,6 +134,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 def get_item(input: Tensor, key: Any) -> Tensor:
     """input[key]: a view for ints, slices, None and ...; a copy where tensors index."""
+    if type(key) is int:
+        return views.select(input, 0, key)
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)

@@ -9,7 +9,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.shapes import reshape_strides
 from eagerjit.numbers import SymbolicInt, expression
-from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, slice_view
+from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, share_storage
@@ -245,12 +245,11 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     if input.ndim == 0:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
-    shape = input.shape
-    size = shape[d]
+    size = input.shape[d]
     if index < -size or index >= size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
     start = index + size if index < 0 else index
-    return reshape_view(slice_view(input, d, start, start + 1, 1), (*shape[:d], *shape[d + 1 :]))
+    return select_view(input, d, start)
 
 
 def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
