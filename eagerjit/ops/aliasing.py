@@ -79,15 +79,13 @@ def _reshape_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """NumPy's reshape, refused where it would copy."""
     if array.flags.c_contiguous:
         return array.reshape(shape)
-    out = array.view()
     try:
-        out.shape = shape
-    except AttributeError:
+        return np.reshape(array, shape, copy=False)
+    except ValueError:
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         ) from None
-    return out
 
 
 def _reshape_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
