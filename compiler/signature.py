@@ -96,6 +96,8 @@ class Trace:
     epoch: bool = False
     writes: list[tuple[int, Node]] = field(default_factory=list)
     """(leaf, value): the Tensor holds this value afterwards."""
+    lines: list[int] = field(default_factory=list)
+    """Per write the object that names its line in the user's code, or -1."""
     gradients: list[tuple[int, int]] = field(default_factory=list)
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
     questions: list[tuple[Node, int]] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import weakref
 from collections.abc import Sequence
@@ -169,6 +170,7 @@ def describe(
         list(tracer.assumptions.guards),
         dict(tracer.assumptions.hints),
         writes=writes,
+        lines=[_line(tracer, node) for _, node in writes],
         questions=[(node, bits) for node, (_, bits) in tracer.answers.items()],
         **conditions,
     )
@@ -199,6 +201,11 @@ def _reached(node: Node) -> set[Node]:
             found.add(current)
             stack += current.inputs
     return found
+
+
+def _line(tracer: Tracer, written: Node) -> int:
+    """The constant object that names the line of a write; -1 for eager operations, which any line may call."""
+    return tracer.object(sys.intern(written.source)) if ":" in written.source else -1
 
 
 def simplified(trace: Trace) -> None:

@@ -68,8 +68,8 @@ def shared_storage(tensor: Any) -> Any:
     return tensor._storage
 
 
-def bump_version(tensor: Any) -> None:
-    """Notes that the tensor's memory was written in place, and where."""
+def bump_version(tensor: Any, line: str | None = None) -> None:
+    """Notes that the tensor's memory was written in place, and where: on this line or where the user's code is."""
     storage = shared_storage(tensor)
     storage.version += 1
-    storage.source = here()
+    storage.source = here() if line is None else line

@@ -30,7 +30,6 @@ OPERANDS: dict[Op, str] = {
     Op.BEGIN: "slot",
     Op.COPY: "slot slot slot",
     Op.FINISH: "",
-    Op.BUMP_VERSION: "leaf",
 } | dict.fromkeys((Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ), "slot slot slot")
 """The kinds of the operands of instructions that have a fixed number of them."""
 
@@ -62,6 +61,8 @@ def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
             return ["dtype", "count", *["slot"] * (11 + 4 * n_batch)]
         case Op.CALL, (_, n, *_):
             return ["object", "count", *["leaf"] * n]
+        case Op.BUMP_VERSION, (_, line):
+            return ["leaf", "any" if line == -1 else "object"]
         case Op.SET_GRAD, (_, output):
             return ["leaf", "any" if output == -1 else "output"]
     return OPERANDS[code].split() if code in OPERANDS else ["unknown"] * (len(operands) + 1)

@@ -127,10 +127,13 @@ def _verify_head() -> None:
         raise LayoutError("plain objects are larger than expected")
 
 
+_CODES = (_verify_head.__code__, dtypes.DType.__init__.__code__)
+
+
 def _file_offset() -> int:
     """Where code objects keep the name of their file."""
     places = []
-    for code in (_verify_head.__code__, dtypes.DType.__init__.__code__):
+    for code in _CODES:
         words = (ctypes.c_int64 * (type(code).__basicsize__ // 8)).from_address(id(code))
         places.append([8 * i for i, word in enumerate(words) if word == id(code.co_filename)])
     if len(places[0]) != 1 or places[0] != places[1]:

@@ -80,7 +80,7 @@ class Op(IntEnum):
     CALL = 45  # (object, n_inputs, leaf...)  outside BEGIN..FINISH: objects[object](*leaves); result ignored
     # -- effects --------------------------------------------------------------------------------------------------
     SET_GRAD = 48  # (leaf, output)      leaf._grad = outputs[output]   (output -1: None)
-    BUMP_VERSION = 49  # (leaf)          the Tensor was written in place
+    BUMP_VERSION = 49  # (leaf, object)  the Tensor was written in place, on the line objects[object] (-1: the caller's)
 
 
 @dataclass(frozen=True, slots=True)

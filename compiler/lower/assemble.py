@@ -263,8 +263,8 @@ class Assembler(Placement):
             self.put(Op.OUTPUT_VIEW, k, int(is_output), base, node.dtype.code, rank, pointer, *dims, *strides)
         for leaf, output in self.trace.gradients:
             self.put(Op.SET_GRAD, leaf, output)
-        for leaf, _ in self.trace.writes:
-            self.put(Op.BUMP_VERSION, leaf)
+        for (leaf, _), line in zip(self.trace.writes, self.trace.lines, strict=True):
+            self.put(Op.BUMP_VERSION, leaf, line)
 
 
 def _title(group: Group) -> str:

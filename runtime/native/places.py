@@ -88,8 +88,8 @@ def _note_write(storage: ptr) -> i64:
     return 0
 
 
-def bump_storage(tensor: ptr) -> i64:
-    """BUMP_VERSION: 1, or -1 with an exception set."""
+def bump_storage(tensor: ptr, line: ptr) -> i64:
+    """BUMP_VERSION, with the line it says or null: 1, or -1 with an exception set."""
     if not is_tensor(tensor):
         return not_a_tensor()
     storage = storage_of(tensor)
@@ -104,4 +104,7 @@ def bump_storage(tensor: ptr) -> i64:
         return -1
     replace_slot(storage, offset, following)
     Py_DecRef(following)
+    if line:
+        replace_slot(storage, load_i64(context, STORAGE_SOURCE), line)
+        return 1
     return 1 if _note_write(storage) == 0 else -1

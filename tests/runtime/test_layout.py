@@ -36,7 +36,7 @@ def loaded() -> Any:
 
 
 def test_verification_passes_here(verifying_again: pytest.MonkeyPatch) -> None:
-    assert layout.ready() and type(loaded()) is NativeExecutable
+    assert layout.ready() and type(loaded()) is NativeExecutable and layout.status() == "on"
 
 
 @pytest.mark.parametrize("field", ["ARRAY_DATA", "ARRAY_NDIM", "ARRAY_DIMS", "ARRAY_STRIDES", "ARRAY_DESCRIPTOR"])
@@ -66,6 +66,15 @@ def test_another_memory_handler_field_is_noticed(verifying_again: pytest.MonkeyP
 def test_an_unknown_numpy_is_noticed(verifying_again: pytest.MonkeyPatch) -> None:
     verifying_again.setattr(layout, "_ABI", 0x3000000)
     assert not layout.ready()
+    assert layout.status().startswith("off: NumPy") and "ABI 0x2000000" in layout.status()
+
+
+def test_a_moved_file_name_of_code_is_noticed(verifying_again: pytest.MonkeyPatch) -> None:
+    class Shifted:
+        co_filename = "elsewhere"
+
+    verifying_again.setattr(layout, "_CODES", (Shifted(), Shifted()))
+    assert layout.status() == "off: code objects keep the name of their file elsewhere"
 
 
 def test_slots_are_found() -> None:
