@@ -21,6 +21,7 @@ from eagerjit.promotion import promote_types, result_type
 from eagerjit.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eagerjit.runtime import binding as _binding
 from eagerjit.runtime import dtypes as _dtypes
+from eagerjit.runtime import mode as _mode
 from eagerjit.state import Defaults as _Defaults
 from eagerjit.tensor import Parameter as _Parameter
 from eagerjit.tensor import Shape as Size
@@ -109,6 +110,7 @@ def set_default_dtype(d: Any) -> None:
     if d is not _Defaults.dtype:
         _Defaults.dtype = d
         _forget_programs()
+        _mode.bump_epoch()
 
 
 def get_num_threads() -> int:

@@ -138,7 +138,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def _sizes(size: Sizes) -> Sizes:
     shape = shape_argument(size)
     for d in shape:
-        if isinstance(d, int) and d < 0:
+        if type(d) is int and d < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {d}: {list(shape)}")
     return shape
 

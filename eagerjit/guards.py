@@ -8,30 +8,34 @@ was changed (then the function is not compiled: dropping an effect would be wron
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from eagerjit.bytecode import Access, Observer, accesses, instructions_at
 from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import Op
+from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor
-from eagerjit.trace import Tracer, is_internal
+from eagerjit.trace import TraceBreak, Tracer, is_internal
 
 _PLAIN = (int, float, str, bool, bytes, type(None), complex)
 _IMPURE_BUILTINS = frozenset({"print", "open", "input", "exec", "eval", "setattr", "delattr", "globals"})
 _IMPURE_MODULES = (random, time, np.random)
+_IMPURE_TYPES = (random.Random, np.random.Generator, np.random.RandomState)
 _MUTATORS = frozenset(
     "append extend insert remove pop clear update setdefault add discard popitem sort reverse write writelines "
     "debug info warning error critical exception log appendleft popleft send throw close put".split()
 )
+_LARGE = 1 << 16
 _TENSOR_ATTRIBUTES = frozenset({"grad", "requires_grad"})
 
 
@@ -41,56 +45,6 @@ class Effect:
 
     what: str
     source: str
-
-
-@dataclass(slots=True)
-class Access:
-    """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes."""
-
-    kind: str
-    name: str
-    attributes: tuple[str, ...]
-    line: int
-
-
-@functools.lru_cache(maxsize=1024)
-def _instructions(code: CodeType) -> list[tuple[int, str, Any]]:
-    """(line, operation, operand) of every instruction."""
-    out = []
-    line = code.co_firstlineno
-    for instruction in dis.get_instructions(code):
-        position = instruction.positions.lineno if instruction.positions is not None else None
-        line = position or line
-        out.append((line, instruction.opname, instruction.argval))
-    return out
-
-
-def instructions_at(code: CodeType, lines: set[int] | None) -> Iterator[tuple[int, str, Any]]:
-    """The instructions of a code object on these lines (all for None): line, operation, operand."""
-    for line, name, operand in _instructions(code):
-        if lines is None or line in lines:
-            yield line, name, operand
-
-
-def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
-    """The chains of names that code reads."""
-    found: list[Access] = []
-    current: Access | None = None
-    for line, name, operand in instructions_at(code, lines):
-        if name in ("LOAD_GLOBAL", "LOAD_NAME"):
-            current = Access("global", operand, (), line)
-            found.append(current)
-        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and operand in code.co_freevars:
-            current = Access("free", operand, (), line)
-            found.append(current)
-        elif name.startswith("LOAD_FAST") and isinstance(operand, str):
-            current = Access("local", operand, (), line)
-            found.append(current)
-        elif name in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
-            current.attributes = (*current.attributes, operand)
-        elif name not in ("CACHE", "PUSH_NULL", "PRECALL", "RESUME", "NOP", "EXTENDED_ARG"):
-            current = None
-    return found
 
 
 def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], Any]) -> list[Effect]:
@@ -113,9 +67,13 @@ def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], A
         if access.kind == "global" and not access.attributes and access.name in _IMPURE_BUILTINS:
             if values(access) in (getattr(builtins, access.name), _MISSING):
                 note(f"calls {access.name}", access.line)
-        elif access.attributes and access.attributes[-1] in _MUTATORS and access.kind != "local":
+        elif access.attributes:
             owner = values(Access(access.kind, access.name, access.attributes[:-1], access.line))
-            if not isinstance(owner, (Tensor, ModuleType)):
+            changes = access.attributes[-1] in _MUTATORS and not isinstance(owner, (Tensor, ModuleType))
+            if access.kind == "local" and owner is _MISSING:
+                # Before the function runs, what a local variable's attribute holds might be from outside.
+                changes = changes and lines is None and len(access.attributes) > 1
+            if changes or isinstance(owner, _IMPURE_TYPES):
                 note(f"calls {'.'.join((access.name, *access.attributes))}", access.line)
         if access.kind == "global" and access.attributes:
             if any(values(access) is getattr(m, access.attributes[-1], _MISSING) for m in _IMPURE_MODULES):
@@ -124,37 +82,6 @@ def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], A
 
 
 _MISSING = object()
-
-
-class Observer:
-    """Notes the lines of user code that run in this thread while it is entered."""
-
-    def __init__(self) -> None:
-        self.lines: dict[CodeType, set[int]] = {}
-        self.globals: dict[CodeType, dict[str, Any]] = {}
-
-    def __enter__(self) -> Observer:
-        self._before = sys.gettrace()
-        sys.settrace(self._called)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        sys.settrace(self._before)
-
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        if is_internal(code):
-            frame.f_trace_lines = False
-            return None
-        if code not in self.lines:
-            self.lines[code] = {code.co_firstlineno}
-            self.globals[code] = frame.f_globals
-        return self._line
-
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
-            self.lines[frame.f_code].add(frame.f_lineno)
-        return self._line
 
 
 def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
@@ -181,7 +108,7 @@ class Surroundings:
     owners: list[Any] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...]]] = field(default_factory=list)
-    """("global", dictionary, name, attributes) or ("cell", cell, None, attributes)."""
+    """("global", dictionary, name, attributes), ("cell", cell, None, attributes) or ("object", object, None, attributes)."""
 
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
@@ -207,51 +134,109 @@ def _root(access: Access, code: CodeType, globals_: dict[str, Any], function: Fu
     return _MISSING
 
 
-def inspect_code(function: FunctionType, observed: Observer | None) -> Surroundings:
-    """Reads and effects of a function: of the lines that ran, or before it ran of all code that it may reach."""
-    out = Surroundings()
-    pending: list[FunctionType] = [function]
-    nested: set[CodeType] = set()
-    seen: set[CodeType] = set()
+class _Inspection:
+    """Finds what code read and did. `known` are the objects that were there before the call."""
 
-    def scan(code: CodeType, globals_: dict[str, Any], owner: FunctionType | None, lines: set[int] | None) -> None:
-        seen.add(code)
-        nested.update(c for c in code.co_consts if isinstance(c, CodeType))
+    def __init__(self, observed: Observer | None, outside: Sequence[Any]):
+        self.observed, self.out = observed, Surroundings()
+        self.known = {id(x): x for x in outside}
+        self.pending: list[FunctionType] = []
+        self.scanned: dict[CodeType, tuple[dict[str, Any], FunctionType | None, set[int] | None]] = {}
+        self.followed: set[tuple[int, tuple[str, ...]]] = set()
 
-        def values(access: Access) -> Any:
-            return _value(_root(access, code, globals_, owner), access.attributes)
+    def run(self, function: FunctionType) -> Surroundings:
+        """Everything about a function and what it reaches."""
+        self.pending.append(function)
+        self._drain()
+        if self.observed is not None:
+            self._follow_locals()
+            for code, lines in self.observed.lines.items():
+                if code not in self.scanned:
+                    self._scan(code, self.observed.globals[code], None, lines)
+            self._follow_locals()
+        for code, (globals_, owner, lines) in self.scanned.items():
+            values = functools.partial(self._access_value, code, globals_, owner)
+            self.out.effects += effects(code, lines, values)
+        return self.out
 
-        out.effects += effects(code, lines, values)
+    def _drain(self) -> None:
+        while self.pending:
+            current = self.pending.pop()
+            code = current.__code__
+            if code in self.scanned or is_internal(code):
+                continue
+            self.out.functions[code] = current
+            if self.observed is None:
+                self._scan(code, current.__globals__, current, None)
+            elif code in self.observed.lines:
+                self._scan(code, current.__globals__, current, self.observed.lines[code])
+
+    def _scan(
+        self, code: CodeType, globals_: dict[str, Any], owner: FunctionType | None, lines: set[int] | None
+    ) -> None:
+        self.scanned[code] = globals_, owner, lines
         for access in accesses(code, lines):
             root = _root(access, code, globals_, owner)
             if root is _MISSING or access.name == "__class__":
                 continue
             if access.kind == "global" and access.name in globals_:
-                out.reads.append(("global", globals_, access.name, access.attributes))
+                self.out.reads.append(("global", globals_, access.name, access.attributes))
             elif access.kind == "free" and owner is not None and owner.__closure__ is not None:
                 cell = owner.__closure__[code.co_freevars.index(access.name)]
-                out.reads.append(("cell", cell, None, access.attributes))
-            for depth in range(len(access.attributes) + 1):
-                found, bound = unwrap(_value(root, access.attributes[:depth]))
-                if found is not None and not is_internal(found.__code__):
-                    pending.append(found)
-                if bound is not None:
-                    out.owners.append(bound)
+                self.out.reads.append(("cell", cell, None, access.attributes))
+            self._visit(root, access, code)
 
-    while pending:
-        current = pending.pop()
-        code = current.__code__
-        if code in seen or is_internal(code):
-            continue
-        out.functions[code] = current
-        if observed is None:
-            scan(code, current.__globals__, current, None)
-        elif code in observed.lines:
-            scan(code, current.__globals__, current, observed.lines[code])
-    for code, lines in (observed.lines if observed is not None else {}).items():
-        if code not in seen:
-            scan(code, observed.globals[code], None, lines)
-    return out
+    def _visit(self, root: Any, access: Access, code: CodeType) -> None:
+        """Note every object along a chain of attributes."""
+        for depth in range(len(access.attributes) + 1):
+            value = _value(root, access.attributes[:depth])
+            if value is _MISSING:
+                return
+            self.known[id(value)] = value
+            if isinstance(value, Iterator):
+                self.out.effects.append(Effect("reads an iterator", f"{code.co_filename}:{access.line}"))
+            found, bound = unwrap(value)
+            if found is not None and not is_internal(found.__code__):
+                self.pending.append(found)
+            if bound is not None:
+                self.out.owners.append(bound)
+
+    def _follow_locals(self) -> None:
+        """Attributes that were read, through local variables, from objects of outside."""
+        progress = True
+        while progress:
+            progress = False
+            for code, (_, _, lines) in list(self.scanned.items()):
+                for access in accesses(code, lines):
+                    for value in self._local_values(code, access):
+                        key = id(value), access.attributes
+                        if key in self.followed or not access.attributes or not _has_own_attributes(value):
+                            continue
+                        self.followed.add(key)
+                        self.out.reads.append(("object", value, None, access.attributes))
+                        self._visit(value, access, code)
+                        progress = True
+            self._drain()
+
+    def _local_values(self, code: CodeType, access: Access) -> list[Any]:
+        if access.kind != "local" or self.observed is None:
+            return []
+        return [v for k, v in self.observed.locals.get((code, access.name), {}).items() if k in self.known]
+
+    def _access_value(
+        self, code: CodeType, globals_: dict[str, Any], owner: FunctionType | None, access: Access
+    ) -> Any:
+        found = self._local_values(code, access)
+        root = found[0] if found else _root(access, code, globals_, owner)
+        return _value(root, access.attributes) if root is not _MISSING else _MISSING
+
+
+def inspect_code(function: FunctionType, observed: Observer | None, outside: Sequence[Any] = ()) -> Surroundings:
+    """Reads and effects of a function: of the lines that ran, or before it ran of all code that it may reach.
+
+    `outside` are objects that the call got: attributes that are read of them count as surroundings.
+    """
+    return _Inspection(observed, outside).run(function)
 
 
 def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
@@ -259,7 +244,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], 
     python: list[Callable[[], bool]] = []
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
     for kind, container, name, attributes in surroundings.reads:
-        base = container.get(name, _MISSING) if kind == "global" else container.cell_contents
+        base = {"global": _global, "cell": _contents, "object": _itself}[kind](container, name)
         parent: int | None = None
         for depth in range(len(attributes) + 1):
             value = _value(base, attributes[:depth])
@@ -283,6 +268,18 @@ def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
     return not isinstance(value, _PLAIN) and _value(base, attributes) is not value
 
 
+def _global(container: dict[str, Any], name: str) -> Any:
+    return container.get(name, _MISSING)
+
+
+def _contents(cell: Any, name: None) -> Any:
+    return cell.cell_contents
+
+
+def _itself(value: Any, name: None) -> Any:
+    return value
+
+
 def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | None, attributes: tuple[str, ...]) -> int:
     leaf = tracer.new_leaf()
     if attributes:
@@ -292,6 +289,8 @@ def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | No
         holder = tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(container))
         tracer.load(leaf, Op.LOAD_ITEM, holder, tracer.object(name))
+    elif kind == "object":
+        tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
     else:
         tracer.load(leaf, Op.LOAD_CELL, tracer.object(container))
     return leaf
@@ -318,21 +317,39 @@ def _guard_value(tracer: Tracer, leaf: int, value: Any) -> Callable[[], bool] | 
     if isinstance(value, MethodType):
         return None
     tracer.guard_object(leaf, Op.IS, value)
-    if isinstance(value, (list, dict, set)):
-        before = contents(value)
-        return lambda: contents(value) == before
+    if isinstance(value, np.ndarray) and value.nbytes > _LARGE:
+        raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
+    if isinstance(value, (list, dict, set, np.ndarray)):
+        return _Unchanged(value)
     return None
 
 
-def contents(value: Any) -> Any:
-    """What a container holds, comparable: numbers and strings by value, other things by identity."""
+class _Unchanged:
+    """Whether a container holds what it held; what it held is kept alive, so that identities mean something."""
+
+    def __init__(self, value: Any):
+        self.kept: list[Any] = []
+        self.value, self.before = value, contents(value, self.kept)
+
+    def __call__(self) -> bool:
+        return bool(contents(self.value) == self.before)
+
+
+def contents(value: Any, kept: list[Any] | None = None) -> Any:
+    """What a container holds, comparable: numbers and strings by value, other things by identity; `kept` keeps these."""
     if isinstance(value, dict):
-        return tuple((k, contents(v)) for k, v in value.items())
+        return tuple((k, contents(v, kept)) for k, v in value.items())
     if isinstance(value, (list, tuple)):
-        return tuple(contents(v) for v in value)
+        return tuple(contents(v, kept) for v in value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(contents(v) for v in value)
-    return (type(value), value) if isinstance(value, _PLAIN) else id(value)
+        return frozenset(contents(v, kept) for v in value)
+    if isinstance(value, np.ndarray) and value.nbytes <= _LARGE:
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, _PLAIN):
+        return type(value), value
+    if kept is not None:
+        kept.append(value)
+    return id(value)
 
 
 def has_state(value: Any) -> bool:
@@ -342,19 +359,20 @@ def has_state(value: Any) -> bool:
 
 @dataclass(slots=True)
 class Structure:
-    """Modules and optimizers that a trace went through, as they were: checked when the global epoch has moved."""
+    """Modules and optimizers that a trace went through and defaults, as they were: checked when the epoch has moved."""
 
     owners: list[Any]
     states: list[Any]
     epoch: int
+    dtype: DType
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
-        return all(o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True))
+        return self.dtype is Defaults.dtype and all(o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True))
 
 
 def structure_of(owners: list[Any]) -> Structure:
     """The present structure of these objects."""
     epoch = mode.epoch()
     unique = list({id(o): o for o in owners if has_state(o)}.values())
-    return Structure(unique, [o._jit_state() for o in unique], epoch)
+    return Structure(unique, [o._jit_state() for o in unique], epoch, Defaults.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import operator
 import gc
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -170,13 +171,19 @@ class JitFunction(Function):
             call_args, call_kwargs = pytree.unflatten(structure, inputs)
             with Observer() as observer:
                 result = self._call(call_args, call_kwargs)
+            after: list[Any] = []
+            if pytree.flatten((call_args, call_kwargs), after) != structure or any(map(operator.is_not, after, inputs)):
+                raise TraceBreak("it changes a list or dictionary that is an argument", self._where())
             out: list[Any] = []
             shape = pytree.flatten(result, out)
             function, owner = unwrap(self.__wrapped__)
             owners = [x for x in (owner, *leaves) if x is not None]
             guards: list[Callable[[], bool]] = []
             if function is not None:
-                surroundings = inspect_code(function, observer)
+                surroundings = inspect_code(function, observer, owners)
+                if surroundings.effects:
+                    effect = surroundings.effects[0]
+                    raise TraceBreak(f"it {effect.what}, which compiled code would not do", effect.source)
                 guards = add_guards(tracer, surroundings)
                 owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
@@ -218,7 +225,7 @@ class JitFunction(Function):
 
         conditions = {
             "grad_mode": grad_mode,
-            "epoch": bool(structure_now.owners),
+            "epoch": True,
             "gradients": new_grads,
         }
         executable, report, backward = compile_call(tracer, n_arguments, results, rerun, **conditions)
@@ -345,9 +352,9 @@ class JitFunction(Function):
         """Run eagerly once and see which effects really happen."""
         with Observer() as observer:
             result = self.__wrapped__(*args, **kwargs)
-        function, _ = unwrap(self.__wrapped__)
+        function, owner = unwrap(self.__wrapped__)
         assert function is not None
-        found: list[Effect] = inspect_code(function, observer).effects
+        found: list[Effect] = inspect_code(function, observer, [owner, *args, *kwargs.values()]).effects
         if found:
             self._give_up(f"it {found[0].what}, which compiled code would not do", found[0].source)
         return result

@@ -30,9 +30,10 @@ def wrap(size: sizes.Expr) -> Any:
 
 
 class SymbolicInt:
-    """An int whose value is known only when the compiled function is called."""
+    """An int whose value is known only when the compiled function is called; `isinstance` takes it for an int."""
 
     __slots__ = ("expression",)
+    __class__ = property(lambda self: int)  # type: ignore[assignment]
 
     def __init__(self, size: sizes.Size):
         self.expression = size
@@ -155,9 +156,11 @@ class TracedFloat:
     """A float whose value is known only when the compiled function is called.
 
     `value` is this call's, or None where it comes from a tensor and has not been looked at.
+    `isinstance` takes it for a float.
     """
 
     __slots__ = ("node", "value")
+    __class__ = property(lambda self: float)  # type: ignore[assignment]
 
     def __init__(self, node: Node, value: float | None):
         self.node = node
@@ -239,7 +242,7 @@ for _name, _operation, _method in (
 
 def _divide(a: TracedFloat, b: Any) -> Any:
     """a / b: recorded for a divisor that is known, else done in Python, where zero raises."""
-    if isinstance(b, (int, float)) and b:
+    if type(b) in (int, float) and b:
         return _calculate("div", operator.truediv, a, b)
     return a._value() / (float(b) if isinstance(b, (TracedFloat, SymbolicInt)) else b)
 

@@ -58,7 +58,7 @@ def _batch(a: Any, b: Any, input: Tensor, other: Tensor) -> list[Any]:
                 f"The size of tensor a ({p}) must match the size of tensor b ({q}) at non-singleton dimension {axis} "
                 f"(matmul of {list(input.shape)} and {list(other.shape)})"
             )
-        out.append(q if p == 1 or (q != 1 and isinstance(q, int)) else p)
+        out.append(q if p == 1 or (q != 1 and type(q) is int) else p)
     return out
 
 

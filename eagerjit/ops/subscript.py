@@ -87,7 +87,7 @@ def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
         elif isinstance(entry, slice):
             if entry != slice(None):
                 start, stop, step = bounds(entry, out.shape[dim])
-                if not (isinstance(start, int) and start == 0 and step == 1 and stop is out.shape[dim]):
+                if not (type(start) is int and start == 0 and step == 1 and stop is out.shape[dim]):
                     out = views.slice_dim(out, dim, start, stop, step)
             remaining.append(None)
             dim += 1

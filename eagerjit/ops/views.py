@@ -44,10 +44,10 @@ def _numel(shape: tuple[Any, ...]) -> Any:
 def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
     """A shape with its -1 replaced by what the number of elements leaves."""
     total = _numel(old)
-    free = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
+    free = [i for i, d in enumerate(shape) if type(d) is int and d == -1]
     if len(free) > 1:
         raise RuntimeError("only one dimension can be inferred")
-    if any(isinstance(d, int) and d < -1 for d in shape):
+    if any(type(d) is int and d < -1 for d in shape):
         raise RuntimeError(f"invalid shape dimension {min(shape)}")
     if not free:
         if _numel(shape) != total:
@@ -177,7 +177,7 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
         )
     resolved = []
     for i, d in enumerate(target):
-        keep = isinstance(d, int) and d == -1
+        keep = type(d) is int and d == -1
         if keep and i < added:
             raise RuntimeError(
                 "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension 0"
@@ -280,7 +280,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = input.shape[dimension(dim, input.ndim)]
-    return split(input, max(-(-size // chunks), 1) if isinstance(size, int) else -(-size // chunks), dim)
+    return split(input, max(-(-size // chunks), 1) if type(size) is int else -(-size // chunks), dim)
 
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
