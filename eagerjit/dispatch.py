@@ -90,6 +90,7 @@ class Op:
                     gradient is derived by differentiating the body
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
+    traceable       whether a trace can run its body
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     """
 
@@ -97,6 +98,7 @@ class Op:
     aliases = False
     accumulates = False
     linear = False
+    traceable = True
 
     def __init__(
         self,

@@ -329,6 +329,10 @@ class Tracer:
         hint = sizes.evaluate(value.expression, self.assumptions.hints)
         return TracedFloat(self.constant(value, dtypes.float64), float(hint))
 
+    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op that needs values."""
+        raise TraceBreak(f"{op.name}() is computed by NumPy", user_line())
+
     def specialize(self, node: Node) -> None:
         """Tie this trace to the present value of every number that `node` was calculated from."""
         if node in self._floats:

@@ -8,7 +8,7 @@ dead code that never runs.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -114,13 +114,15 @@ def _tangents(node: GradNode, known: list[Any], create_graph: bool) -> list[Tens
     op, inputs = node.op, node.inputs
     assert inputs is not None
     if getattr(op, "linear", False):
+        if op.name == "view":  # whose strides may allow what the tangent's do not
+            known = [None if k is None else k.contiguous() for k in known]
         filled = [
             _filled(k, x) if isinstance(x, (Tensor, list, tuple)) else x for k, x in zip(known, inputs, strict=True)
         ]
         return [op(*filled) if callable(op) else op.run(tuple(filled))]
     needs = tuple(k is not None for k in known)
     given = tuple(k for k in known if k is not None)
-    if not isinstance(op, Op):
+    if not isinstance(op, Op) or not op.traceable:
         return _foreign(node, needs, given, create_graph)
     n_outputs = node.n_outputs
     made = _tangent_ops.setdefault(op, {})
@@ -142,10 +144,7 @@ def _filled(tangent: Any, value: Any) -> Any:
 
 
 def _foreign(node: GradNode, needs: tuple[bool, ...], given: tuple[Any, ...], create_graph: bool) -> list[Tensor]:
-    """Tangents of a compiled call or of a custom function: its own `jvp`, or its gradient transposed."""
-    own: Callable[..., Any] | None = getattr(node.op, "jvp", None)
-    if own is not None and (results := own(needs, given)) is not None:
-        return results
+    """Tangents of what no trace can hold: a compiled call, a custom function, an operation of NumPy's."""
     before = mode.set_grad_mode(True)
     try:
         probes = [o.detach().requires_grad_() if o.dtype.is_floating_point else o for o in node.outputs()]

@@ -8,12 +8,13 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.compiler.batch import batch
+from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
 from eagerjit.numbers import expression
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak
+from eagerjit.trace import TraceBreak, user_line
 
 Dims = Any
 
@@ -110,6 +111,70 @@ def _batch_size(moved: list[Any], dims: list[Any]) -> Any:
     return found[0]
 
 
+class _Examples(InnerTracer):
+    """Records what happens to one example, and computes it for all."""
+
+    def __init__(self, name: str, size: Any, randomness: str):
+        super().__init__(name, size if randomness == "different" else 1)
+        self.size, self.randomness = size, randomness
+        self.arguments: list[Tensor] = []
+        self.mapped: set[int] = set()
+
+    def example(self, outside: Tensor) -> Tensor:
+        """A tensor that stands for one example of a batch, which is the first dimension."""
+        type_ = self.type_outside(outside)
+        self.mapped.add(len(self.inputs))
+        tensor = self.wrap(self.input(outside, TensorType(type_.dtype, tuple(type_.shape[1:]))))
+        tensor._requires_grad = outside._requires_grad
+        return tensor
+
+    def argument(self, outside: Tensor) -> Tensor:
+        """An example that the function is called with; all of these are made before anything else."""
+        tensor = self.example(outside)
+        self.arguments.append(tensor)
+        return tensor
+
+    def writes(self) -> list[tuple[int, Tensor]]:
+        """(input, tensor) for what was written in place: arguments, and tensors from outside."""
+        found = [(i, x) for i, x in enumerate(self.arguments) if self.value(x) is not self.inputs[i]]
+        return found + self.written_outside()
+
+    def computed(self, tensors: list[Tensor]) -> list[tuple[Tensor, bool]]:
+        """The values of tensors for all examples, and whether they differ between these."""
+        graph = self.graph(tensors)
+        flags = [i in self.mapped for i in range(len(graph.inputs))]
+        batched, has_batch = batch(graph, flags, expression(self.size), self.randomness)
+        values = run_graph(batched, self.lifted[: len(flags)], [t._requires_grad for t in tensors])
+        return list(zip(values, has_batch, strict=True))
+
+    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op that needs values: what it reads is computed for all examples, then it runs on these."""
+        x, dim, *rest = arguments
+        with self.suspended():
+            ((value, has_batch),) = self.computed([x])
+            if not has_batch:
+                found = op.run((value, dim, *rest))
+            elif x.ndim == 0:
+                found = _each(op.run((value.unsqueeze(1), 1, *rest)), lambda r: r.squeeze(1))
+            else:
+                found = op.run((value, dim + 1, *rest))
+        return _each(found, self.example if has_batch else lambda r: self.wrap(self.value(r)))
+
+    def ask(self, node: Node, reason: str) -> Any:
+        """The number that a 0-d node has, if all examples have the same one."""
+        with self.suspended():
+            ((value, has_batch),) = self.computed([self.wrap(node)])
+            if has_batch:
+                raise TraceBreak(reason, user_line())
+            if self.outer is not None:
+                return self.outer.ask(self.outer.value(value), reason)
+            return value._data.reshape(()).item()
+
+
+def _each(results: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    return tuple(map(function, results)) if isinstance(results, tuple) else function(results)
+
+
 def _mapped(
     func: Callable[..., Any],
     structure: Any,
@@ -120,10 +185,9 @@ def _mapped(
     size: Any,
 ) -> Any:
     """Record the function on one example, batch the recording and run it."""
-    inner = InnerTracer(f"vmap_{getattr(func, '__name__', 'function')}", size if randomness == "different" else 1)
-    with inner:
-        arguments = [x if d is None else inner.example(x) for x, d in zip(moved, dims, strict=True)]
-        examples = [a for a, d in zip(arguments, dims, strict=True) if d is not None]
+    examples = _Examples(f"vmap_{getattr(func, '__name__', 'function')}", size, randomness)
+    with examples:
+        arguments = [x if d is None else examples.argument(x) for x, d in zip(moved, dims, strict=True)]
         args, kwargs = pytree.unflatten(structure, arguments)
         try:
             result = func(*args, **kwargs)
@@ -137,16 +201,12 @@ def _mapped(
         for x in outputs:
             if not isinstance(x, Tensor):
                 raise ValueError(f"vmap(f, ...): `f` must only return Tensors, got type {type(x)} as a return.")
-        writes = inner.writes(examples)
-        results = [*outputs, *(t for _, t in writes)]
-        connected = [t._requires_grad for t in results]
-        graph = inner.graph(results)
-    places = spread(out_dims, result, f"out_dims={out_dims}")
-    flags = [i < len(examples) for i in range(len(graph.inputs))]
-    batched, has_batch = batch(graph, flags, expression(size), randomness)
-    values = run_graph(batched, inner.lifted, connected)
-    _write_back(inner.lifted, flags, [p for p, _ in writes], values[len(outputs) :], has_batch[len(outputs) :])
-    placed = [_placed(*item, size) for item in zip(values, has_batch, places, strict=False)]
+        places = spread(out_dims, result, f"out_dims={out_dims}")
+        writes = examples.writes()
+        with examples.suspended():
+            values = examples.computed([*outputs, *(t for _, t in writes)])
+    _write_back(examples, [p for p, _ in writes], values[len(outputs) :])
+    placed = [_placed(*value, dim, size) for value, dim in zip(values, places, strict=False)]
     return pytree.unflatten(shape, placed)
 
 
@@ -163,19 +223,17 @@ def _placed(value: Tensor, batched: bool, dim: Any, size: Any) -> Tensor:
     return value if dim == 0 else value.movedim(0, dim)
 
 
-def _write_back(
-    outside: list[Tensor], flags: list[bool], positions: list[int], values: list[Tensor], batched: list[bool]
-) -> None:
+def _write_back(examples: _Examples, positions: list[int], values: list[tuple[Tensor, bool]]) -> None:
     """In-place writes of the function: to its examples, and to tensors that all examples share."""
-    before = mode.set_grad_mode(mode.grad_mode() and any(v._requires_grad for v in values))
+    before = mode.set_grad_mode(mode.grad_mode() and any(v._requires_grad for v, _ in values))
     try:
-        for position, value, has_batch in zip(positions, values, batched, strict=True):
-            if has_batch and not flags[position]:
+        for position, (value, has_batch) in zip(positions, values, strict=True):
+            if has_batch and position not in examples.mapped:
                 raise RuntimeError(
                     "vmap: inplace arithmetic(self, *extra_args) is not possible because self is shared by all "
                     "examples and what would be written differs between them"
                 )
-            outside[position].copy_(value)
+            examples.lifted[position].copy_(value)
     finally:
         mode.set_grad_mode(before)
 

@@ -6,14 +6,17 @@ it is one operation like any other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
-from eagerjit.state import state
+from eagerjit.state import set_tracer, state
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
@@ -46,13 +49,6 @@ class InnerTracer(Tracer):
         self._own.add(node)
         return node
 
-    def example(self, outside: Tensor) -> Tensor:
-        """A tensor that stands for one example of a batch, which is the first dimension."""
-        shape = outside._data.shape if self.outer is None else self.outer.value(outside).shape
-        tensor = self.wrap(self.input(outside, TensorType(outside.dtype, tuple(shape[1:]))))
-        tensor._requires_grad = outside._requires_grad
-        return tensor
-
     def _is_own(self, tensor: Tensor) -> bool:
         return type(tensor._data) is Node and tensor._data in self._own
 
@@ -62,13 +58,13 @@ class InnerTracer(Tracer):
             return super().value(tensor)
         if tensor._storage is not None and id(tensor._storage) in self._versions and tensor._view is not None:
             return super().value(tensor)
-        type_ = self._type(tensor)
         self._positions[id(tensor)] = len(self.inputs)
-        node = self.input(tensor, type_)
+        node = self.input(tensor, self.type_outside(tensor))
         self._values[id(tensor)] = (tensor, node, tensor._version)
         return node
 
-    def _type(self, tensor: Tensor) -> TensorType:
+    def type_outside(self, tensor: Tensor) -> TensorType:
+        """The type of a tensor from outside."""
         if self.outer is not None:
             return self.outer.value(tensor).type
         if type(tensor._data) is Node:
@@ -148,11 +144,22 @@ class InnerTracer(Tracer):
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def writes(self, examples: list[Tensor]) -> list[tuple[int, Tensor]]:
-        """(input, tensor) for what was written in place: examples, and tensors from outside."""
-        found = [(i, x) for i, x in enumerate(examples) if self.value(x) is not self.inputs[i]]
-        return found + [(self._positions[key], t) for key, t in self.written.items()]
+    def written_outside(self) -> list[tuple[int, Tensor]]:
+        """(input, tensor) for every tensor from outside that was written in place."""
+        return [(self._positions[key], t) for key, t in self.written.items()]
 
     def graph(self, results: list[Tensor]) -> Graph:
-        """The recording."""
-        return Graph(self.name, self.inputs, self.nodes, [self.value(r) for r in results])
+        """The recording so far."""
+        outputs = [self.value(r) for r in results]
+        return Graph(self.name, list(self.inputs), list(self.nodes), outputs)
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """A context in which operations happen outside of the recording."""
+        set_tracer(self.outer)
+        before, sizes.active.assumptions = sizes.active.assumptions, self._before[1]
+        try:
+            yield
+        finally:
+            set_tracer(self)
+            sizes.active.assumptions = before

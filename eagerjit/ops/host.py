@@ -7,15 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eagerjit.autograd.node import record
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.index import concrete
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
+from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
 
 class HostOp(Op):
-    """An op whose result NumPy computes from arrays: `function(*arguments with ndarrays for tensors)`."""
+    """An op whose result NumPy computes from arrays: `function(*arguments with ndarrays for tensors)`.
+
+    Its first parameter is the one tensor, its second the dimension along which it works.
+    """
+
+    traceable = False
 
     def __init__(
         self, name: str, function: Callable[..., Any], rules: Any = None, doc: str = "", differentiable: bool = True
@@ -31,11 +38,13 @@ class HostOp(Op):
         return tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
-        """Compute; in a trace there are no values to compute with."""
-        for a in arguments:
-            if isinstance(a, Tensor):
-                concrete(a, f"{self.name}() is computed by NumPy")
-        return super().run(arguments)
+        """Compute, where there are values to compute with: in a trace there are none, outside of vmap there are."""
+        if state.tracer is None:
+            return super().run(arguments)
+        result = state.tracer.outside_of(self, arguments)
+        if self.differentiable and mode.grad_mode():
+            record(self, arguments, result)
+        return result
 
 
 def _tensor(array: np.ndarray) -> Tensor:

@@ -119,6 +119,39 @@ def test_a_view_of_an_example_writes_to_it():
     assert (vmap(f)(X).numpy()[:, 0] == X[:, 0].numpy()).all()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_values_that_all_examples_share(compiled):
+    def f(x, w):
+        return x * w.item() if w > 0 else x
+
+    mapped = vmap(f, (0, None))
+    mapped = eagerjit.jit(mapped, fullgraph=False) if compiled else mapped
+    assert (mapped(X, eagerjit.tensor(2.0)).numpy() == 2 * X.numpy()).all()
+    assert (mapped(X, eagerjit.tensor(-2.0)).numpy() == X.numpy()).all()
+
+
+def test_operations_of_numpy():
+    def f(x):
+        s = x.cumsum(0).sort(0, descending=True)
+        return s.values * x.sum(), s.indices, eagerjit.topk(x, 2).values, x.sum().sort().values
+
+    x = eagerjit.randn(5, 4)
+    expected = [eagerjit.stack(found) for found in zip(*map(f, x), strict=True)]
+    for found, wanted in zip(vmap(f)(x), expected, strict=True):
+        np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-5)
+    twice = vmap(vmap(lambda x: x.cumsum(0)))(x.reshape(5, 2, 2))
+    assert (twice.numpy() == x.reshape(5, 2, 2).cumsum(2).numpy()).all()
+
+    def loss(x):
+        return (x.cumsum(0).sort(0).values[1:] ** 2).sum()
+
+    each = vmap(grad(loss))(x).numpy()
+    np.testing.assert_allclose(each, eagerjit.stack([grad(loss)(row) for row in x]).numpy(), rtol=1e-5, atol=1e-5)
+    leaf = x.clone().requires_grad_()
+    vmap(loss)(leaf).sum().backward()
+    np.testing.assert_allclose(leaf.grad.numpy(), each, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
 def test_an_index_out_of_range(in_dims):
     table, index = eagerjit.zeros(4, 4), eagerjit.full((4, 4), 4, dtype=eagerjit.int64)
