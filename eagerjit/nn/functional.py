@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import random
-from eagerjit.creation import arange
+from eagerjit.creation import arange, zeros
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import activation, index, views
@@ -165,6 +165,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be non-negative.")
         if classes.size and classes.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
+    if state.tracer is not None:
+        # Compiled code has no classes to look at beforehand: a write out of range is the IndexError of the call.
+        return zeros(*tensor.shape, num_classes, dtype=dtypes.int64).scatter(-1, tensor.unsqueeze(-1), 1)
     return (tensor.unsqueeze(-1) == arange(num_classes)).long()
 
 
