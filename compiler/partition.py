@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.shapes import Shape
+from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, TensorLeaf, Trace
 
 CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
@@ -89,3 +92,75 @@ def replay(wanted: list[Node], given: dict[Node, Node]) -> tuple[list[Node], dic
         new[node] = made
         order.append(made)
     return order, new
+
+
+def ancestors(nodes: list[Node]) -> set[Node]:
+    """The nodes and all that they are computed from."""
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def gradient_trace(
+    trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
+) -> tuple[Trace, list[int], list[int]]:
+    """The gradient as a Trace of its own, and the leaves of the forward call that it reads: ints, then tensors."""
+    given: dict[Node, Node] = {}
+    inputs: list[Node] = []
+    new_bindings: list[Binding] = []
+
+    def add(node: Node, strides: Shape | None) -> None:
+        leaf = len(new_bindings)
+        made = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, node.type, node.source)
+        given[node] = made
+        inputs.append(made)
+        new_bindings.append(TensorLeaf(leaf, made, strides))
+
+    for node in (*cotangents, *kept):
+        add(node, None)
+    needed = _ancestors_until(wanted, set(given))
+    used = [n for n in trace.graph.inputs if n in needed and n in bindings]
+    unbound = _symbols([*wanted, *given], needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
+    for node in bindings:
+        names = {str(d) for d in node.type.shape if sizes.is_symbol(d)}
+        if node not in used and names & unbound:
+            used.append(node)
+            unbound -= names
+    integers = [b for b in trace.bindings if isinstance(b, IntLeaf)]
+    new_bindings += [IntLeaf(len(inputs) + i, b.size) for i, b in enumerate(integers)]
+    for node in used:
+        add(node, bindings[node].strides)
+    order, new = replay(wanted, given)
+    graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
+    outputs = [Fresh(new[n]) for n in wanted]
+    count = len(new_bindings)
+    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints))
+    return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
+
+
+def _ancestors_until(nodes: list[Node], stops: set[Node]) -> set[Node]:
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found and node not in stops:
+            found.add(node)
+            stack += node.inputs
+    return found
+
+
+def _symbols(wanted: list[Node], needed: set[Node]) -> set[str]:
+    found: set[str] = set()
+    for node in (*needed, *wanted):
+        for d in node.type.shape:
+            found |= sizes.symbols(d)
+        for value in node.attributes.values():
+            for d in value if isinstance(value, tuple) else (value,):
+                if isinstance(d, sizes.Size):
+                    found |= sizes.symbols(d)
+    return found

@@ -12,12 +12,10 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.compile import Report, describe, executable_of, finish, simplified
-from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
-from eagerjit.compiler.partition import replay, saved_values
-from eagerjit.compiler.shapes import Shape
-from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, TensorLeaf, Trace
+from eagerjit.compiler.partition import ancestors, gradient_trace, saved_values
+from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.guards import Structure
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
@@ -288,7 +286,7 @@ def _compile_joint(
     asked = [n for n, _ in trace.questions]
     given += asked
     # A number of the call may be read by the gradient alone.
-    forward = _ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
+    forward = ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
     bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
     written = {leaf for leaf, _ in trace.writes}
     kept = saved_values(forward, nodes, {n for n, b in bindings.items() if b.leaf in written})
@@ -301,9 +299,9 @@ def _compile_joint(
     )
     trace.outputs = [*outputs, *(Fresh(n) for n in kept)]
     executable, report = executable_of(trace, traced, tracer.objects)
-    backward_trace, integers, used = _backward_trace(trace, cotangents, kept, wanted, bindings)
+    backward_trace, integers, used = gradient_trace(trace, cotangents, kept, wanted, bindings)
     compiled, backward_report = executable_of(backward_trace, backward_trace.graph, [])
-    onto_trace, _, onto_used = _backward_trace(trace, [*cotangents, *starts], kept, summed, bindings)
+    onto_trace, _, onto_used = gradient_trace(trace, [*cotangents, *starts], kept, summed, bindings)
     where = {b.leaf: b.leaf if b.leaf < n_arguments else _outside(tracer, b.leaf) for b in bindings.values()}
     target_leaves = [leaf for leaf, _ in reached]
     tensors = list(dict.fromkeys([*used, *onto_used, *target_leaves]))
@@ -361,74 +359,3 @@ def _incoming(tracer: Tracer, result: Tensor) -> Tensor:
     node = Node(elementwise.argument, (), {"cotangent": True}, TensorType(type_.dtype, type_.shape))
     tracer.inputs.append(node)
     return tracer.wrap(node)
-
-
-def _ancestors(nodes: list[Node]) -> set[Node]:
-    found: set[Node] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack += node.inputs
-    return found
-
-
-def _backward_trace(
-    trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
-) -> tuple[Trace, list[int], list[int]]:
-    """The gradient as a Trace of its own, and the leaves of the forward call that it reads: ints, then tensors."""
-    given: dict[Node, Node] = {}
-    inputs: list[Node] = []
-    new_bindings: list[Binding] = []
-
-    def add(node: Node, strides: Shape | None) -> None:
-        leaf = len(new_bindings)
-        made = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, node.type, node.source)
-        given[node] = made
-        inputs.append(made)
-        new_bindings.append(TensorLeaf(leaf, made, strides))
-
-    for node in (*cotangents, *kept):
-        add(node, None)
-    needed = _ancestors_until(wanted, set(given))
-    used = [n for n in trace.graph.inputs if n in needed and n in bindings]
-    unbound = _symbols([*wanted, *given], needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
-    for node in bindings:
-        names = {str(d) for d in node.type.shape if sizes.is_symbol(d)}
-        if node not in used and names & unbound:
-            used.append(node)
-            unbound -= names
-    integers = [b for b in trace.bindings if isinstance(b, IntLeaf)]
-    new_bindings += [IntLeaf(len(inputs) + i, b.size) for i, b in enumerate(integers)]
-    for node in used:
-        add(node, bindings[node].strides)
-    order, new = replay(wanted, given)
-    graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
-    outputs = [Fresh(new[n]) for n in wanted]
-    count = len(new_bindings)
-    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints))
-    return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
-
-
-def _ancestors_until(nodes: list[Node], stops: set[Node]) -> set[Node]:
-    found: set[Node] = set()
-    stack = list(nodes)
-    while stack:
-        node = stack.pop()
-        if node not in found and node not in stops:
-            found.add(node)
-            stack += node.inputs
-    return found
-
-
-def _symbols(wanted: list[Node], needed: set[Node]) -> set[str]:
-    found: set[str] = set()
-    for node in (*needed, *wanted):
-        for d in node.type.shape:
-            found |= sizes.symbols(d)
-        for value in node.attributes.values():
-            for d in value if isinstance(value, tuple) else (value,):
-                if isinstance(d, sizes.Size):
-                    found |= sizes.symbols(d)
-    return found
