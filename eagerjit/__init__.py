@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import importlib
 import math as _math
+import sys as _sys
+from types import ModuleType as _ModuleType
 from typing import Any
 
 from eagerjit import creation, methods, random
@@ -80,6 +82,16 @@ _LAZY = {"nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"
 _LAZY_NAMES = {
     "jit": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
+
+
+class _Package(_ModuleType):
+    """`eagerjit.jit` is the function, whether or not something has imported the module of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.jit if name == "jit" and isinstance(value, _ModuleType) else value)
+
+
+_sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

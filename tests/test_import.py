@@ -40,3 +40,9 @@ def test_import_compiles_nothing() -> None:
 def test_import_says_nothing() -> None:
     result = fresh("import eagerjit", "-W", "error")
     assert result.stdout == result.stderr == ""
+
+
+def test_jit_is_the_function_however_its_module_was_imported() -> None:
+    code = "from eagerjit.jit import JitWarning, jit; import eagerjit.jit; assert eagerjit.jit is jit"
+    fresh(code)
+    fresh("import eagerjit; f = eagerjit.jit; from eagerjit.jit import jit; assert eagerjit.jit is jit is f")
