@@ -1,4 +1,4 @@
-"""Everything the other files compare with PyTorch, jitted: bit for bit what the eager call gives, gradients included."""
+"""Everything that the other files compare with PyTorch, jitted: bit for bit the eager results and gradients."""
 
 from __future__ import annotations
 
