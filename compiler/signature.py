@@ -100,5 +100,7 @@ class Trace:
     """Per write the object that names its line in the user's code, or -1."""
     gradients: list[tuple[int, int]] = field(default_factory=list)
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
+    fastmath: bool = False
+    """Whether kernels may round a product and a sum once instead of twice."""
     questions: list[tuple[Node, int]] = field(default_factory=list)
     """(0-d value, its bits): answers that the function's Python code acted on; the call is for these alone."""

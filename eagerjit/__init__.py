@@ -78,9 +78,9 @@ dtype = _dtypes.DType
 strided = "strided"
 contiguous_format = preserve_format = None
 
-_LAZY = {"nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
+_LAZY = {"jit": "eagerjit.jit", "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
 _LAZY_NAMES = {
-    "jit": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
+    "compile": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.rules import fit
-from eagerjit.compile import finish
+from eagerjit.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.sizes import Size

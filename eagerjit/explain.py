@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 
 if TYPE_CHECKING:
-    from eagerjit.compile import Report
+    from eagerjit.compilation import Report
     from eagerjit.variants import Variant
 
 
@@ -172,15 +171,3 @@ def guards_of(report: Report) -> list[str]:
 def _shown(value: Any) -> str:
     text = repr(value) if isinstance(value, (str, int, float, bool, type(None))) else f"<{type(value).__name__}>"
     return text if len(text) < 60 else text[:57] + "..."
-
-
-def difference(known: list[Variant], new: Variant) -> str:
-    """The first guard in which a new variant differs from the one most like it: the other's, then its own."""
-    guards = guards_of(new.report)
-    pairs = [list(zip_longest(guards_of(v.report), guards, fillvalue="nothing")) for v in known]
-    closest = min(reversed(range(len(known))), key=lambda i: sum(a != b for a, b in pairs[i]))
-    found = next((f"{a} -> {b}" for a, b in pairs[closest] if a != b), None)
-    if found is not None:
-        return found
-    same = known[closest].structure == new.structure
-    return "the state read changed" if same else "the structure of the arguments changed"

@@ -194,7 +194,8 @@ class Parameter(Tensor):
 
 
 def _rebuild_parameter(array: np.ndarray, requires_grad: bool) -> Parameter:
-    return Parameter(new_tensor(array), requires_grad)
+    made = array.view(dtypes.BY_NUMPY[array.dtype].numpy)  # pickled dtypes are objects of their own
+    return Parameter(new_tensor(made), requires_grad)
 
 
 class Shape(tuple):

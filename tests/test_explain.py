@@ -177,12 +177,12 @@ def test_counts_and_reasons_of_recompiles() -> None:
     scaled(torch.ones(5), 3.0)
     assert scaled.cache_info().compiles == 1 and scaled.cache_info().recompiles == 0
     calls = [(torch.ones(2, 2), 2.0), (torch.ones(2, 2).double(), 2.0), (torch.ones(2, 3).t(), 2.0), (torch.ones(4), 2)]
-    reasons = ["f32[s0] -> leaf 0: f32[s0, s1]", "f32[s0, s1] -> leaf 0: f64[s0, s1]", "strides", "any float"]
+    reasons = ["x was f32[s0], is f32[s0, s1]", "x was f32[s0, s1], is f64[s0, s1]", "strides", "by was a float, is an int"]
     for count, (call, reason) in enumerate(zip(calls, reasons, strict=True), 1):
         scaled(*call)
         info = scaled.cache_info()
         assert (info.compiles, info.recompiles, len(info.reasons)) == (count + 1, count, count)
-        text = info.reasons[-1].replace(", contiguous, requires_grad=False", "")
+        text = str(info.reasons[-1]).replace(" (contiguous, requires_grad=False)", "")
         assert reason in text, text
     for call in calls:
         scaled(*call)
@@ -224,7 +224,7 @@ def test_sizes_that_code_looked_at_are_guards_that_name_the_line() -> None:
     assert any(f"# test_explain.py:{number}" in g and "s0" in g for g in guards), guards
     padded(torch.ones(9))
     (reason,) = padded.cache_info().reasons
-    assert f"test_explain.py:{number}" in reason
+    assert f"test_explain.py:{number}" in str(reason)
 
 
 PROGRAM = """

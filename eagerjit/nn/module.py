@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.methods import Handle, add_hook
+from eagerjit.nn.calls import CompiledCalls
 from eagerjit.nn.taps import Taps
 from eagerjit.runtime import mode
 from eagerjit.tensor import Parameter, Tensor
@@ -27,7 +28,7 @@ class IncompatibleKeys(NamedTuple):
     unexpected_keys: list[str]
 
 
-class Module:
+class Module(CompiledCalls):
     """Base class of all networks: assign Parameters, Tensors and Modules as attributes and define `forward`."""
 
     training: bool
@@ -46,7 +47,7 @@ class Module:
         """Compute the result; subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if not (own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"]):
             return self.forward(*args, **kwargs)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import eagerjit
-from eagerjit.compile import finish
+from eagerjit.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.execute import MISS

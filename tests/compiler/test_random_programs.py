@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import arrays_for, bits, random_graph
 
-from eagerjit.compile import executable_of
+from eagerjit.compilation import executable_of
 from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.passes import run_pipeline

@@ -1,0 +1,54 @@
+"""Jitted Modules: the same parameters, buffers and attributes as the Module they are made of, and compiled calls."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from eagerjit.jit import JitFunction, Options
+from eagerjit.nn.module import Module
+
+_FUNCTION_NAMES = frozenset({"explain", "cache_info", "clear", "verify", "variants", "info", "options"})
+
+
+class JittedModule:
+    """What the class of a jitted Module adds to the Module's own class. `_orig_mod` is the Module."""
+
+    __slots__ = ()
+    _orig_mod: Module
+    _compiled: JitFunction
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FUNCTION_NAMES:
+            return getattr(self._compiled, name)
+        return super().__getattr__(name)  # type: ignore[misc]
+
+    def __reduce__(self) -> Any:
+        return jit_module, (self._orig_mod, self._compiled.options)
+
+    @property
+    def __wrapped__(self) -> Module:
+        return self._orig_mod
+
+
+def jit_module(module: Module, options: Options) -> Any:
+    """A Module with the very state of `module`, whose calls are compiled; it is an instance of the Module's class too."""
+    if isinstance(module, JittedModule):
+        return module
+    made = object.__new__(_jitted_class(type(module)))
+    made.__dict__ = module.__dict__
+    object.__setattr__(made, "_orig_mod", module)
+    object.__setattr__(made, "_compiled", JitFunction(module, options))
+    return made
+
+
+@functools.cache
+def _jitted_class(owner: type[Module]) -> type:
+    """The class of jitted instances of a class."""
+    return type(owner.__name__, (JittedModule, owner), {
+        "__slots__": ("_orig_mod", "_compiled"), "__module__": owner.__module__, "__qualname__": owner.__qualname__,
+        "__doc__": owner.__doc__,
+    })  # fmt: skip

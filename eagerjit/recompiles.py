@@ -1,0 +1,118 @@
+"""Why a function was compiled again: which of the things that it depends on is another than before."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eagerjit import pytree
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, TensorLeaf
+
+if TYPE_CHECKING:
+    from eagerjit.variants import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """What changed, from what, to what, and the user's line that read it."""
+
+    what: str
+    old: str
+    new: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.source})" if self.source else ""
+        return f"{self.what} was {self.old}, is {self.new}{where}"
+
+
+def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) -> Recompile:
+    """The first thing in which a new version of a function differs from the known one most like it."""
+    alike = [v for v in known if v.structure == new.structure]
+    if not alike:
+        return Recompile("the structure of the arguments", _nesting(known[-1].structure), _nesting(new.structure))
+    names = dict(enumerate(argument_names(function, new.structure)))
+    facts = _facts(new, names)
+    found = [list(_differences(_facts(v, names), facts)) for v in alike]
+    closest = min(reversed(found), key=len)
+    return closest[0] if closest else Recompile("the state that it reads", "another", "new")
+
+
+def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]]) -> Iterator[Recompile]:
+    for what in dict.fromkeys((*new, *old)):
+        before, now = old.get(what, ("nothing", ""))[0], new.get(what, ("nothing", ""))[0]
+        if before != now:
+            yield Recompile(what, before, now, (new.get(what) or old[what])[1])
+
+
+def argument_names(function: Callable[..., Any], structure: Any) -> list[str]:
+    """How the user calls each leaf of the arguments: `x`, `batch['image']`, `xs[0]`."""
+    _, _, (positional, keywords) = structure
+    try:
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    except (TypeError, ValueError):
+        names = []
+    out: list[str] = []
+    for position, child in enumerate(positional[2]):
+        out += _paths(names[position] if position < len(names) else f"args[{position}]", child)
+    for name, child in zip(keywords[1], keywords[2], strict=True):
+        out += _paths(name, child)
+    return out
+
+
+def _paths(name: str, structure: Any) -> Iterator[str]:
+    if structure == pytree.LEAF:
+        yield name
+        return
+    kind, keys, children = structure
+    for position, child in enumerate(children):
+        if keys is None:
+            part = f"[{position}]"
+        else:
+            part = f"[{keys[position]!r}]" if kind is dict else f".{keys[position]}"
+        yield from _paths(name + part, child)
+
+
+def _nesting(structure: Any) -> str:
+    if structure == pytree.LEAF:
+        return "*"
+    kind, keys, children = structure
+    parts = [_nesting(c) for c in children]
+    if keys is not None:
+        parts = [f"{k}={p}" for k, p in zip(keys, parts, strict=True)]
+    return f"{kind.__name__}({', '.join(parts)})"
+
+
+def _facts(variant: Variant, names: dict[int, str]) -> dict[str, tuple[str, str]]:
+    """What a version depends on: description -> (value, line)."""
+    trace, objects, read = variant.report.trace, variant.report.objects, variant.read
+    out: dict[str, tuple[str, str]] = {}
+    for b in trace.bindings:
+        name, source = read.get(b.leaf, (names.get(b.leaf, f"value {b.leaf}"), ""))
+        match b:
+            case TensorLeaf(_, node, strides, grad):
+                layout = "contiguous" if strides is None else f"strides {list(map(str, strides))}"
+                needs = "" if grad == 2 else f", requires_grad={bool(grad)}"
+                out[name] = (f"{node.type} ({layout}{needs})", source)
+            case FloatLeaf():
+                out[name] = ("a float", source)
+            case IntLeaf():
+                out[name] = ("an int", source)
+            case ObjectGuard(_, _, constant):
+                out[name] = (_shown(objects[constant]), source)
+    for g in trace.guards:
+        out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)
+    for position, (node, bits) in enumerate(trace.questions):
+        out[f"the number that question {position} asks for"] = (str(bits), node.source)
+    if trace.grad_mode is not None:
+        out["grad mode"] = ("on" if trace.grad_mode else "off", "")
+    return out
+
+
+def _shown(value: Any) -> str:
+    plain = isinstance(value, (str, int, float, bool, tuple, type(None)))
+    text = repr(value) if plain else f"a certain {type(value).__name__}"
+    return text if len(text) < 60 else text[:57] + "..."

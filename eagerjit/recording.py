@@ -1,0 +1,248 @@
+"""Recording one call of a function: its arguments become inputs, its results and effects those of a compiled Variant."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import gc
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import elementwise
+from eagerjit.guards import Observer, Structure, add_guards, inspect_code, object_guards, structure_of, unwrap
+from eagerjit.joint import compile_call
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.program import Op
+from eagerjit.tensor import Tensor
+from eagerjit.trace import TraceBreak, Tracer
+from eagerjit.variants import Variant
+
+_VALUES = (str, bytes, np.dtype)
+
+
+class Recording:
+    """Records calls of one function."""
+
+    def __init__(self, function: Callable[..., Any], name: str, fullgraph: bool, fastmath: bool):
+        self.function, self.name, self.fullgraph, self.fastmath = function, name, fullgraph, fastmath
+
+    def record(self, structure: Any, leaves: list[Any]) -> Variant:
+        """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
+        tracer = Tracer(self.name, needs_grad=True)
+        collecting = gc.isenabled()
+        gc.disable()  # a recording makes many objects that live until it ends
+        try:
+            variant = self._traced(tracer, structure, leaves)
+        finally:
+            if collecting:
+                gc.enable()
+        self._check_leaks(tracer)
+        return variant
+
+    def where(self) -> str:
+        """The line where the function begins."""
+        return first_line(self.function, self.name)
+
+    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any]) -> Variant:
+        """Record and compile; no traced tensor outlives this frame unless the function kept it."""
+        grad_mode = mode.grad_mode()
+        with tracer:
+            tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
+            inputs = [self._argument(tracer, leaf) for leaf in leaves]
+            n_arguments = tracer.n_leaves
+            call_args, call_kwargs = pytree.unflatten(structure, inputs)
+            with Observer() as observer:
+                result = self._call(call_args, call_kwargs)
+            out: list[Any] = []
+            shape = pytree.flatten(result, out)
+            function, owner = unwrap(self.function)
+            owners = [x for x in (owner, *leaves) if x is not None]
+            guards: list[Callable[[], bool]] = []
+            if function is not None:
+                surroundings = inspect_code(function, observer)
+                guards = add_guards(tracer, surroundings)
+                owners += surroundings.owners
+            guards += object_guards((owner, *leaves))
+            owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
+            owners += tracer.owners
+            structure_now = structure_of(owners)
+            return self._compile(tracer, n_arguments, structure, shape, out, leaves, grad_mode, guards, structure_now)
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self.function(*args, **kwargs)
+        except TraceBreak:
+            raise
+        except Exception as error:
+            raise TraceBreak(f"{type(error).__name__}: {error}", self.where()) from error
+
+    def _compile(
+        self,
+        tracer: Tracer,
+        n_arguments: int,
+        structure: Any,
+        shape: Any,
+        out: list[Any],
+        leaves: list[Any],
+        grad_mode: bool,
+        guards: list[Callable[[], bool]],
+        structure_now: Structure,
+    ) -> Variant:
+        unique = list({id(x): x for x in out}.values())
+        order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
+        results = [self._output(tracer, x) for x in unique]
+        numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
+        new_grads = self._new_gradients(tracer, results)
+
+        def rerun(arguments: Sequence[Any]) -> list[Any]:
+            call_args, call_kwargs = pytree.unflatten(structure, arguments)
+            again: list[Any] = []
+            pytree.flatten(self.function(*call_args, **call_kwargs), again)
+            return list({id(x): x for x in again}.values())
+
+        conditions = {
+            "grad_mode": grad_mode,
+            "epoch": bool(structure_now.owners),
+            "gradients": new_grads,
+            "fastmath": self.fastmath,
+        }
+        executable, report, backward = compile_call(tracer, n_arguments, results, rerun, **conditions)
+        freed = [
+            i for i, r in enumerate(results[: len(unique)])
+            if isinstance(r, Tensor) and r._node is not None and r._node.inputs is None and type(r._data) is Node
+        ]  # fmt: skip
+        single = shape == pytree.LEAF
+        extra = len(results) > len(unique) or backward is not None
+        rebuild = None
+        if not single or extra:
+            if single:
+                rebuild = _first
+            elif not (pytree.is_flat(shape) and shape[0] is tuple and order == list(range(len(unique))) and not extra):
+                rebuild = functools.partial(_restore, shape, order)
+        return Variant(
+            executable,
+            structure,
+            shape,
+            len(unique),
+            report,
+            guards,
+            structure_now,
+            backward,
+            freed,
+            _aliases(tracer, unique),
+            rebuild,
+            key_of(leaves),
+            numbers,
+            tracer.read,
+        )
+
+    def _output(self, tracer: Tracer, value: Any) -> Any:
+        """A result as something that a compiled call can return."""
+        if isinstance(value, (SymbolicInt, TracedFloat)):
+            dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
+            node = tracer.constant(value, dtype)
+            return tracer.wrap(tracer.record(elementwise.cast, (node,), dtype=dtype))
+        if isinstance(value, (Iterator, Awaitable)):
+            raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self.where())
+        return value
+
+    def _new_gradients(self, tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
+        """Gradients that the call leaves in tensors from outside, added to its results."""
+        out = []
+        for tensor, grad in tracer.gradients.values():
+            if grad is tensor._grad:
+                continue
+            if grad is None:
+                out.append((tracer.leaf_of[id(tensor)], -1))
+                continue
+            found = next((i for i, r in enumerate(results) if r is grad), None)
+            if found is None:
+                results.append(grad)
+                found = len(results) - 1
+            out.append((tracer.leaf_of[id(tensor)], found))
+        return out
+
+    def _argument(self, tracer: Tracer, value: Any) -> Any:
+        """Make an argument an input or a guard of the trace."""
+        leaf = tracer.new_leaf()
+        kind = type(value)
+        if isinstance(value, Tensor):
+            if id(value) not in tracer.leaf_of:
+                tracer.tensor_leaf(value, leaf, symbolic=True)
+            else:
+                tracer.guard_object(leaf, Op.IS, value)
+            return value
+        if kind is float:
+            return tracer.float_leaf(value, leaf)
+        if kind is int:
+            return tracer.int_leaf(value, leaf)
+        if isinstance(value, np.ndarray):
+            raise TraceBreak("an argument is a NumPy array, which is not traced", self.where())
+        by_value = isinstance(value, _VALUES) and not isinstance(value, (enum.Enum, np.dtype))
+        tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
+        return value
+
+    def _check_leaks(self, tracer: Tracer) -> None:
+        """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
+        leaked = tracer.leaked()
+        if leaked:
+            del leaked
+            gc.collect()
+            leaked = tracer.leaked()
+        if leaked:
+            source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
+            raise TraceBreak("a tensor made in the function is kept outside of it", source)
+
+
+def first_line(function: Any, name: str) -> str:
+    """`file:line` where a callable's code begins, or its name if it has none."""
+    code, _ = unwrap(function)
+    return name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"
+
+
+def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of the tensors."""
+    out: list[Any] = []
+    for x in leaves:
+        if isinstance(x, Tensor):
+            array = x._data
+            sizes = tuple(min(d, 2) for d in array.shape)
+            out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad))
+        else:
+            out.append(type(x) if type(x) in (int, float) else x)
+    return tuple(out)
+
+
+def _first(flat: Sequence[Any]) -> Any:
+    return flat[0]
+
+
+def _restore(shape: Any, order: list[int], flat: Sequence[Any]) -> Any:
+    return pytree.unflatten(shape, [flat[i] for i in order])
+
+
+def _aliases(tracer: Tracer, results: list[Any]) -> list[tuple[int, Any]]:
+    """Results that view an argument, or another result: they share its count of in-place writes."""
+    out: list[tuple[int, Any]] = []
+    for index, result in enumerate(results):
+        if not isinstance(result, Tensor) or result._view is None or type(result._data) is not Node:
+            continue
+        base = result
+        while base._view is not None and type(base._data) is Node:
+            base = base._view.base
+        position = next((i for i, r in enumerate(results) if r is base), None)
+        if position is not None:
+            out.append((index, position))
+        elif id(base) in tracer.leaf_of and type(base._data) is not Node:
+            leaf = tracer.leaf_of[id(base)]
+            out.append((index, functools.partial(_outside_base, leaf, base)))
+    return out
+
+
+def _outside_base(leaf: int, base: Tensor, arguments: Sequence[Any]) -> Tensor:
+    return arguments[leaf] if leaf < len(arguments) else base
