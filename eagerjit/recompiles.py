@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.guards import accesses, unwrap
+from eagerjit.runtime.program import Op
 
 if TYPE_CHECKING:
     from eagerjit.variants import Variant
@@ -33,9 +35,8 @@ def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) 
     alike = [v for v in known if v.structure == new.structure]
     if not alike:
         return Recompile("the structure of the arguments", _nesting(known[-1].structure), _nesting(new.structure))
-    names = dict(enumerate(argument_names(function, new.structure)))
-    facts = _facts(new, names)
-    found = [list(_differences(_facts(v, names), facts)) for v in alike]
+    facts = _facts(new, function)
+    found = [list(_differences(_facts(v, function), facts)) for v in alike]
     closest = min(reversed(found), key=len)
     return closest[0] if closest else Recompile("the state that it reads", "another", "new")
 
@@ -86,12 +87,37 @@ def _nesting(structure: Any) -> str:
     return f"{kind.__name__}({', '.join(parts)})"
 
 
-def _facts(variant: Variant, names: dict[int, str]) -> dict[str, tuple[str, str]]:
+def _names(variant: Variant, function: Callable[..., Any]) -> dict[int, tuple[str, str]]:
+    """What the user calls each leaf, and the line of the function that reads it, where it is not an argument."""
+    trace, objects = variant.report.trace, variant.report.objects
+    code, _ = unwrap(function)
+    closure = dict(zip(map(id, code.__closure__ or ()), code.__code__.co_freevars, strict=True)) if code else {}
+    names = dict(enumerate(argument_names(function, variant.structure)))
+    for b in trace.bindings:
+        match b:
+            case Load(leaf, Op.LOAD_ITEM, (_, name)):
+                names[leaf] = str(objects[name])
+            case Load(leaf, Op.LOAD_ATTRIBUTE, (parent, name)):
+                names[leaf] = f"{names.get(parent, '')}.{objects[name]}"
+            case Load(leaf, Op.LOAD_GRAD, (parent,)):
+                names[leaf] = f"{names.get(parent, '')}.grad"
+            case Load(leaf, _, (constant,)):
+                names[leaf] = closure.get(id(objects[constant]), f"a {type(objects[constant]).__name__}")
+    lines: dict[str, str] = {}
+    if code is not None:
+        for access in accesses(code.__code__, None):
+            for depth in range(len(access.attributes) + 1):
+                name = ".".join((access.name, *access.attributes[:depth]))
+                lines.setdefault(name, f"{code.__code__.co_filename}:{access.line}")
+    return {leaf: (name, lines.get(name, "") if leaf >= trace.n_arguments else "") for leaf, name in names.items()}
+
+
+def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
     """What a version depends on: description -> (value, line)."""
-    trace, objects, read = variant.report.trace, variant.report.objects, variant.read
+    trace, objects, names = variant.report.trace, variant.report.objects, _names(variant, function)
     out: dict[str, tuple[str, str]] = {}
     for b in trace.bindings:
-        name, source = read.get(b.leaf, (names.get(b.leaf, f"value {b.leaf}"), ""))
+        name, source = names.get(b.leaf, (f"value {b.leaf}", ""))
         match b:
             case TensorLeaf(_, node, strides, grad):
                 layout = "contiguous" if strides is None else f"strides {list(map(str, strides))}"

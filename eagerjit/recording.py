@@ -13,7 +13,7 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
-from eagerjit.guards import Observer, Structure, add_guards, inspect_code, object_guards, structure_of, unwrap
+from eagerjit.guards import Observer, Structure, add_guards, inspect_code, structure_of, unwrap
 from eagerjit.joint import compile_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes, mode
@@ -67,7 +67,6 @@ class Recording:
                 surroundings = inspect_code(function, observer)
                 guards = add_guards(tracer, surroundings)
                 owners += surroundings.owners
-            guards += object_guards((owner, *leaves))
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
             owners += tracer.owners
             structure_now = structure_of(owners)
@@ -138,7 +137,6 @@ class Recording:
             rebuild,
             key_of(leaves),
             numbers,
-            tracer.read,
         )
 
     def _output(self, tracer: Tracer, value: Any) -> Any:

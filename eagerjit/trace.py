@@ -84,7 +84,6 @@ class Tracer:
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
-        self.read: dict[int, tuple[str, str]] = {}
         self.arguments: Sequence[Any] | None = None
         self.answers: dict[Node, tuple[Any, int]] = {}
         self.created: list[weakref.ref[Tensor]] = []
@@ -356,7 +355,7 @@ class Tracer:
         if known is None:
             if self.arguments is None or self.fullgraph:
                 raise TraceBreak(reason, user_line())
-            from eagerjit.compilation import answer
+            from eagerjit.compile import answer
 
             before, observation = set_tracer(None), pause_observation()
             try:
