@@ -29,9 +29,9 @@ def observe(function: Any, args: Any, kwargs: Any) -> tuple[Any, Effect | None]:
     """The result of an eager call, and the first effect that really happened in it."""
     with Observer() as observer:
         result = function(*args, **kwargs)
-    code, _ = unwrap(function)
+    code, owner = unwrap(function)
     assert code is not None
-    found = inspect_code(code, observer).effects
+    found = inspect_code(code, observer, [owner, *args, *kwargs.values()]).effects
     return result, found[0] if found else None
 
 

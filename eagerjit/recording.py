@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import gc
+import operator
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
@@ -58,13 +59,19 @@ class Recording:
             call_args, call_kwargs = pytree.unflatten(structure, inputs)
             with Observer() as observer:
                 result = self._call(call_args, call_kwargs)
+            after: list[Any] = []
+            if pytree.flatten((call_args, call_kwargs), after) != structure or any(map(operator.is_not, after, inputs)):
+                raise TraceBreak("it changes a list or dictionary that is an argument", self.where())
             out: list[Any] = []
             shape = pytree.flatten(result, out)
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
             guards: list[Callable[[], bool]] = []
             if function is not None:
-                surroundings = inspect_code(function, observer)
+                surroundings = inspect_code(function, observer, owners)
+                if surroundings.effects:
+                    effect = surroundings.effects[0]
+                    raise TraceBreak(f"it {effect.what}, which compiled code would not do", effect.source)
                 guards = add_guards(tracer, surroundings)
                 owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
@@ -106,7 +113,7 @@ class Recording:
 
         conditions = {
             "grad_mode": grad_mode,
-            "epoch": bool(structure_now.owners),
+            "epoch": True,
             "gradients": new_grads,
             "fastmath": self.fastmath,
         }

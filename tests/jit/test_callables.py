@@ -159,6 +159,8 @@ def test_methods_and_callable_objects() -> None:
             assert same(Scaler.static(X), X + 1)
         assert same(torch.jit(functools.partial(lambda x, by: x * by, by=3.0))(X), X * 3)
         assert same(torch.jit(lambda x: x * 5)(X), X * 5)
+    one.offset = 7.0
+    assert same(one.method(X), X * 2 + 7)
 
 
 @torch.jit
