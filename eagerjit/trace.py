@@ -355,7 +355,7 @@ class Tracer:
         if known is None:
             if self.arguments is None or self.fullgraph:
                 raise TraceBreak(reason, user_line())
-            from eagerjit.compile import answer
+            from eagerjit.compilation import answer
 
             before, observation = set_tracer(None), pause_observation()
             try:
