@@ -186,6 +186,7 @@ _functions.update(
     asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
     embedding=_functional("embedding"), softplus=activation.softplus.call, broadcast_to=views.expand,
 )  # fmt: skip
+_functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
 _functions.update({_d.name: _d for _d in _dtypes.ALL})
 _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,

@@ -11,6 +11,7 @@ from eagerjit.ops import (
     activation,
     arithmetic,
     composite,
+    elementary,
     host,
     index,
     linear,
@@ -45,6 +46,7 @@ OPS = {
     "amin": reduce.amin.call, "all": reduce.all_.call, "any": reduce.any_.call, "argmax": reduce.argmax.call,
     "argmin": reduce.argmin.call, "logsumexp": reduce.logsumexp.call,
     "matmul": linear.matmul.call, "addmm": linear.addmm.call,
+    **{name: op.call for name, op in elementary.ELEMENTARY.items()},
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
     "gather": index.gather.call, "scatter_add": index.scatter_add.call, "slice_scatter": index.slice_scatter.call,
     "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": c.clone.call,
@@ -90,6 +92,7 @@ FUNCTIONS: dict[str, Any] = {
         "scatter", "index_fill", "index_copy", "take", "take_along_dim", "count_nonzero", "logaddexp", "hypot",
         "argwhere",
     )},
+    **elementary.FUNCTIONS,
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
     "index_select": index.index_select, "index_add": index.index_add, "nonzero": subscript.nonzero,
@@ -309,11 +312,11 @@ def _scaled(name: str) -> Any:
 def _divided(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place version of `div`."""
     name = {None: "div_", "floor": "floordiv_", "trunc": "div_trunc_"}[rounding_mode]
-    return _WRITES[name](self, other)
+    return WRITES[name](self, other)
 
 
 def _augmented(name: str) -> Any:
-    write = _WRITES[name]
+    write = WRITES[name]
 
     def function(self: Tensor, other: Any) -> Any:
         return write(self, other) if is_operand(other) else NotImplemented
@@ -327,10 +330,10 @@ for _op in (
 ):  # fmt: skip
     inplace(_op)
 
-_WRITES = {name: op.method() for name, op in INPLACE.items()}
-METHODS.update(_WRITES)
-METHODS.update({f"{alias}_": _WRITES[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in _WRITES})
-METHODS.update(add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=_WRITES["clamp_"])
+WRITES = {name: op.method() for name, op in INPLACE.items()}
+METHODS.update(WRITES)
+METHODS.update({f"{alias}_": WRITES[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in WRITES})
+METHODS.update(add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=WRITES["clamp_"])
 
 
 def install() -> None:

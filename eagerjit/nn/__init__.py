@@ -2,6 +2,7 @@
 
 from eagerjit.nn import functional, init, utils
 from eagerjit.nn.activations import (
+    CELU,
     ELU,
     GELU,
     GLU,
@@ -9,6 +10,7 @@ from eagerjit.nn.activations import (
     BCELoss,
     BCEWithLogitsLoss,
     CrossEntropyLoss,
+    Hardshrink,
     Hardsigmoid,
     Hardswish,
     Hardtanh,
@@ -29,26 +31,34 @@ from eagerjit.nn.activations import (
     Softmax,
     Softmin,
     Softplus,
+    Softshrink,
     Softsign,
     Tanh,
+    Tanhshrink,
 )
+from eagerjit.nn.batch import BatchNorm1d, BatchNorm2d, GroupNorm
 from eagerjit.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from eagerjit.nn.layers import Bilinear, Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, RMSNorm, Unflatten
 from eagerjit.nn.module import Module
 from eagerjit.tensor import Parameter
 
 __all__ = [
+    "CELU",
     "ELU",
     "GELU",
     "GLU",
     "SELU",
     "BCELoss",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
     "Bilinear",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
+    "GroupNorm",
+    "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
@@ -80,8 +90,10 @@ __all__ = [
     "Softmax",
     "Softmin",
     "Softplus",
+    "Softshrink",
     "Softsign",
     "Tanh",
+    "Tanhshrink",
     "Unflatten",
     "functional",
     "init",

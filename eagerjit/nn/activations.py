@@ -33,7 +33,7 @@ class _Options(Module):
         return type(self).function(input, **{name: getattr(self, name) for name in self.options})
 
     def extra_repr(self) -> str:
-        parts = [f"{name}={getattr(self, name)!r}" for name in self.shown]
+        parts = [f"{'' if name == 'lambd' else name + '='}{getattr(self, name)!r}" for name in self.shown]
         return ", ".join(parts + ["inplace=True"] * (self.__dict__.get("inplace") is True))
 
 
@@ -59,6 +59,10 @@ Softsign = _module("Softsign", F.softsign)
 LogSigmoid = _module("LogSigmoid", F.logsigmoid)
 Tanh = _module("Tanh", F.tanh)
 Sigmoid = _module("Sigmoid", F.sigmoid)
+CELU = _module("CELU", F.celu, ("alpha",), alpha=1.0, inplace=False)
+Hardshrink = _module("Hardshrink", F.hardshrink, ("lambd",), lambd=0.5)
+Softshrink = _module("Softshrink", F.softshrink, ("lambd",), lambd=0.5)
+Tanhshrink = _module("Tanhshrink", F.tanhshrink)
 GLU = _module("GLU", F.glu, ("dim",), dim=-1)
 Softmax = _module("Softmax", F.softmax, ("dim",), dim=None)
 LogSoftmax = _module("LogSoftmax", F.log_softmax, ("dim",), dim=None)

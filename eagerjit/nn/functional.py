@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import random
-from eagerjit.creation import arange, zeros
 from eagerjit.compiler.ops import indexing
+from eagerjit.creation import arange, zeros
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import activation, index, views
 from eagerjit.ops.attention import scaled_dot_product_attention
 from eagerjit.ops.classification import cross_entropy, nll_loss
+from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.loss import (
     binary_cross_entropy,
@@ -29,8 +30,10 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 __all__ = [
+    "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
     "cosine_similarity",
     "cross_entropy",
     "dropout",
@@ -38,6 +41,9 @@ __all__ = [
     "embedding",
     "gelu",
     "glu",
+    "group_norm",
+    "gumbel_softmax",
+    "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
@@ -55,6 +61,8 @@ __all__ = [
     "normalize",
     "one_hot",
     "pad",
+    "pairwise_distance",
+    "prelu",
     "relu",
     "relu6",
     "rms_norm",
@@ -66,8 +74,11 @@ __all__ = [
     "softmax",
     "softmin",
     "softplus",
+    "softshrink",
     "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
 ]
 
 linear = linear_.call
@@ -95,11 +106,35 @@ relu, silu, mish, selu = map(_activation, (activation.relu, activation.silu, act
 leaky_relu, elu, hardtanh = map(_activation, (activation.leaky_relu, activation.elu, activation.hardtanh))
 hardsigmoid, hardswish = map(_activation, (activation.hardsigmoid, activation.hardswish))
 gelu = activation.gelu.call
+celu, hardshrink, softshrink = (_activation(ELEMENTARY[name]) for name in ("celu", "hardshrink", "softshrink"))
+threshold, tanhshrink = _activation(ELEMENTARY["threshold"]), ELEMENTARY["tanhshrink"].call
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """input limited to [0, 6]."""
     return hardtanh(input, 0.0, 6.0, inplace=inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """input where positive, else weight * input; one weight, or one per channel."""
+    if weight.numel() != 1 and input.ndim > 1:
+        weight = weight.view((-1, *(1,) * (input.ndim - 2)))
+    return ELEMENTARY["prelu"].call(input, weight)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
+    """A random point of the simplex (Jang et al. 2017), or with `hard` a corner that passes on its gradient."""
+    noise = -(-(1.0 - random.rand_like(logits)).log()).log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    corner = soft.detach().new_zeros(tuple(soft.shape)).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return corner - soft.detach() + soft
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of x1 - x2 + eps over the last dimension."""
+    return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -202,3 +237,19 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             wider = (*shape[:d], shape[d] + left + right, *shape[d + 1 :])
             out = out.new_full(wider, 0 if value is None else value).slice_scatter(out, d, left, left + shape[d], 1)
     return out if out is not input else input.clone()
+
+
+def batch_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """Mean 0 and variance 1 per channel; see `eagerjit.nn.batch`."""
+    return _batch().batch_norm(*args, **kwargs)
+
+
+def group_norm(*args: Any, **kwargs: Any) -> Tensor:
+    """Mean 0 and variance 1 within groups of channels; see `eagerjit.nn.batch`."""
+    return _batch().group_norm(*args, **kwargs)
+
+
+def _batch() -> Any:
+    from eagerjit.nn import batch
+
+    return batch

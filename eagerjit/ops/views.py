@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.shapes import reshape_strides
+from eagerjit.compiler.shapes import common_refinement, reshape_strides
 from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
 from eagerjit.runtime import mode
@@ -70,7 +70,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
         return _view_dtype(input, shape[0])
     target = resolve(shape_argument(shape), input.shape)
     tracer = state.tracer
-    if tracer is not None and not _viewable(tracer.value(input), tuple(map(expression, target))):
+    if tracer is not None and not _viewable(tracer.place(input), tuple(map(expression, target))):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
@@ -89,8 +89,16 @@ def _view_dtype(input: Tensor, dtype: Any) -> Tensor:
 
 
 def _viewable(node: Node, shape: Exprs) -> bool:
-    strides = layout(node).strides
-    return reshape_strides(node.type.shape, strides, shape) is not None
+    """Whether a view of this shape exists; where algebra cannot tell, the sizes of this call decide and are guarded."""
+    old, strides = node.type.shape, layout(node).strides
+    if reshape_strides(old, strides, shape) is not None:
+        return True
+    if common_refinement(old, shape) is not None:
+        return False
+    known = [tuple(int(wrap(d)) for d in sizes_) for sizes_ in (old, strides, shape)]
+    if reshape_strides(*known) is not None:
+        raise TraceBreak(f"a tensor of strides {known[1]} is viewed in another shape", user_line())
+    return False
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
@@ -98,7 +106,7 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     target = resolve(shape_argument(shape), input.shape)
     tracer = state.tracer
     if tracer is not None:
-        possible = _viewable(tracer.value(input), tuple(map(expression, target)))
+        possible = _viewable(tracer.place(input), tuple(map(expression, target)))
         return reshape_view(input if possible else input.clone(), target)
     if not input._data.flags.c_contiguous:
         try:

@@ -41,6 +41,13 @@ MODULES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "Unflatten": (lambda n: n.Unflatten(1, (5, 1)), (4, 5)),
     "Dropout eval": (lambda n: n.Dropout(0.3).eval(), (4, 5)),
     "GLU": (lambda n: n.GLU(), (4, 6)),
+    "BatchNorm1d": (lambda n: n.BatchNorm1d(5), (4, 5)),
+    "BatchNorm1d eval": (lambda n: n.BatchNorm1d(5).eval(), (4, 5, 3)),
+    "BatchNorm2d": (lambda n: n.BatchNorm2d(3, momentum=None), (2, 3, 4, 5)),
+    "BatchNorm2d plain": (lambda n: n.BatchNorm2d(3, affine=False, track_running_stats=False), (2, 3, 4, 5)),
+    "GroupNorm": (lambda n: n.GroupNorm(2, 4), (3, 4, 5)),
+    "CELU": (lambda n: n.CELU(0.5), (4, 5)),
+    "Softshrink": (lambda n: n.Softshrink(), (4, 5)),
     "Mish": (lambda n: n.Mish(), (4, 5)),
     "Sequential": (lambda n: n.Sequential(n.Linear(5, 8), n.Tanh(), n.LayerNorm(8), n.Linear(8, 2)), (4, 5)),
     "named": (lambda n: n.Sequential(OrderedDict([("a", n.Linear(5, 4)), ("b", n.GELU())])), (4, 5)),
@@ -69,6 +76,8 @@ def test_module(name: str) -> None:
     same(x.grad, y.grad, 1e-4, "input")
     for (key, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         same(p.grad, q.grad, 1e-4, key)
+    for (key, p), q in zip(ours.named_buffers(), theirs.buffers(), strict=True):
+        same(p, q, 1e-5, key)
 
 
 def test_embedding_module() -> None:
