@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import importlib
 import math as _math
-import sys as _sys
-from types import ModuleType as _ModuleType
 from typing import Any
 
 from eagerjit import creation, methods, random
@@ -82,16 +80,6 @@ _LAZY = {"jit": "eagerjit.jit", "nn": "eagerjit.nn", "optim": "eagerjit.optim", 
 _LAZY_NAMES = {
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
-
-
-class _Package(_ModuleType):
-    """`eagerjit.jit` is the function, whether or not something has imported the module of that name."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value.jit if name == "jit" and isinstance(value, _ModuleType) else value)
-
-
-_sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -177,7 +177,8 @@ def test_counts_and_reasons_of_recompiles() -> None:
     scaled(torch.ones(5), 3.0)
     assert scaled.cache_info().compiles == 1 and scaled.cache_info().recompiles == 0
     calls = [(torch.ones(2, 2), 2.0), (torch.ones(2, 2).double(), 2.0), (torch.ones(2, 3).t(), 2.0), (torch.ones(4), 2)]
-    reasons = ["x was f32[s0], is f32[s0, s1]", "x was f32[s0, s1], is f64[s0, s1]", "strides", "by was a float, is an int"]
+    reasons = ["x was f32[s0], is f32[s0, s1]", "x was f32[s0, s1], is f64[s0, s1]", "strides"]
+    reasons.append("by was a float, is an int")
     for count, (call, reason) in enumerate(zip(calls, reasons, strict=True), 1):
         scaled(*call)
         info = scaled.cache_info()
