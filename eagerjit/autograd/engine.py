@@ -18,6 +18,7 @@ Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
 Trail = dict[Key, list[Tensor]]
 _SEQUENCES = (tuple, list)
+_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # plain dictionaries: asked at every walk whether they are empty
 _IS_EDGE = partial(operator.is_not, None)
 
 
@@ -47,7 +48,7 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
             if x._storage is not None:
                 written = True
             if x._requires_grad:
-                if EXPANDED:
+                if _expanded:
                     x = current(x)
                 made_by = x._node
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
@@ -77,7 +78,7 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
     """
     tracer = state.tracer
     first = 0 if tracer is None else tracer.first_sequence
-    if EXPANDED:
+    if _expanded:
         roots = [current(t) for t in roots]
     found: Nodes = {}
     stale: set[GradNode] = set()
@@ -102,7 +103,7 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
                 if t is not None and t._node is not None:
                     stack.append(t._node)
         ordered = ordered and before == 0 and len(stack) < 2
-    if GRADIENTS and expand_mixed(found):
+    if _gradients and expand_mixed(found):
         return collect(roots, wanted)
     return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
 
@@ -160,7 +161,7 @@ def run(
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale = collect(roots, wanted)
-    if EXPANDED:
+    if _expanded:
         roots = [current(t) for t in roots]
         targets = None if targets is None else [current(t) for t in targets]
         wanted = None if targets is None else {key_of(t) for t in targets}
