@@ -77,6 +77,10 @@ class InnerTracer(Tracer):
         self._own.add(node)
         return node
 
+    def place(self, tensor: Tensor) -> Node:
+        """A node that has a tensor's value: where it lies in memory is the enclosing trace's affair."""
+        return self.value(tensor)
+
     def _lift(self, node: Node) -> Node:
         known = self._inside.get(node)
         if known is None:

@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.shapes import common_refinement, reshape_strides
-from eagerjit.numbers import SymbolicInt, expression
+from eagerjit.numbers import SymbolicInt, expression, wrap
 from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
 from eagerjit.runtime import mode
 from eagerjit.state import state
