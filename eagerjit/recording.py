@@ -126,9 +126,10 @@ class Recording:
         extra = len(results) > len(unique) or backward is not None
         rebuild = None
         if not single or extra:
+            in_order = len(unique) != 1 and order == list(range(len(unique)))
             if single:
                 rebuild = _first
-            elif not (pytree.is_flat(shape) and shape[0] is tuple and order == list(range(len(unique))) and not extra):
+            elif not (pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra):
                 rebuild = functools.partial(_restore, shape, order)
         return Variant(
             executable,
