@@ -200,13 +200,35 @@ class Emitter:
     # -- values -------------------------------------------------------------------------------------------------------
 
     def value(self, node: Node, map_: Map) -> tuple[str, int]:
-        """The value of a node at a map."""
-        key = (node, map_)
-        found = self.lanes.get(key) or self.values.get(key)
-        if found is None:
-            found = self._value(node, map_)
-            (self.lanes if found[1] == BODY else self.values)[key] = found
-        return found
+        """The value of a node at a map. Operands come first, without recursion: chains of them may be long."""
+        stack = [(node, map_)]
+        while True:
+            key = stack[-1]
+            found = self.lanes.get(key) or self.values.get(key)
+            if found is None:
+                missing = [k for k in self._operands(*key) if k not in self.lanes and k not in self.values]
+                if missing:
+                    stack += reversed(missing)
+                    continue
+                found = self._value(*key)
+                (self.lanes if found[1] == BODY else self.values)[key] = found
+            stack.pop()
+            if not stack:
+                return found
+
+    def _operands(self, node: Node, map_: Map) -> list[tuple[Node, Map]]:
+        """The values from which a node's value is computed right here, in the order in which it asks for them."""
+        family = node.op.family
+        if family not in ("elementwise", "view") or node in self._reload or "gathers" in node.op.traits:
+            return []
+        mine = node in self.group.full or node in self.group.row
+        if not mine and not is_inline(node, self.inline) and (family != "view" or not self._computed_here(node)):
+            return []
+        shape = node.type.shape
+        if family == "view":
+            base = node.inputs[0]
+            return [(base, node.op.index_map(map_, shape, base.type.shape, self.group.extents(), **node.attributes))]
+        return [(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs]
 
     def _value(self, node: Node, map_: Map) -> tuple[str, int]:
         group, op = self.group, node.op

@@ -33,6 +33,12 @@ class Group:
     rows: sizes.Expr | None = None
     needs: int = 0
     reasons: list[str] = field(default_factory=list)
+    cost: int = 0
+
+    def take(self, node: Node) -> None:
+        """Add a node to those that the kernel computes."""
+        self.nodes.append(node)
+        self.cost += node.op.cost
 
     def split(self) -> int:
         """How many of the dims make up the rows."""

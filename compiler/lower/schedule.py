@@ -17,6 +17,8 @@ from eagerjit.compiler.lower.groups import Access, Group, Library, Region, Step,
 from eagerjit.compiler.shapes import Shape
 
 MAX_NODES = 400
+MAX_COST = 600
+"""Beyond these a kernel gains nothing from growing, and compiling it takes more than its share of time."""
 
 
 class Scheduler:
@@ -31,6 +33,7 @@ class Scheduler:
         self.reason: dict[Node, str] = {}
         self._merged: dict[int, int] = {}
         self._count = 0
+        self._order = {n: i for i, n in enumerate(graph.nodes)}
 
     def run(self) -> list[Step]:
         """The steps in an order in which each finds what it needs."""
@@ -102,7 +105,7 @@ class Scheduler:
         group = Group(self._count, without_ones(shape))
         group.reasons.append(why)
         self._new_step(group, node)
-        group.nodes.append(node)
+        group.take(node)
         group.full.add(node)
         return group
 
@@ -120,7 +123,7 @@ class Scheduler:
 
     def _joinable(self, node: Node, group: Group) -> str:
         """Why the node's other operands keep it out of the group; empty if they do not."""
-        if len(group.nodes) >= MAX_NODES:
+        if len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
             return "the kernel is large already"
         mark = 1 << group.number
         for number in self.origins(node):
@@ -187,7 +190,7 @@ class Scheduler:
 
     def _adopt(self, node: Node, group: Group) -> None:
         self._add_needs(group, self._bits(self.origins(node)))
-        group.nodes.append(node)
+        group.take(node)
         self.step_of[node] = group.number
 
     # -- reductions ---------------------------------------------------------------------------------------------------
@@ -201,7 +204,7 @@ class Scheduler:
         group = Group(self._count, without_ones(node.inputs[0].type.shape))
         group.reasons.append(why)
         self._new_step(group, node)
-        group.nodes.append(node)
+        group.take(node)
         self._note_reduction(node, group)
 
     def _join_reduction(self, node: Node, group: Group) -> str:
@@ -246,7 +249,9 @@ class Scheduler:
 
     def _try_merge(self, host: Group, other: Group) -> None:
         """Make two groups one, if nothing has to run between them."""
-        if len(host.nodes) + len(other.nodes) > MAX_NODES or sizes.product(host.dims) != sizes.product(other.dims):
+        if len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST:
+            return
+        if sizes.product(host.dims) != sizes.product(other.dims):
             return
         if host.rows is not None and other.rows is not None and host.rows != other.rows:
             return
@@ -270,12 +275,15 @@ class Scheduler:
         trial.full, trial.row = host.full | other.full, host.row | other.row
         trial.columns, trial.total = host.columns | other.columns, host.total | other.total
         trial.rows = host.rows if host.rows is not None else other.rows
-        if not all(self._still_reaches(n, trial) for n in (*other.nodes, *host.nodes)):
-            return
+        # Loops that stay as they are reach what they reached; only values of the other group are new to them.
+        crossing = (host.needs >> other.number | other.needs >> host.number) & 1
+        for group in (other, host):
+            if (crossing or dims != group.dims) and not all(self._still_reaches(n, trial) for n in group.nodes):
+                return
         host.dims, host.rows = dims, trial.rows
         host.full, host.row, host.columns, host.total = trial.full, trial.row, trial.columns, trial.total
-        order = {n: i for i, n in enumerate(self.graph.nodes)}
-        host.nodes = sorted(host.nodes + other.nodes, key=order.__getitem__)
+        host.nodes = sorted(host.nodes + other.nodes, key=self._order.__getitem__)
+        host.cost += other.cost
         self._absorb(host, other)
 
     def _absorb(self, host: Group, other: Group) -> None:
@@ -332,32 +340,25 @@ class Scheduler:
 
     def _ordered(self) -> list[Step]:
         """A topological order that stays close to the program's."""
-        waiting = {number: step.needs for number, step in self.steps.items()}
+        waiting: dict[int, int] = {}
+        dependents: dict[int, list[int]] = {number: [] for number in self.steps}
+        for number, step in self.steps.items():
+            nodes = step.nodes if isinstance(step, Group) else [step.node]
+            direct = set().union(*map(self.origins, nodes)) - {number}
+            waiting[number] = len(direct)
+            for other in direct:
+                dependents[other].append(number)
         order: list[Step] = []
-        done = 0
-        ready = [number for number, needs in waiting.items() if not needs]
+        ready = [number for number, count in waiting.items() if not count]
         heapq.heapify(ready)
-        dependents: dict[int, list[int]] = {}
-        for number, needs in waiting.items():
-            for other in _bits_of(needs):
-                dependents.setdefault(other, []).append(number)
         while ready:
             number = heapq.heappop(ready)
             order.append(self.steps[number])
-            done |= 1 << number
-            for other in dependents.get(number, ()):
-                if waiting[other] & ~done == 0:
+            for other in dependents[number]:
+                waiting[other] -= 1
+                if not waiting[other]:
                     heapq.heappush(ready, other)
         return order
-
-
-def _bits_of(bits: int) -> list[int]:
-    out = []
-    while bits:
-        low = bits & -bits
-        out.append(low.bit_length() - 1)
-        bits ^= low
-    return out
 
 
 def _has_middle(group: Group) -> bool:

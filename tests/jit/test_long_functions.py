@@ -1,0 +1,49 @@
+"""Functions of thousands of operations: they compile, in kernels of bounded size, and give what the plain calls give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import eagerjit as torch
+from benchmarks.compile_time import GRAPHS, plot, table
+from eagerjit.compiler.lower.groups import Group
+from eagerjit.compiler.lower.schedule import MAX_COST, MAX_NODES, Scheduler
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+def test_long_functions_are_compiled_and_exact(kind: str) -> None:
+    function: Callable[[Any], Any] = GRAPHS[kind](torch, 1200)
+    jitted = torch.jit(function, fullgraph=True)
+    x = torch.linspace(-1, 1, 36).reshape(6, 6)
+    expected = function(x)
+    assert bool(torch.isfinite(expected).all()) and jitted(x).tolist() == expected.tolist()
+    steps = Scheduler(jitted.explain(x).optimized).run()
+    groups = [s for s in steps if isinstance(s, Group)]
+    assert groups and all(len(g.nodes) <= MAX_NODES for g in groups)
+    assert all(g.cost == sum(n.op.cost for n in g.nodes) < MAX_COST + 100 for g in groups)
+
+
+def test_long_chains_of_numbers_and_gradients() -> None:
+    def function(x: Any) -> Any:
+        scale = x.sum()
+        for _ in range(600):
+            scale = scale * 0.999 + 0.001
+        for _ in range(400):
+            x = x * 1.001
+        return (x * scale).sum()
+
+    grads = []
+    for call in (function, torch.jit(function, fullgraph=True)):
+        x = torch.linspace(0, 1, 12).requires_grad_()
+        call(x).backward()
+        grads.append(x.grad.tolist())
+    assert grads[0] == grads[1]
+
+
+def test_the_report_shows_growth() -> None:
+    seconds = dict.fromkeys(("trace", "passes", "lower", "code"), 0.1)
+    rows = [("chain", 10, 1, {**seconds, "total": 0.5}), ("chain", 100, 2, {**seconds, "total": 5.0})]
+    assert table(rows).splitlines()[2].endswith("1.00") and plot(rows).count("<polyline") == 1 + len(GRAPHS)
