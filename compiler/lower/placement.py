@@ -46,9 +46,23 @@ class Placement(Instructions):
 
     def _computed(self, node: Node) -> list[Node]:
         """The computed nodes that a value is made of, through views and inlined nodes."""
-        if node in self.scheduler.step_of:
-            return [node]
-        return [origin for i in node.inputs for origin in self._computed(i)]
+        return [n for n in self._ends(node) if n in self.scheduler.step_of]
+
+    def _ends(self, node: Node) -> list[Node]:
+        """The computed nodes and inputs that a value is made of, each once."""
+        found: list[Node] = []
+        seen: set[Node] = set()
+        stack = [node]
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            if value in self.scheduler.step_of or value.op.family == "argument":
+                found.append(value)
+            else:
+                stack += reversed(value.inputs)
+        return found
 
     def _memory(self, node: Node) -> Node:
         """The node whose memory a result is written to: its own, or the input that it overwrites."""
@@ -90,17 +104,11 @@ class Placement(Instructions):
             for node in step.nodes if isinstance(step, Group) else [step.node]:
                 plain = isinstance(step, Group) and node.op.family == "elementwise" and node in step.full
                 for value in node.inputs:
-                    for root, viewed in self._arguments(value, False):
-                        direct = plain and not viewed and root.type.shape == node.type.shape
-                        readers.setdefault(root, []).append((position, direct))
+                    for root in self._ends(value):
+                        if root.op.family == "argument" and root not in self.scheduler.step_of:
+                            direct = plain and root is value and root.type.shape == node.type.shape
+                            readers.setdefault(root, []).append((position, direct))
         return readers
-
-    def _arguments(self, node: Node, viewed: bool) -> list[tuple[Node, bool]]:
-        if node.op.family == "argument":
-            return [(node, viewed)]
-        if node in self.scheduler.step_of:
-            return []
-        return [found for i in node.inputs for found in self._arguments(i, True)]
 
     def _choose_direct(self) -> None:
         """Results computed straight into the memory of an output: rather that of the tensor itself than of a view of it."""

@@ -68,9 +68,13 @@ class Scheduler:
     def origins(self, node: Node) -> set[int]:
         """The steps whose results a node reads, through views and inlined nodes."""
         out: set[int] = set()
+        seen: set[Node] = set()
         stack = list(node.inputs)
         while stack:
             value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
             number = self.step_of.get(value)
             if number is not None:
                 out.add(self.find(number))
@@ -305,9 +309,18 @@ class Scheduler:
         return any(self._roots(i) & finished for n in reader.nodes for i in n.inputs)
 
     def _roots(self, node: Node) -> set[Node]:
-        if node in self.step_of:
-            return {node}
-        return set().union(*map(self._roots, node.inputs)) if node.inputs else set()
+        found: set[Node] = set()
+        seen: set[Node] = set()
+        stack = [node]
+        while stack:
+            value = stack.pop()
+            if value not in seen:
+                seen.add(value)
+                if value in self.step_of:
+                    found.add(value)
+                else:
+                    stack += value.inputs
+        return found
 
     def _still_reaches(self, node: Node, group: Group) -> bool:
         if node.op.family == "reduction":

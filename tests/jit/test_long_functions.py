@@ -47,3 +47,15 @@ def test_the_report_shows_growth() -> None:
     seconds = dict.fromkeys(("trace", "passes", "lower", "code"), 0.1)
     rows = [("chain", 10, 1, {**seconds, "total": 0.5}), ("chain", 100, 2, {**seconds, "total": 5.0})]
     assert table(rows).splitlines()[2].endswith("1.00") and plot(rows).count("<polyline") == 1 + len(GRAPHS)
+
+
+def test_long_calculations_with_a_number() -> None:
+    def function(x: Any, rate: float) -> Any:
+        for _ in range(900):
+            rate = rate * 0.99 + 1e-3
+        return x * rate
+
+    jitted = torch.jit(function, fullgraph=True)
+    for rate in (0.5, 20.0):
+        assert jitted(torch.ones(3), rate).tolist() == function(torch.ones(3), rate).tolist()
+    assert jitted.cache_info().compiles == 1
