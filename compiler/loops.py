@@ -110,11 +110,15 @@ Stmt = Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One compiled loop nest. Its text, without the name, is its identity for deduplication and the disk cache."""
+    """One compiled loop nest. Its text, without the name, is its identity for deduplication and the disk cache.
+
+    With `contract` a product and the sum that takes it may be rounded once instead of twice.
+    """
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Stmt, ...]
+    contract: bool = False
 
     def __str__(self) -> str:
         return f"kernel {self.name}{body_text(self)}"
@@ -126,7 +130,7 @@ def body_text(kernel: Kernel) -> str:
     params = ", ".join(f"{p.name}: {marks[p.kind]}{p.dtype}" for p in kernel.params)
     lines: list[str] = []
     _print(kernel.body, "  ", lines)
-    return "(" + params + ") {\n" + "\n".join(lines) + "\n}"
+    return "(" + params + (") contract {\n" if kernel.contract else ") {\n") + "\n".join(lines) + "\n}"
 
 
 def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:

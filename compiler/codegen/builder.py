@@ -145,6 +145,7 @@ class Builder:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.helpers: set[str] = set()
+        self.contract = False
         self.block = "entry"
         self.frames = [_Frame(0)]
         self._number = 0
@@ -251,7 +252,8 @@ class Builder:
 
     def binary(self, opcode: str, a: Value, b: Operand) -> Value:
         a, b = self.align(a, self.lift(b, a))
-        text = f"{opcode} {self.type(a.dtype, a.lanes)} {a.text}, {b.text}"
+        flag = " contract" if self.contract and a.is_float else ""
+        text = f"{opcode}{flag} {self.type(a.dtype, a.lanes)} {a.text}, {b.text}"
         return self.pure(a.dtype, a.lanes, text, max(a.depth, b.depth))
 
     def negate(self, a: Value) -> Value:

@@ -106,7 +106,10 @@ class _Emitter(MemoryAccess):
         for statement in body:
             match statement:
                 case Let(name, op, args, dtype, number):
+                    # Only sums and products of the user's own: elementary functions need every rounding of theirs.
+                    self.b.contract = self.kernel.contract and op in ("add", "sub", "mul")
                     self.values[name] = apply(self.b, op, tuple(map(self._value, args)), dtype, number)
+                    self.b.contract = False
                 case Load(name, _, _, dtype) if name in self.tiles:
                     self.values[name] = self.load_tile(*self.tiles[name], dtype)
                 case Load(name, param, index, dtype):
@@ -147,7 +150,9 @@ class _Emitter(MemoryAccess):
     def _accumulate(self, name: str, value: str) -> None:
         accumulator = self.accumulators[name]
         index = self._value(self.variables[-1]) if self.variables else None
+        self.b.contract = self.kernel.contract
         acc.accumulate(self.b, accumulator, self._value(value), index, self.mask if accumulator.folds else None)
+        self.b.contract = False
 
     def _check(self, condition: Value, status: int) -> None:
         b = self.b

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import without_ones
@@ -149,6 +149,8 @@ class Assembler(Placement):
         for w in work:
             if w.built is None:
                 continue
+            if self.trace.fastmath:
+                w.built.kernel = replace(w.built.kernel, contract=True)
             text = loops.body_text(w.built.kernel)
             if text not in functions:
                 functions[text] = len(kernels)
