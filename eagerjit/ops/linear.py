@@ -140,6 +140,8 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 def _linear_weight(g: Any, out: Any, input: Any, weight: Any, bias: Any) -> Any:
     if weight.ndim == 1:
         return _right(g, None, input, weight)
+    if input.ndim == 2:
+        return g.mT.matmul(input)
     rows = _product(input.shape[:-1])
     return g.reshape(rows, weight.shape[0]).mT.matmul(input.reshape(rows, weight.shape[1]))
 
