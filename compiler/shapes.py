@@ -113,7 +113,7 @@ def _merge(refined: list[sizes.Expr], strides: list[sizes.Expr], target: Shape) 
         base, reach = strides[position], refined[position]
         while reach != size:
             position -= 1
-            if strides[position] != sizes.mul(base, reach):
+            if not sizes.equal(strides[position], sizes.mul(base, reach)):
                 return None
             reach = sizes.mul(reach, refined[position])
         out.append(base)

@@ -130,7 +130,7 @@ clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fuse
 
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor in another dtype: to(dtype), to(device), to(device, dtype), to(other tensor); itself if nothing changes."""
+    """The tensor in another dtype: to(dtype), to(device, dtype), to(other tensor); itself if nothing changes."""
     dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
     places = [kwargs.pop("device", None)]
     kwargs.pop("non_blocking", None)
@@ -192,14 +192,14 @@ def type_(input: Tensor, dtype: DType | None = None) -> Any:
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     """Whether elements lie in row-major order without gaps."""
     if state.tracer is not None:
-        return layout.is_contiguous(state.tracer.value(input))
+        return layout.is_contiguous(state.tracer.place(input))
     return input._data.flags.c_contiguous
 
 
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Steps in elements, per dimension."""
     if state.tracer is not None:
-        steps = tuple(map(wrap, layout.layout(state.tracer.value(input)).strides))
+        steps = tuple(map(wrap, layout.layout(state.tracer.place(input)).strides))
     else:
         steps = tuple(s // input._data.itemsize for s in input._data.strides)
     return steps if dim is None else steps[views.dimension(dim, len(steps))]

@@ -19,6 +19,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.runtime import dtypes, mode
@@ -67,6 +68,9 @@ class Tracer:
     """
 
     draws: Any = 1
+
+    values_only = False
+    """Whether this records the body of an op: nobody sees which of its values share memory."""
 
     def __init__(self, name: str, needs_grad: bool = False):
         self.name = name
@@ -135,6 +139,7 @@ class Tracer:
         if not array.flags.c_contiguous:
             steps = [s // array.itemsize for s in array.strides]
             strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
+            self._refuse_contiguous(shape, strides)
         type_ = TensorType(dtypes.BY_NUMPY[array.dtype], shape)
         node = Node(
             elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line()
@@ -146,6 +151,12 @@ class Tracer:
         self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
         return node
+
+    def _refuse_contiguous(self, shape: tuple[sizes.Expr, ...], strides: tuple[sizes.Expr, ...]) -> None:
+        """Note the stride that keeps memory from being contiguous: what is a view and what a copy depends on it."""
+        for d, actual, expected in zip(shape, strides, contiguous_strides(shape), strict=True):
+            if d != 1 and not sizes.equal(actual, expected):
+                return
 
     def float_leaf(self, value: float, leaf: int) -> TracedFloat:
         """Make a Python float an input."""

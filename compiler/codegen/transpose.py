@@ -105,7 +105,7 @@ def _shuffle(low: Value, high: Value, order: Sequence[int]) -> Value:
     b, count = low.builder, low.lanes
     kind = b.type(low.dtype, count)
     depth = max(low.depth, high.depth)
-    if b.width_bits < 512:
+    if count * (32 if low.dtype == "f32" else 64) != 512:
         numbers = ", ".join(f"i32 {lane}" for lane in order)
         text = f"shufflevector {kind} {low.text}, {kind} {high.text}, <{count} x i32> <{numbers}>"
         return b.pure(low.dtype, count, text, depth)

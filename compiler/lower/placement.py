@@ -31,9 +31,12 @@ class Placement(Instructions):
     """Chooses the memory of every result of a Trace."""
 
     def _stored(self, steps: list[Step]) -> set[Node]:
-        """Nodes that must be in memory: results, and what another step than their own reads."""
+        """Nodes that must be in memory: results, what another step than their own reads, and what nothing reads."""
         scheduler = self.scheduler
         stored = {layout(n).root for n in self.graph.results()}
+        # What nothing reads is there for the error that it may raise, which its kernel has to check.
+        read = {i for n in self.graph.nodes for i in n.inputs}
+        stored.update(n for n in self.graph.nodes if n in scheduler.step_of and n not in read)
         for step in steps:
             nodes = step.nodes if isinstance(step, Group) else [step.node]
             for node in nodes:
@@ -111,11 +114,13 @@ class Placement(Instructions):
         return readers
 
     def _choose_direct(self) -> None:
-        """Results computed straight into the memory of an output: rather that of the tensor itself than of a view of it."""
+        """Results computed straight into the memory of an output: rather a tensor's own than that of a view."""
         fresh = [(k, o) for k, o in enumerate(self.trace.outputs) if isinstance(o, Fresh)]
         for k, output in sorted(fresh, key=lambda found: found[1].aliases):
             root = layout(output.node).root
             if root.op.family == "argument" or root in self.direct or root in self.in_place:
+                continue
+            if not output.aliases and not self._covers(output.node, root):
                 continue
             self.direct[root] = k
 
@@ -140,7 +145,8 @@ class Placement(Instructions):
                         i for i, o in enumerate(work) if o.built is not None and temporary in o.built.arguments
                     )
                     requests.append(Request(temporary.name, size, position, end))
-        for _, value in self.trace.writes:
+        copied = [o.node for o in self.trace.outputs if isinstance(o, Fresh) and not o.aliases]
+        for value in [*copied, *(value for _, value in self.trace.writes)]:
             root = layout(value).root
             if root in last:
                 last[root] = len(work)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from eagerjit.compiler.ir import Node, TensorType, rebuild
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.ops import elementwise, reductions, views
+from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
 
@@ -32,7 +33,7 @@ def prepared(trace: Trace) -> Trace:
     writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
     questions = [(replaced.get(n, n), bits) for n, bits in trace.questions]
     graph = rebuild(trace.graph, nodes, replaced)
-    return replace(trace, graph=graph, outputs=outputs, writes=writes, questions=questions)
+    return replace(trace, graph=remove_dead(graph), outputs=outputs, writes=writes, questions=questions)
 
 
 def _is_copy(node: Node) -> bool:
@@ -59,4 +60,6 @@ def _identity(node: Node) -> Iterator[Node]:
     number = float(value) if dtype.is_floating_point else value
     constant = Node(elementwise.constant, (), {"value": number, "dtype": dtype}, TensorType(dtype, ()), node.source)
     yield constant
-    yield Node(views.expand, (constant,), {"shape": node.shape}, node.type, node.source)
+    expanded = Node(views.expand, (constant,), {"shape": node.shape}, node.type, node.source)
+    yield expanded
+    yield Node(elementwise.cast, (expanded,), {"dtype": dtype}, node.type, node.source)

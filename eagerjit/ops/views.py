@@ -13,6 +13,7 @@ from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, 
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, share_storage
+from eagerjit.trace import TraceBreak, user_line
 
 
 def dimension(dim: Any, rank: int) -> int:
@@ -70,6 +71,8 @@ def view(input: Tensor, *shape: Any) -> Tensor:
         return _view_dtype(input, shape[0])
     target = resolve(shape_argument(shape), input.shape)
     tracer = state.tracer
+    if tracer is not None and tracer.values_only:
+        return reshape(input, target)
     if tracer is not None and not _viewable(tracer.place(input), tuple(map(expression, target))):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
@@ -94,6 +97,8 @@ def _viewable(node: Node, shape: Exprs) -> bool:
     if reshape_strides(old, strides, shape) is not None:
         return True
     if common_refinement(old, shape) is not None:
+        return False
+    if state.tracer is not None and state.tracer.values_only:
         return False
     known = [tuple(int(wrap(d)) for d in sizes_) for sizes_ in (old, strides, shape)]
     if reshape_strides(*known) is not None:
