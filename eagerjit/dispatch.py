@@ -259,6 +259,7 @@ class Op:
     def compile(self, arguments: tuple[Any, ...]) -> Any:
         """Trace the body on arguments of these types and compile it."""
         tracer = Tracer(self.name, self.needs_grad)
+        tracer.values_only = True
         tracer.source = self.name  # stands for the line: the Program serves calls from any
         with tracer:
             before = mode.set_grad_mode(False)
