@@ -237,3 +237,17 @@ def test_attention(name: str) -> None:
 def test_grouped_attention() -> None:
     shapes = [(2, 4, 5, 8), (2, 2, 5, 8), (2, 2, 5, 8)]
     compare(attention(enable_gqa=True, is_causal=True), *(draw(s, "float32", -1, 1, i) for i, s in enumerate(shapes)))
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (2, 4, 5), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("kind", ["sum", "mean", "transposed", "part"])
+def test_linear_with_strided_gradients(kind: str, shape: tuple[int, ...]) -> None:
+    """What comes back through sums, permutations and slices lies in memory with any strides."""
+
+    def run(t: Any, x: Any, w: Any, b: Any) -> Any:
+        out = t.nn.functional.linear(x, w, b)
+        if kind == "transposed":
+            return out.permute(*reversed(range(out.ndim))) * 1.0
+        return out[..., 1:].sum(0) if kind == "part" else getattr(out, kind)()
+
+    compare(run, draw(shape, "float32", -1, 1, 1), draw((3, 5), "float32", -1, 1, 2), draw((3,), "float32", -1, 1, 3))
