@@ -91,6 +91,7 @@ class Op:
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
     traceable       whether a trace can run its body
+    symbolic        whether its programs serve all sizes, or those of the call they were compiled for
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     """
 
@@ -99,6 +100,7 @@ class Op:
     accumulates = False
     linear = False
     traceable = True
+    symbolic = True
 
     def __init__(
         self,
@@ -275,7 +277,7 @@ class Op:
         """A stand-in with its own identity, so that passing one tensor twice compiles nothing special."""
         if isinstance(argument, Tensor):
             stand_in = new_tensor(argument._data)
-            tracer.tensor_leaf(stand_in, tracer.new_leaf(), symbolic=True)
+            tracer.tensor_leaf(stand_in, tracer.new_leaf(), symbolic=self.symbolic)
             return stand_in
         if type(argument) is float and index in self.numbers:
             return tracer.float_leaf(argument, tracer.new_leaf())
@@ -326,7 +328,7 @@ class GradientOp(Op):
     differentiable = fused_rules = True
 
     def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
-        self.name = f"{op.name}_backward"
+        self.name, self.symbolic = f"{op.name}_backward", op.symbolic
         self.body = self._present(op.gradient_body(needs, n_outputs))
         rules = op.rules if op.rules is not None else (_unknown,) * len(needs)
         self.pattern = tuple(needed and rule is not None for needed, rule in zip(needs, rules, strict=True))

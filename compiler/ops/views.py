@@ -50,7 +50,7 @@ reshape = declare(
         _reshape_type,
         lambda x, shape: x.reshape(shape),
         "The same elements in the same order under another shape.",
-        derivative=(lambda g, out, x, shape: g.reshape(x.shape),),
+        derivative=(lambda g, out, x, shape: g.contiguous().reshape(x.shape),),
         layout=_reshape_layout,
         compose=_outer,
         index_map=_reshape_index,

@@ -25,7 +25,7 @@ class TangentOp(Op):
     differentiable, fused_rules, rules = True, True, None
 
     def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
-        self.name = f"{op.name}_tangent"
+        self.name, self.symbolic = f"{op.name}_tangent", op.symbolic
         self.op, self.needs, self.n_outputs = op, needs, n_outputs
         first = sum(needs) + n_outputs
         self.parameters = tuple(f"p{i}" for i in range(first + len(needs)))

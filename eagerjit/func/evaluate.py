@@ -30,9 +30,10 @@ def evaluate(graph: Graph, arguments: tuple[Tensor, ...]) -> list[Tensor]:
 
 
 class GraphOp(Op):
-    """A graph as an operation: (*inputs) -> outputs. None of its outputs is an input."""
+    """A graph as an operation: (*inputs) -> outputs. None of its outputs is an input. Its sizes are in the graph."""
 
     fused_rules, differentiable, rules = True, True, None
+    symbolic = False
 
     def __init__(self, graph: Graph):
         self.name, self.graph = graph.name, graph
