@@ -62,12 +62,7 @@ def user_line() -> str:
 
 
 class Tracer:
-    """One recording. Use it as a context; operations of this thread are recorded while it is entered.
-
-    `draws` says how many examples draw numbers of their own wherever the code draws random numbers once.
-    """
-
-    draws: Any = 1
+    """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""
@@ -82,6 +77,7 @@ class Tracer:
         self.bindings: list[Binding] = []
         self.objects: list[Any] = []
         self.n_leaves = 0
+        self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
         self.assumptions = sizes.Assumptions(where=user_line)
         self.source: str | None = None
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
