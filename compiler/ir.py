@@ -81,6 +81,19 @@ class Graph:
                 users[value].append(node)
         return users
 
+    @staticmethod
+    def parse(text: str) -> Graph:
+        """The graph that prints as `text`."""
+        from eagerjit.compiler.text import parse_graph
+
+        return parse_graph(text)
+
+    def run(self, *arrays: Any) -> list[Any]:
+        """The outputs, then the values written, computed by NumPy on arrays for the inputs."""
+        from eagerjit.compiler.evaluate import evaluate_graph
+
+        return list(evaluate_graph(self, arrays))
+
     def __str__(self) -> str:
         from eagerjit.compiler.text import print_graph
 

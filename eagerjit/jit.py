@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eagerjit import explain as reports
 from eagerjit import pytree
@@ -31,6 +31,9 @@ from eagerjit.script import export, ignore, is_scripting, is_tracing, script, tr
 from eagerjit.state import state
 from eagerjit.trace import TraceBreak
 from eagerjit.variants import Variant
+
+if TYPE_CHECKING:
+    from eagerjit.verification import Verification
 
 __all__ = [
     "CacheInfo", "JitFunction", "JitWarning", "Recompile", "export", "ignore", "is_scripting", "is_tracing", "jit",
@@ -112,6 +115,23 @@ class JitFunction(Function):
         structure = pytree.flatten((args, kwargs), leaves)
         variant = self._matching(structure, leaves) or self._record(structure, leaves)
         return explain(self, variant)
+
+    def verify(self, *args: Any, **kwargs: Any) -> Verification:
+        """Compare a call's compiled kernels with its operations run one by one, and those with NumPy; gradients too.
+
+        Nothing that the function writes is written. Raises RuntimeError where the function cannot be compiled.
+        """
+        from eagerjit.verification import verify
+
+        leaves: list[Any] = []
+        structure = pytree.flatten((args, kwargs), leaves)
+        try:
+            variant = self._recording.record(structure, leaves)
+        except TraceBreak as problem:
+            raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
+        if len(variant.executable.epochs):
+            variant.executable.epochs[0] = variant.state.epoch
+        return verify(self.__qualname__, variant, leaves)
 
     # -- the call that native code did not serve ----------------------------------------------------------------------
 
