@@ -139,7 +139,7 @@ def gradient_trace(
     graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
     outputs = [Fresh(new[n]) for n in wanted]
     count = len(new_bindings)
-    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints), fastmath=trace.fastmath)
+    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints), fastmath=trace.fastmath, checks=trace.checks)
     return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
 
 

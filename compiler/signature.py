@@ -100,6 +100,8 @@ class Trace:
     """Per write the object that names its line in the user's code, or -1."""
     gradients: list[tuple[int, int]] = field(default_factory=list)
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
+    checks: tuple[str, ...] = ()
+    """What kernels check besides indices: "nan", "inf"."""
     fastmath: bool = False
     """Whether kernels may round a product and a sum once instead of twice."""
     questions: list[tuple[Node, int]] = field(default_factory=list)

@@ -76,7 +76,7 @@ dtype = _dtypes.DType
 strided = "strided"
 contiguous_format = preserve_format = None
 
-_LAZY = {"jit": "eagerjit.jit", "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
+_LAZY = {"jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
 _LAZY_NAMES = {
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import stored
+from eagerjit import debug, stored
 from eagerjit.compiler import sizes
 from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
@@ -172,6 +172,7 @@ def describe(
         writes=writes,
         lines=[_line(tracer, node) for _, node in writes],
         questions=[(node, bits) for node, (_, bits) in tracer.answers.items()],
+        checks=debug.CHECKS,
         **conditions,
     )
 

@@ -104,6 +104,11 @@ class Recording:
         results = [self._output(tracer, x) for x in unique]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
         new_grads = self._new_gradients(tracer, results)
+        notes = []
+        for action, tensors in tracer.notes:
+            notes.append((action, list(range(len(results), len(results) + len(tensors)))))
+            results += tensors
+        tracer.notes.clear()
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = pytree.unflatten(structure, arguments)
@@ -145,6 +150,7 @@ class Recording:
             rebuild,
             key_of(leaves),
             numbers,
+            notes,
         )
 
     def _output(self, tracer: Tracer, value: Any) -> Any:

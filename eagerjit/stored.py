@@ -26,13 +26,13 @@ def _compiler() -> str:
 def program_key(trace: Trace) -> str:
     """The digest under which a trace's program is kept. Source lines matter only where errors name them."""
     graph = trace.graph
-    lines = [n.source for n in graph.nodes if n.op.family == "index" or n.op.traits & _CHECKED]
+    lines = [n.source for n in graph.nodes if trace.checks or n.op.family == "index" or n.op.traits & _CHECKED]
     parts = [_binding_text(b) for b in trace.bindings]
     parts += [repr(o) if not isinstance(o, Fresh) else f"fresh {o.aliases}" for o in trace.outputs]
     parts += [str(g) for g in trace.guards]
     parts += [f"{leaf} {line}" for (leaf, _), line in zip(trace.writes, trace.lines, strict=True)]
     parts += [f"question {bits}" for _, bits in trace.questions]
-    parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch, trace.fastmath)))
+    parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch, trace.fastmath, trace.checks)))
     return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))
 
 

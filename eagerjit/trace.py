@@ -84,6 +84,7 @@ class Tracer:
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
+        self.notes: list[tuple[Any, list[Tensor]]] = []
         self.arguments: Sequence[Any] | None = None
         self.answers: dict[Node, tuple[Any, int]] = {}
         self.created: list[weakref.ref[Tensor]] = []
@@ -378,10 +379,7 @@ class Tracer:
 
     def final_writes(self) -> list[tuple[int, Node]]:
         """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
-        writes = []
-        for tensor in self.written.values():
-            writes.append((self.leaf_of[id(tensor)], self.value(tensor)))
-        return writes
+        return [(self.leaf_of[id(tensor)], self.value(tensor)) for tensor in self.written.values()]
 
     def outside(self) -> list[tuple[Tensor, int]]:
         """Every tensor from outside that was read, with its leaf."""

@@ -67,14 +67,19 @@ class Variant:
     rebuild: Callable[[Sequence[Any]], Any] | None = None
     key: tuple[Any, ...] = ()
     numbers: list[int] = field(default_factory=list)
+    notes: list[tuple[Callable[..., None], list[int]]] = field(default_factory=list)
 
     @property
     def plain(self) -> bool:
         """Whether the executable's result is the function's result."""
-        return self.rebuild is None and self.backward is None and not (self.freed or self.aliases or self.numbers)
+        return self.rebuild is None and self.backward is None and not (
+            self.freed or self.aliases or self.numbers or self.notes
+        )
 
     def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
         """The function's result from the executable's outputs."""
+        for action, indices in self.notes:
+            action(*[flat[i] for i in indices])
         for index in self.freed:
             flat[index]._node, flat[index]._requires_grad = freed_node(), True
         for index, base in self.aliases:

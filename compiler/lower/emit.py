@@ -84,6 +84,7 @@ class Position:
 class Failures:
     """Exceptions of the checks in a program's kernels, numbered from 1: class, message, the size that its %d shows."""
 
+    checks: tuple[str, ...] = ()
     messages: list[tuple[str, str, sizes.Expr | None]] = field(default_factory=list)
 
     def status(self, exception: str, message: str, size: sizes.Expr | None = None) -> int:
@@ -258,7 +259,7 @@ class Emitter:
         shape = node.type.shape
         operands = tuple(self.value(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs)
         operands = self._safe_divisor(node, operands)
-        return self.let(op.scalar, operands, node.dtype.short)
+        return self._checked(node, self.let(op.scalar, operands, node.dtype.short))
 
     def _computed_here(self, node: Node) -> bool:
         root = node
@@ -270,7 +271,8 @@ class Emitter:
         where = layout(node)
         place = address(map_, where.strides, 0)
         offset = sizes.add(where.offset, place.offset)
-        return self.load(Pointer(where.root, offset), Affine(place.terms), node.dtype.short)
+        found = self.load(Pointer(where.root, offset), Affine(place.terms), node.dtype.short)
+        return self._checked(where.root, found) if where.root.op.family in ("linear", "reduction") else found
 
     def _safe_divisor(self, node: Node, operands: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
         """Integer division by zero ends the kernel with an error."""
@@ -281,6 +283,21 @@ class Emitter:
         status = self.failures.status("RuntimeError", f"ZeroDivisionError in {node.op.name}{_where(node)}")
         self.add(nonzero[1], loops.Check(nonzero[0], status))
         return operands
+
+    def _checked(self, node: Node, value: tuple[str, int]) -> tuple[str, int]:
+        """The value itself; where checks are on, NaN or an infinity ends the kernel with an error."""
+        if node.dtype.kind != "float":
+            return value
+        dtype = node.dtype.short
+        for check in self.failures.checks:
+            if check == "nan":
+                good = self.let("eq", (value, value), "bool")
+            else:
+                good = self.let("ne", (self.let("abs", (value,), dtype), self.constant(float("inf"), dtype)), "bool")
+            what = "NaN" if check == "nan" else "an infinity"
+            status = self.failures.status("FloatingPointError", f"{what} in {node.op.name}{_where(node)}")
+            self.add(good[1], loops.Check(good[0], status))
+        return value
 
     def _generated(self, node: Node, map_: Map) -> tuple[str, int]:
         attributes, dtype = node.attributes, node.dtype.short

@@ -18,7 +18,7 @@ class Instructions:
         self.trace = prepared(trace)
         self.graph, self.lanes = self.trace.graph, lanes
         self.scheduler = Scheduler(self.graph)
-        self.failures = Failures()
+        self.failures = Failures(self.trace.checks)
         self.instructions: list[tuple[int, ...]] = []
         self.n_slots = 0
         self.size_slots: dict[sizes.Expr, int] = {}
