@@ -1,7 +1,7 @@
 """Compile time against size: `python -m benchmarks.compile_time [--plot FILE]` for graphs of 10 to 10,000 operations.
 
 Chains (each operation reads the last), wide graphs (all read the input, and are summed), and networks (matrix products,
-elementwise operations and reductions in turn), each compiled from nothing: no disk cache. Linear growth is the claim; the last
+elementwise operations and reductions in turn), each compiled from nothing: no disk cache. Growth is to be linear; the last
 column is the exponent of the growth from one size to the next, 1 for linear.
 """
 
@@ -108,7 +108,8 @@ def plot(rows: list[tuple[str, int, int, dict[str, float]]]) -> str:
         y = height - 40 - (math.log10(max(seconds, 1e-3)) + 3) / 4.3 * (height - 70)
         return f"{x:.1f},{y:.1f}"
 
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="12">']
+    size, font = f'width="{width}" height="{height}"', 'font-family="sans-serif" font-size="12"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>']
     parts.append(f'<polyline points="{place(10, 0.004)} {place(10_000, 4)}" stroke="#bbb" fill="none"/>')
     for power in range(1, 5):
         x, y = place(10**power, 1e-3).split(",")

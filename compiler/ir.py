@@ -39,8 +39,8 @@ class Node:
 
     def __init__(
         self,
-        op: "Primitive",
-        inputs: tuple["Node", ...],
+        op: Primitive,
+        inputs: tuple[Node, ...],
         attributes: Mapping[str, Any],
         type: TensorType,
         source: str = "",

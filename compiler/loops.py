@@ -71,9 +71,9 @@ class Loop:
 
     kind: str
     var: str
-    start: "int | str"
-    stop: "int | str"
-    body: tuple["Stmt", ...]
+    start: int | str
+    stop: int | str
+    body: tuple[Stmt, ...]
     lanes: int = LANES
 
 

@@ -1,9 +1,9 @@
 """Looking into compiled functions: prints and breakpoints that happen in every call, and checks of values.
 
 `print` and `breakpoint` see the values of the call at the place where they stand, in order; in a compiled call they
-happen when its kernels have run, before it returns. `EAGERJIT_CHECK=nan,inf` makes elementwise kernels raise FloatingPointError
-with the user's line where they compute or read a NaN or an infinity. Indices are always checked ("bounds" is accepted and adds
-nothing).
+happen when its kernels have run, before it returns. `EAGERJIT_CHECK=nan,inf` makes elementwise kernels raise
+FloatingPointError with the user's line where they compute or read a NaN or an infinity.
+Indices are always checked: "bounds" is accepted and adds nothing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _note(action: Callable[..., None], values: tuple[Any, ...]) -> None:
 
 @dataclass(frozen=True)
 class _Replay:
-    """An action with this call's tensors: `numbers` are positions of those that stand for numbers, `fixed` other values."""
+    """An action with the tensors of a call: `numbers` are positions of those that stand for numbers."""
 
     action: Callable[..., None]
     count: int

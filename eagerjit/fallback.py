@@ -1,4 +1,4 @@
-"""When a jitted function runs eagerly instead: effects that compiled code would not have, and the warning that says so."""
+"""When a jitted function runs eagerly: effects that compiled code would not have, and the warning that says so."""
 
 from __future__ import annotations
 

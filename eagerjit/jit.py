@@ -1,8 +1,8 @@
 """`jit`: records a function's first call on arguments of a kind, compiles it, and from then on runs the compiled call.
 
-A call passes through native code alone while its guards hold. Where they don't, Python looks for another compiled version,
-and records a new one if there is none. What a recording cannot represent runs eagerly, after one warning that names the
-line; with `fullgraph=True` it is an error.
+A call passes through native code alone while its guards hold. Where they don't, Python looks for another compiled
+version, and records a new one if there is none. What a recording cannot represent runs eagerly, after one warning that
+names the line; with `fullgraph=True` it is an error.
 
 The module can be called: `eagerjit.jit` is the decorator and at the same time has the names of `torch.jit`.
 """
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class CacheInfo:
-    """What a jitted function has done: versions compiled, calls served by them in Python's sight, and why it recompiled."""
+    """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
 
     compiles: int = 0
     hits: int = 0

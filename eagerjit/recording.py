@@ -1,4 +1,4 @@
-"""Recording one call of a function: its arguments become inputs, its results and effects those of a compiled Variant."""
+"""Recording a call of a function: its arguments become inputs, its results and effects those of a compiled Variant."""
 
 from __future__ import annotations
 

@@ -32,7 +32,8 @@ def program_key(trace: Trace) -> str:
     parts += [str(g) for g in trace.guards]
     parts += [f"{leaf} {line}" for (leaf, _), line in zip(trace.writes, trace.lines, strict=True)]
     parts += [f"question {bits}" for _, bits in trace.questions]
-    parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch, trace.fastmath, trace.checks)))
+    parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch)))
+    parts.append(repr((trace.fastmath, trace.checks)))
     return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))
 
 

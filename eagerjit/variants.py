@@ -11,7 +11,7 @@ from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
-from eagerjit.compilation import Report, finish
+from eagerjit.compilation import Report
 from eagerjit.guards import Structure
 from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS

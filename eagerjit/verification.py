@@ -1,7 +1,7 @@
 """`f.verify(*args)`: the recorded graph run operation by operation beside the compiled kernels, and by NumPy.
 
 Three computations of every value are compared: the compiled graph, in which kernels are fused; a program for each
-operation alone, which is what eager calls run; and the NumPy reference on the same operands. The first two agree bit for bit.
+operation alone, as eager calls run it; and the NumPy reference on the same operands. The first two agree bit for bit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.variants import Variant
 
 REFERENCE_ULPS = 64.0
-"""How far a kernel may be from NumPy, in units of the last place of the largest value that its operands or result hold."""
+"""How far a kernel may be from NumPy, in units of the last place of the largest value among operands and result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Divergence:
 
 @dataclass(slots=True)
 class Verification:
-    """What `verify` found: `divergences` in the order of the operations, and the largest distance to NumPy of each operation."""
+    """What `verify` found: divergences in the order of the operations, and how far each operation is from NumPy."""
 
     name: str
     operations: int = 0
@@ -168,8 +168,9 @@ def _alone(node: Node, operands: list[np.ndarray]) -> np.ndarray:
 def _compare(found: Verification, between: str, node: Node, value: np.ndarray, expected: np.ndarray) -> None:
     """Note a difference in any bit; NaNs are alike."""
     value, expected = np.asarray(value), np.asarray(expected)
-    same = (value == expected) & (np.signbit(value) == np.signbit(expected)) if value.dtype.kind == "f" else value == expected
-    same = np.asarray(same | ((value != value) & (expected != expected)))
+    same = np.asarray((value == expected) | ((value != value) & (expected != expected)))
+    if value.dtype.kind == "f":
+        same = same & ((np.signbit(value) == np.signbit(expected)) | (value != value))
     if same.all():
         return
     distances = np.where(same, 0.0, np.maximum(_ulps(value, expected), 1e-9))

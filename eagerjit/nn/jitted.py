@@ -35,7 +35,7 @@ class JittedModule:
 
 
 def jit_module(module: Module, options: Options) -> Any:
-    """A Module with the very state of `module`, whose calls are compiled; it is an instance of the Module's class too."""
+    """A Module with the very state of `module`, whose calls are compiled; an instance of the Module's class too."""
     if isinstance(module, JittedModule):
         return module
     made = object.__new__(_jitted_class(type(module)))

@@ -1,4 +1,4 @@
-"""What can be jitted besides functions: Modules, which stay Modules, methods, partials, callable objects; and `clear`."""
+"""What can be jitted: Modules, which stay Modules, methods, partials, callable objects; recompiles and `clear`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_copies_are_jitted_modules_of_their_own(pair: Any, again: Any) -> None:
 def test_a_jitted_module_inside_another(pair: Any) -> None:
     _, jitted = pair
     outer = nn.Sequential(jitted, nn.ReLU())
-    assert list(outer.state_dict())[0] == "0.first.weight"
+    assert next(iter(outer.state_dict())) == "0.first.weight"
     expected = outer(X)
     assert same(torch.jit(outer, fullgraph=True)(X), expected)
 
@@ -222,7 +222,7 @@ def test_what_keeps_changing_is_said_with_its_line() -> None:
         assert same(scaled(X), X * 3)
     with pytest.warns(JitWarning, match=r"x was f32\[s0, s1\].*, is f32\[s0\]"):
         scaled(X[0])
-    first, second, third = scaled.cache_info().reasons
+    first, _, third = scaled.cache_info().reasons
     assert (first.what, first.old, first.new) == ("FACTOR", "1.0", "2.0") and third.what == "x"
     assert scaled.cache_info().recompiles == 3
 

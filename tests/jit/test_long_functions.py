@@ -1,4 +1,4 @@
-"""Functions of thousands of operations: they compile, in kernels of bounded size, and give what the plain calls give."""
+"""Functions of thousands of operations compile, in kernels of bounded size, and give what the plain calls give."""
 
 from __future__ import annotations
 
