@@ -1,8 +1,8 @@
 """Compile time against size: `python -m benchmarks.compile_time [--plot FILE]` for graphs of 10 to 10,000 operations.
 
 Chains (each operation reads the last), wide graphs (all read the input, and are summed), and networks (matrix products,
-elementwise operations and reductions in turn), each compiled from nothing: no disk cache. Growth is to be linear; the last
-column is the exponent of the growth from one size to the next, 1 for linear.
+elementwise operations and reductions in turn), each compiled from nothing: no disk cache. Growth is to be linear; the
+last column is the exponent of the growth from one size to the next, 1 for linear.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def refine(a: Shape, b: Shape) -> Shape | None:
 
 
 def identity_map(shape: Shape, extents: Shape, first: int = 0) -> Map | None:
-    """The map of a value whose row-major order is that of the loops `first`, first + 1, ...; None if it does not fit."""
+    """The map of a value whose row-major order is that of the loops `first`, first + 1, ...; None if it cannot fit."""
     out: list[Affine] = []
     position = 0
     for size in shape:

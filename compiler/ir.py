@@ -1,7 +1,7 @@
 """Graph IR: typed, single assignment, in execution order.
 
-A Node is one operation and, at the same time, its single result. A Graph lists its inputs, its nodes in the order in which
-they were recorded, and its outputs. Nodes are never changed; passes build new ones.
+A Node is one operation and, at the same time, its single result. A Graph lists its inputs, its nodes in the order in
+which they were recorded, and its outputs. Nodes are never changed; passes build new ones.
 """
 
 from __future__ import annotations

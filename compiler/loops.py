@@ -13,10 +13,10 @@
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
 i64 scalars, loop variables, or (in an index inside a vector loop: a gather) i64 lane values.
 
-An accumulator has a fixed order, whatever the machine: inside a vector loop lane l of LANES takes elements l, l+LANES, ...;
-`finish` folds the lanes as a balanced tree (l with l + LANES/2, then LANES/4, ...). Outside a vector loop it is a running
-scalar. `argmax`/`argmin` accumulate a value with the loop's index and finish as the i64 index of the first extreme (a NaN
-counts as extreme, the first one wins).
+An accumulator has a fixed order, whatever the machine: inside a vector loop lane l of LANES takes elements l, l+LANES,
+...; `finish` folds the lanes as a balanced tree (l with l + LANES/2, then LANES/4, ...). Outside a vector loop it is a
+running scalar. `argmax`/`argmin` accumulate a value with the loop's index and finish as the i64 index of the first
+extreme (a NaN counts as extreme, the first one wins).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Index = tuple[tuple[str, "int | str"], ...]
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """`kind` is "memory" (dtype of its elements), "size" (i64), "number" (f64), or "scratch": memory of this thread's own,
-    whose argument is its byte offset in the thread's scratch."""
+    """`kind` is "memory" (dtype of its elements), "size" (i64), "number" (f64), or "scratch": memory of this thread's
+    own, whose argument is its byte offset in the thread's scratch."""
 
     name: str
     kind: str

@@ -17,8 +17,8 @@ CHEAP = 60
 def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[Node]) -> list[Node]:
     """The forward values to keep for computing `wanted` later; of the graph's inputs only the overwritten need keeping.
 
-    Results of products, reductions, gathers and random numbers are kept; elementwise values are computed again where what
-    they come from is kept anyway or is no larger than they are.
+    Results of products, reductions, gathers and random numbers are kept; elementwise values are computed again where
+    what they come from is kept anyway or is no larger than they are.
     """
     saved: dict[Node, None] = {}
     decided: dict[Node, bool] = {}
@@ -139,7 +139,17 @@ def gradient_trace(
     graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
     outputs = [Fresh(new[n]) for n in wanted]
     count = len(new_bindings)
-    result = Trace(graph, count, count, new_bindings, list(outputs), [], dict(trace.hints), fastmath=trace.fastmath, checks=trace.checks)
+    result = Trace(
+        graph,
+        count,
+        count,
+        new_bindings,
+        list(outputs),
+        [],
+        dict(trace.hints),
+        fastmath=trace.fastmath,
+        checks=trace.checks,
+    )
     return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
 
 

@@ -322,7 +322,7 @@ class Guard:
     holds: bool
     source: str = ""
 
-    def replaced(self, values: Mapping[str, Expr]) -> "Guard":
+    def replaced(self, values: Mapping[str, Expr]) -> Guard:
         """The same fact with symbols replaced."""
         return Guard(self.relation, substitute(self.a, values), substitute(self.b, values), self.holds, self.source)
 

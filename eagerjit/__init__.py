@@ -76,9 +76,13 @@ dtype = _dtypes.DType
 strided = "strided"
 contiguous_format = preserve_format = None
 
-_LAZY = {"jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim", "func": "eagerjit.func"}
+_LAZY = {
+    "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
+    "func": "eagerjit.func",
+}  # fmt: skip
 _LAZY_NAMES = {
-    "compile": "eagerjit.jit", "vmap": "eagerjit.func", "save": "eagerjit.serialization", "load": "eagerjit.serialization",
+    "compile": "eagerjit.jit", "vmap": "eagerjit.func",
+    "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
 
 

@@ -84,7 +84,8 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     if log.COMPILE:
         origin = "from the disk cache" if report.stored else "compiled"
         milliseconds = (time.perf_counter() - started) * 1e3
-        log.write("compile", f"{traced.name}: {len(traced.nodes)} operations, {len(program.kernels)} kernels, {origin} in {milliseconds:.1f} ms")
+        counts = f"{len(traced.nodes)} operations, {len(program.kernels)} kernels"
+        log.write("compile", f"{traced.name}: {counts}, {origin} in {milliseconds:.1f} ms")
     return executable, report
 
 

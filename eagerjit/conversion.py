@@ -49,7 +49,8 @@ def item(input: Tensor) -> Any:
 def scalar(input: Tensor) -> Any:
     """The one element, for int() and float()."""
     if input.numel() != 1:
-        raise ValueError(f"only one element tensors can be converted to Python scalars, not one of shape {list(input.shape)}")
+        shape = list(input.shape)
+        raise ValueError(f"only one element tensors can be converted to Python scalars, not one of shape {shape}")
     return item(input)
 
 

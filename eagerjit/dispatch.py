@@ -1,8 +1,8 @@
 """Ops: the public operations, each one Python function over primitives.
 
 A call while tracing runs the function's body, which records primitives. An eager call looks up the Program compiled for
-arguments of these types, or traces the body and compiles it, so an operation written as ten primitives runs as one fused
-kernel. Either way the autograd graph gets one node per public operation: eager and traced code share one tape.
+arguments of these types, or traces the body and compiles it, so an operation written as ten primitives runs as one
+fused kernel. Either way the autograd graph gets one node per public operation: eager and traced code share one tape.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class Op:
     """A public operation.
 
     body            (*arguments) -> Tensor or tuple of Tensors, over primitives and other ops
-    rules           per parameter a gradient rule (g, out, *arguments) -> Tensor, or None for no gradient; without rules the
-                    gradient is derived by differentiating the body
+    rules           per parameter a gradient rule (g, out, *arguments) -> Tensor, or None for no gradient; without rules
+                    the gradient is derived by differentiating the body
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
     traceable       whether a trace can run its body
@@ -301,7 +301,8 @@ class Op:
         if op is None:
             op = self.gradients[key] = GradientOp(self, needs, len(grads))
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)
-        # A derived gradient runs the op's body, which only a trace can: to be differentiated again it is an op on the tape.
+        # A derived gradient runs the op's body, which only a trace can: to be differentiated again it is an op on the
+        # tape.
         result = op.run(arguments) if recorded else op.call(*arguments)
         if op.single >= 0:
             return (*op.before, result, *op.after)

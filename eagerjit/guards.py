@@ -94,7 +94,7 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
             return function, owner
         elif isinstance(function, functools.partial):
             function = function.func
-        elif isinstance(getattr(type(function), "__call__", None), FunctionType):
+        elif isinstance(getattr(type(function), "__call__", None), FunctionType):  # noqa: B004
             owner, function = function, type(function).__call__
         else:
             return None, owner
@@ -108,7 +108,8 @@ class Surroundings:
     owners: list[Any] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...]]] = field(default_factory=list)
-    """("global", dictionary, name, attributes), ("cell", cell, None, attributes) or ("object", object, None, attributes)."""
+    """("global", dictionary, name, attributes), ("cell", cell, None, attributes) or
+    ("object", object, None, attributes)."""
 
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
@@ -263,7 +264,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], 
 
 
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
-    """Whether reading an attribute makes a new object every time, as bound methods and properties do: the code behind it
+    """Whether reading an attribute makes a new object each time, as bound methods and properties do: the code behind it
     was observed itself."""
     return not isinstance(value, _PLAIN) and _value(base, attributes) is not value
 
@@ -336,7 +337,7 @@ class _Unchanged:
 
 
 def contents(value: Any, kept: list[Any] | None = None) -> Any:
-    """What a container holds, comparable: numbers and strings by value, other things by identity; `kept` keeps these."""
+    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
     if isinstance(value, dict):
         return tuple((k, contents(v, kept)) for k, v in value.items())
     if isinstance(value, (list, tuple)):
@@ -368,7 +369,9 @@ class Structure:
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
-        return self.dtype is Defaults.dtype and all(o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True))
+        return self.dtype is Defaults.dtype and all(
+            o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True)
+        )
 
 
 def structure_of(owners: list[Any]) -> Structure:

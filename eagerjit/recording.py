@@ -218,7 +218,7 @@ def first_line(function: Any, name: str) -> str:
 
 
 def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of the tensors."""
+    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors."""
     out: list[Any] = []
     for x in leaves:
         if isinstance(x, Tensor):

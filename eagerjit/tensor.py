@@ -152,9 +152,8 @@ class Tensor(TensorOperators):
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got type {type(value).__name__}")
             if tuple(value.shape) != tuple(self.shape):
-                raise RuntimeError(
-                    f"assigned grad has data of a different size: {list(value.shape)} for a tensor of {list(self.shape)}"
-                )
+                sizes = f"{list(value.shape)} for a tensor of {list(self.shape)}"
+                raise RuntimeError(f"assigned grad has data of a different size: {sizes}")
             if value.dtype is not self.dtype:
                 raise RuntimeError(f"assigned grad has dtype {value.dtype}, the tensor has {self.dtype}")
         if state.tracer is not None:

@@ -1,8 +1,8 @@
 """The tracer: records every operation of a call as a Graph.
 
-Recording works on types alone: a traced tensor holds a Node where others hold an ndarray. Tensors from outside (arguments,
-parameters, whatever else the function reaches) keep their identity and become inputs of the graph when they are first
-read. In-place writes are values of the trace until it ends; the compiled call then performs them.
+Recording works on types alone: a traced tensor holds a Node where others hold an ndarray. Tensors from outside
+(arguments, parameters, whatever else the function reaches) keep their identity and become inputs of the graph when they
+are first read. In-place writes are values of the trace until it ends; the compiled call then performs them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Tracer:
         return sizes.symbol(name)
 
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
-        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting depends on them."""
+        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         array: np.ndarray = tensor._data
         shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
         strides: tuple[sizes.Expr, ...] | None = None

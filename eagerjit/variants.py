@@ -21,7 +21,7 @@ from eagerjit.tensor import Tensor, share_storage
 
 @dataclass
 class Onto:
-    """The same gradient added, use by use, to what has reached a tensor before: so its sums are those of the plain call.
+    """The same gradient added, use by use, to what reached a tensor before: so its sums are those of the plain call.
 
     targets     the tensors that the function uses more than once
     compile     makes the executable, at the first call that needs it
@@ -34,7 +34,7 @@ class Onto:
 
 @dataclass
 class Backward:
-    """The gradient of a compiled call: an executable over (gradients of outputs, kept values, ints, outside tensors)."""
+    """The gradient of a compiled call: an executable over gradients of outputs, kept values, ints, outside tensors."""
 
     name: str
     executable: Any

@@ -1,8 +1,9 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
 Grad mode and the tracing flag belong to a thread. Python reads them from a `threading.local`; native code reads the
-same two bits from a word that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never leaks into another.
-The epoch and the sequence number of autograd nodes are words of one small block at a fixed address, guarded by the GIL.
+same two bits from a word that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never
+leaks into another. The epoch and the sequence number of autograd nodes are words of one small block at a fixed address,
+guarded by the GIL.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if not flags_key or _api.PyThread_tss_create(flags_key) != 0:
 
 
 class _Flags(threading.local):
-    """This thread's modes, and the word that native code reads them from; a new thread has gradients on and no trace."""
+    """This thread's modes, and the word native code reads them from; a new thread has gradients on and no trace."""
 
     grad = True
     tracing = False

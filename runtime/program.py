@@ -35,8 +35,8 @@ class Op(IntEnum):
     EPOCH = 10  # (word)              the global epoch equals the executable's own word `word` (mutable, see Executable)
     TENSOR = 11  # (leaf, dtype_code, ndim, contiguous, grad, pointer_slot, dim_slot, stride_slot)
     #               leaf is a Tensor over an ndarray of this dtype and ndim. contiguous=1: C-contiguous is required and
-    #               strides are not stored; 0: any strides that are multiples of the itemsize, stored from stride_slot on.
-    #               Dims are stored from dim_slot on. grad: 0 needs no gradient, 1 needs one, 2 either
+    #               strides are not stored; 0: any strides that are multiples of the itemsize, stored from stride_slot
+    #               on. Dims are stored from dim_slot on. grad: 0 needs no gradient, 1 needs one, 2 either
     #               (needs a gradient = `_requires_grad` is True).
     READ_FLOAT = 12  # (leaf, slot)   exact float; its bits
     READ_INT = 13  # (leaf, slot)     exact int (not bool) that fits 64 bits
@@ -69,8 +69,8 @@ class Op(IntEnum):
     # -- work -----------------------------------------------------------------------------------------------------
     BEGIN = 40  # (work_slot)  from here to FINISH only work; releases the GIL if the work (scalar operations) is large
     KERNEL = 41  # (function, tasks_slot, work_slot, scratch_slot, n, slot...)
-    #               calls int64 kernel(int64 *args, int64 begin, int64 end, char *scratch) over [0, tasks), split over the
-    #               thread pool where `work` is large; scratch_slot: bytes of scratch each thread needs (-1: none).
+    #               calls int64 kernel(int64 *args, int64 begin, int64 end, char *scratch) over [0, tasks), split over
+    #               the thread pool where `work` is large; scratch_slot: bytes of scratch each thread needs (-1: none).
     #               A non-zero status ends the run: its error is errors[status - 1].
     MATMUL = 42  # (dtype_code, n_batch, A, B, C, M, N, K, a_row, a_col, b_row, b_col, c_row, then per batch dim:
     #               extent, a_stride, b_stride, c_stride)  all slots; strides in elements; C's columns are adjacent.

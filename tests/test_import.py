@@ -44,7 +44,9 @@ def test_import_says_nothing() -> None:
     assert result.stdout == result.stderr == ""
 
 
-@pytest.mark.parametrize("first", ["import eagerjit.jit", "from eagerjit.jit import jit", "import eagerjit; eagerjit.jit"])
+@pytest.mark.parametrize(
+    "first", ["import eagerjit.jit", "from eagerjit.jit import jit", "import eagerjit; eagerjit.jit"]
+)
 def test_jit_compiles_however_it_was_imported(first: str) -> None:
     code = f"{first}\nimport eagerjit\nf = eagerjit.jit(lambda x: x + 1)\n"
     code += "print(f(eagerjit.ones(2)).tolist(), f.cache_info().compiles)"

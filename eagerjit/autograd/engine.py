@@ -333,7 +333,8 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
         used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
     if node.overwritten is not None and (read is None or 1 in read):
-        raise RuntimeError(overwritten(f"{described(node.outputs()[0])}, the output", node.op.name, node.source, node.overwritten))
+        what = f"{described(node.outputs()[0])}, the output"
+        raise RuntimeError(overwritten(what, node.op.name, node.source, node.overwritten))
     for index, x in enumerate(node.inputs or ()):
         if not isinstance(x, Tensor) or x._storage is None:
             continue

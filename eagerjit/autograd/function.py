@@ -32,7 +32,8 @@ class Context:
         for tensor, version in self._saved:
             if tensor is not None and tensor._version != version:
                 assert tensor._storage is not None
-                what = f"{described(tensor)}, now at version {tensor._version} (expected {version}), saved for the gradient"
+                versions = f"now at version {tensor._version} (expected {version})"
+                what = f"{described(tensor)}, {versions}, saved for the gradient"
                 raise RuntimeError(overwritten(what, self._name, line_of(self._place), tensor._storage.source))
         return tuple(t for t, _ in self._saved)
 

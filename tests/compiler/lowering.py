@@ -21,7 +21,7 @@ Record = Callable[[Tracer, list[Node]], Sequence[Node]]
 
 
 def compiled(record: Record, arrays: Sequence[np.ndarray], symbolic: bool = True, writes: Sequence[int] = ()) -> Any:
-    """A Program for what `record(tracer, inputs)` records, with the graph; the last results go to the inputs `writes`."""
+    """A Program for what `record(tracer, inputs)` records, with the graph; the last results go to inputs `writes`."""
     tracer = Tracer("graph")
     tensors = [new_tensor(a) for a in arrays]
     with tracer:
@@ -107,9 +107,11 @@ def close(node: Node, actual: np.ndarray, arrays: Sequence[np.ndarray], expected
             scale = np.matmul(np.abs(arrays[0].astype(np.float64)), np.abs(arrays[1].astype(np.float64)))
         elif node.op.name in ("add_rows", "scatter_add"):
             scale = scale + np.abs(arrays[2].astype(np.float64)).sum()
-        factor = {"sum": 64, "prod": 4 * max(arrays[0].size if arrays else 0, 1), "matmul": 64, "pow": 16}.get(node.op.name, 4)
+        size = max(arrays[0].size if arrays else 0, 1)
+        factor = {"sum": 64, "prod": 4 * size, "matmul": 64, "pow": 16}.get(node.op.name, 4)
         tiny = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
-        fine = (np.abs(a - b) <= factor * (epsilon * scale + tiny[actual.dtype.name])) | (a == b) | ((a != a) & (b != b))
+        fine = np.abs(a - b) <= factor * (epsilon * scale + tiny[actual.dtype.name])
+        fine = fine | (a == b) | ((a != a) & (b != b))
         largest = float(np.finfo(np.float32 if actual.dtype.name == "bfloat16" else actual.dtype).max)
         if node.op.name == "prod":  # in another order it may overflow or vanish on the way
             fine |= ~np.isfinite(a) | ~np.isfinite(b) | (np.abs(b) < 2.0**-100)

@@ -151,7 +151,9 @@ class RecordingBuilder:
         conditions = [n for n in self.pool if self.broadcasts(n, x) and self.broadcasts(n, other)]
         condition = self.random.choice(conditions) if conditions else x
         both = self.apply("where", self.literal(dtypes.bool_), x, other)
-        return self.apply("where", self.cast(condition, dtypes.bool_), x, other) if self.broadcasts(condition, both) else both
+        if not self.broadcasts(condition, both):
+            return both
+        return self.apply("where", self.cast(condition, dtypes.bool_), x, other)
 
     def _view(self, x: Node) -> Node | None:
         choose, rank = self.random.choice, len(x.shape)
@@ -174,7 +176,8 @@ class RecordingBuilder:
                 start = self.random.randint(0, max(size - 1, 0))
                 step = choose((1, 1, 2, 3))
                 if self.random.random() < 0.5:
-                    return self.apply("slice", x, dim=dim, start=start, stop=self.random.randint(start, size), step=step)
+                    stop = self.random.randint(start, size)
+                    return self.apply("slice", x, dim=dim, start=start, stop=stop, step=step)
                 return self.apply("slice", x, dim=dim, start=start, stop=x.shape[dim], step=step)
             case "unsqueeze":
                 at = self.random.randint(0, rank)

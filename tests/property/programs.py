@@ -22,9 +22,16 @@ import eagerjit as torch
 from eagerjit.jit import JitWarning, jit
 
 SIZES = ({"A": 5, "B": 3, "C": 4}, {"A": 7, "B": 3, "C": 2}, {"A": 2, "B": 5, "C": 4}, {"A": 70, "B": 33, "C": 2})
-SPECIAL_SIZES = ({"A": 1, "B": 3, "C": 4}, {"A": 0, "B": 3, "C": 4}, {"A": 5, "B": 1, "C": 1}, {"A": 300, "B": 65, "C": 9})
+SPECIAL_SIZES = (
+    {"A": 1, "B": 3, "C": 4},
+    {"A": 0, "B": 3, "C": 4},
+    {"A": 5, "B": 1, "C": 1},
+    {"A": 300, "B": 65, "C": 9},
+)
 SHAPES = ("A", "B", "AB", "AB", "BA", "1B", "A1", "AC", "CB", "ABC", "CAB", "1", "")
-UNARY = "neg abs exp tanh sigmoid sin cos square relu floor sign log1p sqrt rsqrt reciprocal erf isnan clone detach".split()
+UNARY = (
+    "neg abs exp tanh sigmoid sin cos square relu floor sign log1p sqrt rsqrt reciprocal erf isnan clone detach"
+).split()
 BINARY = ("+", "-", "*", "/", "+", "*", ">", "<=", "==")
 FUNCTIONS = "torch.maximum torch.minimum torch.atan2 torch.pow".split()
 DTYPES = "float32 float64 float16 bfloat16 int64 int32 uint8 bool".split()
@@ -191,7 +198,8 @@ class Generator:
 
     def _where(self) -> str:
         x, y, z = self.pick(), self.pick(), self.pick()
-        return f"{self.new()} = torch.where({z} > {self.random.choice(('0', z, x))}, {x}, {self.random.choice((y, '0.0'))})"
+        choice = self.random.choice
+        return f"{self.new()} = torch.where({z} > {choice(('0', z, x))}, {x}, {choice((y, '0.0'))})"
 
     def _index(self) -> str:
         x = self.pick()
@@ -333,7 +341,8 @@ def structure(value: Any) -> Any:
 def calls(program: Generator) -> list[tuple[dict[str, int], int, list[Any]]]:
     """(sizes, variant, numbers) of the calls to make of one program."""
     chooser = random.Random(program.seed + 7)
-    plans = [(SIZES[0], 0), (SIZES[0], 1), (SIZES[1], 2), (chooser.choice(SIZES), 3), (chooser.choice(SPECIAL_SIZES), 4)]
+    plans = [(SIZES[0], 0), (SIZES[0], 1), (SIZES[1], 2)]
+    plans += [(chooser.choice(SIZES), 3), (chooser.choice(SPECIAL_SIZES), 4)]
     out = []
     for sizes, variant in [*plans, (SIZES[1], 5)]:
         floats = [v if variant < 2 else chooser.choice((v, 0.25, 3.5, -0.0)) for v in program.floats.values()]

@@ -26,7 +26,7 @@ def line_of(function, offset):
     return f"test_calls.py:{function.__code__.co_firstlineno + offset}"
 
 
-# -- gradients ----------------------------------------------------------------------------------------------------------
+# -- gradients ---------------------------------------------------------------------------------------------------------
 
 
 def test_grad_accumulates_and_starts_from_none():
@@ -112,7 +112,7 @@ def test_a_detached_result_has_no_gradient():
         assert not out.requires_grad and out.grad_fn is None
 
 
-# -- writes and aliases -------------------------------------------------------------------------------------------------
+# -- writes and aliases ------------------------------------------------------------------------------------------------
 
 
 def test_an_argument_is_written():
@@ -232,7 +232,8 @@ def test_results_of_calls_are_apart():
 def test_nested_structures():
     f = jit(lambda d, pair: {"a": [d["x"] + pair[0], (d["y"]["z"] * pair[1],)], "n": None, "s": "text"})
     out = f({"x": torch.ones(1), "y": {"z": torch.ones(2)}}, (1.0, 3))
-    assert out["a"][0].tolist() == [2.0] and out["a"][1][0].tolist() == [3.0, 3.0] and out["n"] is None and out["s"] == "text"
+    assert out["a"][0].tolist() == [2.0] and out["a"][1][0].tolist() == [3.0, 3.0]
+    assert out["n"] is None and out["s"] == "text"
     assert type(out["a"]) is list and type(out["a"][1]) is tuple
 
 
@@ -243,7 +244,7 @@ def test_a_changed_structure():
     assert f({"b": torch.full((1,), 5.0)}).item() == 5
 
 
-# -- numbers ------------------------------------------------------------------------------------------------------------
+# -- numbers -----------------------------------------------------------------------------------------------------------
 
 
 def test_new_numbers_and_sizes_compile_nothing():
@@ -289,7 +290,7 @@ def test_loops_over_a_number():
     assert [f(torch.ones(1), n).item() for n in (3, 0, 1, 3, 5)] == [8.0, 1.0, 2.0, 8.0, 32.0]
 
 
-# -- random numbers -----------------------------------------------------------------------------------------------------
+# -- random numbers ----------------------------------------------------------------------------------------------------
 
 
 def test_random_numbers_are_those_of_eager_calls():
@@ -304,7 +305,7 @@ def test_random_numbers_are_those_of_eager_calls():
     assert results[0][0] != results[0][1]
 
 
-# -- side effects -------------------------------------------------------------------------------------------------------
+# -- side effects ------------------------------------------------------------------------------------------------------
 
 
 def test_print(capsys):
@@ -434,7 +435,7 @@ def test_local_lists_are_no_effect():
     assert f.cache_info().compiles == 1
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_shape_mismatch_is_the_eager_error():
@@ -505,7 +506,7 @@ def test_integer_division_by_zero():
             function(torch.tensor([7]), torch.tensor([0]))
 
 
-# -- looking at values --------------------------------------------------------------------------------------------------
+# -- looking at values -------------------------------------------------------------------------------------------------
 
 
 def test_numpy_inside_runs_eagerly_with_one_warning():
@@ -537,7 +538,7 @@ def test_truth_values_and_items():
     assert [h(torch.tensor([n])) for n in (2, 0, 3)] == [[0, 1], [], [0, 1, 2]]
 
 
-# -- calls of calls -----------------------------------------------------------------------------------------------------
+# -- calls of calls ----------------------------------------------------------------------------------------------------
 
 
 def test_recursion():
