@@ -74,7 +74,7 @@ class JitFunction(Function):
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         self.__doc__ = getattr(function, "__doc__", None)
         self.__qualname__ = getattr(function, "__qualname__", self.__name__)
-        self.__module__ = getattr(function, "__module__", None)
+        self.__module__ = getattr(function, "__module__", None) or ""
         self.options = options or Options()
         self.variants: list[Variant] = []
         self.info = CacheInfo()
@@ -87,7 +87,7 @@ class JitFunction(Function):
 
     def __reduce__(self) -> Any:
         """As functions are pickled: by name where the name finds it, else what it was made from."""
-        found: Any = sys.modules.get(self.__module__ or "")
+        found: Any = sys.modules.get(self.__module__)
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
         return self.__qualname__ if found is self else (JitFunction, (self.__wrapped__, self.options))

@@ -107,8 +107,8 @@ def _names(variant: Variant, function: Callable[..., Any]) -> dict[int, tuple[st
     if code is not None:
         for access in accesses(code.__code__, None):
             for depth in range(len(access.attributes) + 1):
-                name = ".".join((access.name, *access.attributes[:depth]))
-                lines.setdefault(name, f"{code.__code__.co_filename}:{access.line}")
+                path = ".".join((access.name, *access.attributes[:depth]))
+                lines.setdefault(path, f"{code.__code__.co_filename}:{access.line}")
     return {leaf: (name, lines.get(name, "") if leaf >= trace.n_arguments else "") for leaf, name in names.items()}
 
 

@@ -6,6 +6,7 @@ operation alone, as eager calls run it; and the NumPy reference on the same oper
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,8 +127,8 @@ def _leaves(trace: Trace, objects: list[Any], arguments: Sequence[Any]) -> list[
 def _input(node: Node, leaves: list[Any]) -> np.ndarray:
     """The array for an input of the graph; a gradient to come is a pattern without zeros."""
     if "cotangent" in node.attributes:
-        count = int(np.prod(node.shape))
-        return (1.0 + np.arange(count) % 7 / 8).astype(node.dtype.numpy).reshape(node.shape)
+        shape = tuple(map(int, node.shape))  # type: ignore[arg-type]
+        return (1.0 + np.arange(math.prod(shape)) % 7 / 8).astype(node.dtype.numpy).reshape(shape)
     value = leaves[node.attributes["leaf"]]
     array = value._data if isinstance(value, Tensor) else np.asarray(value)
     return np.array(array, node.dtype.numpy, order="C")

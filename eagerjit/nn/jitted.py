@@ -38,7 +38,7 @@ def jit_module(module: Module, options: Options) -> Any:
     """A Module with the very state of `module`, whose calls are compiled; an instance of the Module's class too."""
     if isinstance(module, JittedModule):
         return module
-    made = object.__new__(_jitted_class(type(module)))
+    made: Any = object.__new__(_jitted_class(type(module)))  # type: ignore[arg-type]
     made.__dict__ = module.__dict__
     object.__setattr__(made, "_orig_mod", module)
     object.__setattr__(made, "_compiled", JitFunction(module, options))
