@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from tests.property.programs import Generator, difference
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**31))
 def test_short_programs(seed):
     found, _ = difference(seed, 5)
     assert found is None, found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 2**31))
 def test_long_programs(seed):
     found, _ = difference(seed, 14)
