@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from eagerjit.compiler import sizes
-from eagerjit.compiler.affine import Map, broadcast_map, identity_map, refine, without_ones
+from eagerjit.compiler.affine import ZERO, Map, broadcast_map, identity_map, refine, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.shapes import Shape
@@ -101,6 +101,28 @@ def is_inline(node: Node, known: dict[Node, bool]) -> bool:
     return found
 
 
+def is_uniform(node: Node) -> bool:
+    """Whether all elements are one number, wherever they are read."""
+    stack, seen = [node], {node}
+    while stack:
+        value = stack.pop()
+        if value.op.family in ("elementwise", "view") and "gathers" not in value.op.traits:
+            stack += [i for i in value.inputs if i not in seen]
+            seen.update(value.inputs)
+        elif value.op.family not in ("generator", "argument") or value.type.shape != ():
+            return False
+    return True
+
+
+def viewed(node: Node, map_: Map, group: Group) -> Map | None:
+    """Where a view reads its base; None if these places are not affine and matter."""
+    base = node.inputs[0]
+    found = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
+    if found is None and is_uniform(base):
+        return (ZERO,) * len(base.type.shape)
+    return found
+
+
 class Access:
     """Whether, and how, a group's loops reach the values that a node reads."""
 
@@ -128,9 +150,8 @@ class Access:
 
     def _inline_reaches(self, node: Node, map_: Map, group: Group) -> bool:
         if node.op.family == "view":
-            base = node.inputs[0]
-            inner = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
-            return inner is not None and self.reaches(base, inner, group)
+            inner = viewed(node, map_, group)
+            return inner is not None and self.reaches(node.inputs[0], inner, group)
         shape = node.type.shape
         return all(self.reaches(i, broadcast_map(map_, shape, i.type.shape), group) for i in node.inputs)
 

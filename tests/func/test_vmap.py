@@ -182,6 +182,14 @@ def test_errors():
         vmap(lambda x: (shared * x).sum().backward())(X)
 
 
+def test_constants_in_another_shape():
+    """A gradient of constants alone, viewed in a shape whose places are no affine function of the loops'."""
+    index = eagerjit.tensor([[0, 1, 1]])
+    x = eagerjit.randn(4, 2, 3)
+    found = vmap(grad(lambda x: (x.scatter(0, index, x[:1] * 2) * 1.5).sum()))(x)
+    assert found.tolist() == [[[3.0, 4.5, 4.5], [1.5, 0.0, 0.0]]] * 4
+
+
 def test_gradients_flow_through():
     x, w = X.clone().requires_grad_(), X[0].clone().requires_grad_()
     vmap(lambda x: (x * w).sin().sum())(x).sum().backward()
