@@ -145,7 +145,7 @@ def test_products_of_every_layout(kinds):
     ):
         a = strided(generator, (*batch, m, k), dtype, kinds[0])
         b = strided(generator, (*batch, k, n), dtype, kinds[1])
-        arrays = [np.where(np.isfinite(x), x, 1).astype(x.dtype) for x in (a, b)] if kinds == ("plain", "plain") else [a, b]
+        arrays = [a, b]
 
         def record(tracer, inputs):
             return [tracer.record(TABLE["matmul"], tuple(inputs))]

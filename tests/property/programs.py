@@ -62,7 +62,8 @@ class Generator:
     @property
     def source(self) -> str:
         """The program's text."""
-        head = f"def program({', '.join([*(f'x{i}' for i in range(len(self.shapes))), *self.floats, *self.integers])}):"
+        names = [*(f"x{i}" for i in range(len(self.shapes))), *self.floats, *self.integers]
+        head = f"def program({', '.join(names)}):"
         return "\n".join([head, *(f"    {line}" for line in self.lines), f"    return {self.returns}", ""])
 
     def function(self) -> Callable[..., Any]:
