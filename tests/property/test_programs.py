@@ -42,5 +42,7 @@ def test_the_comparison_notices_differences(monkeypatch):
 def test_programs_are_many_and_do_much():
     """The generator reaches the operations that it knows."""
     text = "\n".join(Generator(seed).source for seed in range(150))
-    wanted = ".add_( .copy_( .zero_( .backward() @ .sum( .permute( .expand( .where( .cat( .stack( .gather( .to(torch.".split()
+    wanted = (
+        ".add_( .copy_( .zero_( .backward() @ .sum( .permute( .expand( .where( .cat( .stack( .gather( .to(torch."
+    ).split()
     assert [w for w in wanted if w not in text] == []
