@@ -121,7 +121,7 @@ class Op:
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
-        self.gradients: dict[Any, Op] = {}
+        self.gradients: dict[Any, GradientOp] = {}
         self.call = OpCall(name, self.slow, self, self.parameters, self.defaults, self.numbers, record=differentiable)
         self.call.__doc__ = body.__doc__
         self.entries = [self.call]

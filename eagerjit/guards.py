@@ -155,9 +155,9 @@ class _Inspection:
                 if code not in self.scanned:
                     self._scan(code, self.observed.globals[code], None, lines)
             self._follow_locals()
-        for code, (globals_, owner, lines) in self.scanned.items():
+        for code, (globals_, owner, scanned) in self.scanned.items():
             values = functools.partial(self._access_value, code, globals_, owner)
-            self.out.effects += effects(code, lines, values)
+            self.out.effects += effects(code, scanned, values)
         return self.out
 
     def _drain(self) -> None:

@@ -224,7 +224,7 @@ class Shape(tuple):
 
 def new_tensor(data: Any, cls: type = Tensor) -> Any:
     """A Tensor over an ndarray or a traced node."""
-    tensor = object.__new__(cls)
+    tensor: Any = object.__new__(cls)
     tensor._data = data
     tensor._node = None
     tensor._index = 0

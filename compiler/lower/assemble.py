@@ -263,8 +263,8 @@ class Assembler(Placement):
             base = self.direct[where.root] if is_output else leaf_of[where.root]
             rank = len(node.type.shape)
             self.put(Op.OUTPUT_VIEW, k, int(is_output), base, node.dtype.code, rank, pointer, *dims, *strides)
-        for leaf, output in self.trace.gradients:
-            self.put(Op.SET_GRAD, leaf, output)
+        for leaf, grad in self.trace.gradients:
+            self.put(Op.SET_GRAD, leaf, grad)
         for (leaf, _), line in zip(self.trace.writes, self.trace.lines, strict=True):
             self.put(Op.BUMP_VERSION, leaf, line)
 

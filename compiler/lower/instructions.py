@@ -106,8 +106,8 @@ class Instructions:
             self.put(Op.EPOCH, 0)
         for g in self.trace.guards:
             result = self.slot()
-            a, b = self.size(g.a), self.size(g.b)
-            self.put(Op.EQ if g.relation == "==" else Op.LT, result, a, b)
+            left, right = self.size(g.a), self.size(g.b)
+            self.put(Op.EQ if g.relation == "==" else Op.LT, result, left, right)
             self.put(Op.CHECK_TRUE, result, int(g.holds))
         if self.trace.writes:
             written = [leaf for leaf, _ in self.trace.writes]

@@ -30,6 +30,8 @@ class Work:
 class Placement(Instructions):
     """Chooses the memory of every result of a Trace."""
 
+    phase_of: dict[int, int]
+
     def _stored(self, steps: list[Step]) -> set[Node]:
         """Nodes that must be in memory: results, what another step than their own reads, and what nothing reads."""
         scheduler = self.scheduler

@@ -45,6 +45,7 @@ def pointwise(
     extent = writer.extent[inner]
     writer.variable[inner] = "i"
     row: list[loops.Stmt] = []
+    start: int | str
     if outer:
         writer.unflatten(outer, "t", row)
         tasks: sizes.Expr = sizes.product(tuple(writer.extent[k] for k in outer))

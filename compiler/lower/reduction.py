@@ -86,7 +86,8 @@ class RowKernel:
         return self._loop_at(shape[: axes[0]]), self._loop_at(shape[: axes[-1] + 1])
 
     def _loop_at(self, leading: tuple[sizes.Expr, ...]) -> int:
-        reach, wanted = 1, sizes.product(leading)
+        reach: sizes.Expr = 1
+        wanted = sizes.product(leading)
         for position, d in enumerate(self.group.dims):
             if reach == wanted:
                 return position

@@ -92,7 +92,7 @@ def _gather_reference(x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
 
 
 def _positions(index: np.ndarray, dim: int) -> tuple[np.ndarray, ...]:
-    grid = list(np.indices(index.shape, sparse=True))
+    grid: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
     grid[dim] = index
     return tuple(grid)
 

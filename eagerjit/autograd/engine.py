@@ -115,7 +115,7 @@ def _outside(node: GradNode, wanted: set[Key] | None) -> None:
         raise TraceBreak("a gradient flows to operations done before the call", user_line())
 
 
-def _sequence(item: tuple[GradNode, list[Any]]) -> int:
+def _sequence(item: tuple[GradNode, list[Any]]) -> float:
     return item[0].sequence
 
 
@@ -212,9 +212,9 @@ def run(
             for key, leaf in leaves.items():
                 _accumulate(leaf, buffers[key], shared, create_graph)
         else:
-            for key, g in buffers.items():
-                if key in wanted:
-                    captured.setdefault(key, _leaf_hooked(leaves[key], g) if type(key) is int else g)
+            for k, g in buffers.items():
+                if k in wanted:
+                    captured.setdefault(k, _leaf_hooked(leaves[k], g) if type(k) is int else g)
     finally:
         mode.set_grad_mode(before)
         if tracer is not None:

@@ -43,7 +43,7 @@ def expand_mixed(nodes: dict[GradNode, list]) -> bool:
     return bool(mixed)
 
 
-def _renumber(results: Sequence[Tensor], first: int, last: int) -> None:
+def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:
     """Give the nodes made after `first` places just before `last`, in their order."""
     found: dict[GradNode, None] = {}
     stack = [t._node for t in results]

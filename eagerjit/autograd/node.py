@@ -7,15 +7,12 @@ import inspect
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-
-if TYPE_CHECKING:
-    from eagerjit.dispatch import Op
 
 _SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
 
@@ -23,6 +20,7 @@ _SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
 class GradNode:
     """A recorded operation: what it was called with and what it returned.
 
+    op          the operation, or what stands for one on the tape, such as a compiled call
     inputs      the call's arguments, tensors among them
     output      data of the result (a tuple for several results): not the Tensor, which would make a cycle
     sequence    position in execution order; the engine goes through nodes backwards in this order
@@ -47,10 +45,10 @@ class GradNode:
         "versions",
     )
 
-    op: Op
+    op: Any
     inputs: tuple[Any, ...] | None
     output: Any
-    sequence: int
+    sequence: float
     versions: tuple[int, ...] | None
     code: CodeType | str | None
     offset: int | None

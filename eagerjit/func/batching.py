@@ -79,7 +79,7 @@ def _input_dims(in_dims: Dims, args: tuple[Any, ...], kwargs: dict[str, Any], le
             "function with no inputs."
         )
     dims = spread(in_dims, args, f"in_dims={in_dims}") + spread(0, kwargs, "in_dims")
-    out = []
+    out: list[Any] = []
     for x, d in zip(leaves, dims, strict=True):
         if d is None:
             out.append(None)
