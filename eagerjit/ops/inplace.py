@@ -102,7 +102,7 @@ def _plain(argument: Any, target: Tensor) -> Any:
     """An operand without history, in other memory than the target's."""
     if not isinstance(argument, Tensor):
         return argument
-    if np.may_share_memory(argument._data, target._data):
+    if argument is target or np.may_share_memory(argument._data, target._data):
         return new_tensor(argument._data.copy())
     return _bare(argument)
 
