@@ -15,6 +15,7 @@ from eagerjit import debug, stored
 from eagerjit.compiler import sizes
 from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.passes import run_pipeline
@@ -152,7 +153,10 @@ def describe(
             outputs.append(Same(tracer.leaf_of[id(result)]))
         else:
             view = result._view is not None
-            outputs.append(Fresh(tracer.place(result) if view else tracer.value(result), aliases or view))
+            node = tracer.place(result) if view else tracer.value(result)
+            # A number of the call has no memory that a result could be a view of.
+            memory = "number" not in layout(node).root.attributes
+            outputs.append(Fresh(node, (aliases or view) and memory))
     writes = tracer.final_writes()
     inputs = {b.leaf: b.node for b in tracer.bindings if isinstance(b, TensorLeaf)}
     graph = Graph(

@@ -83,6 +83,8 @@ def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     d = views.dimension(dim, input.ndim)
     if src.dtype is not input.dtype:
         raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")
+    if input.ndim == 0 or index.ndim == 0:
+        return _scatter_add(input.reshape(1), 0, index.reshape(1), src.reshape(1)).view(input.shape)
     if src.shape != index.shape:
         src = src[tuple(slice(0, n) for n in index.shape)]
     return emit(indexing.scatter_add, input, as_dtype(index, dtypes.int64), src, dim=d)

@@ -1,0 +1,236 @@
+"""Sample arguments of every public op: what the op table's tests run it with.
+
+Tensors of float64 are differentiated, unless their position is among a sample's constants. Elementwise ops are drawn
+from the domains their primitives declare, in-place ones take the samples of the ops they write.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import eagerjit as torch
+import eagerjit.nn
+import eagerjit.optim
+from eagerjit.compiler.ops import TABLE
+from eagerjit.dispatch import OPS
+from eagerjit.ops.aliasing import ViewOp
+from eagerjit.ops.inplace import InplaceOp
+
+SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 2))
+
+
+class Sample(NamedTuple):
+    """One call: its arguments, and the positions of tensors that the op defines no gradient for."""
+
+    arguments: tuple[Any, ...]
+    constants: tuple[int, ...] = ()
+
+
+def draw(name: str, shape: tuple[int, ...], low: float = 0.2, high: float = 1.8, dtype: str = "float64") -> Any:
+    """Numbers that depend on the name only; distinct and away from the integers for all that can be told."""
+    generator = np.random.default_rng(zlib.crc32(name.encode()))
+    return torch.tensor(generator.uniform(low, high, shape)).to(getattr(torch, dtype))
+
+
+def integers(*values: Any) -> Any:
+    """An int64 tensor of these rows."""
+    return torch.tensor(np.array(values, np.int64))
+
+
+def booleans(*values: Any) -> Any:
+    """A bool tensor of these rows."""
+    return torch.tensor(np.array(values, bool))
+
+
+def declared(name: str) -> list[Sample]:
+    """A sample of an elementwise op from its primitive's domain; other shapes have tests of their own."""
+    primitive = TABLE[name]
+    dtype = {"logical": "bool", "bitwise": "int64"}.get(primitive.promotion, "float64")
+    tensors = (draw(f"{name}{i}", (2, 3), *domain, dtype) for i, domain in enumerate(primitive.domain))
+    return [Sample(tuple(tensors))]
+
+
+def elementwise(count: int, *rest: Any, low: float = 0.2, high: float = 1.8) -> list[Sample]:
+    """Samples of `count` tensors of one shape, with the same further arguments."""
+    return [Sample((*(draw(f"{i}", s, low, high) for i in range(count)), *rest)) for s in SHAPES]
+
+
+def reductions(*rest: Any) -> list[Sample]:
+    """A matrix along its last dimension and with it kept; rows without elements."""
+    matrix = draw("reduced", (2, 3))
+    return [Sample((matrix, 1, *rest)), Sample((matrix, 0, *rest)), Sample((draw("", (0, 3)), 1, *rest))]
+
+
+def optimizer(lists: int, *rest: Any) -> list[Sample]:
+    """Two parameters, their gradients and the lists of what the optimizer keeps."""
+    tensors = [[draw(f"{i}a", (2, 2)), draw(f"{i}b", ())] for i in range(lists)]
+    return [Sample((*tensors, *rest))]
+
+
+M, N, V = draw("m", (2, 3)), draw("n", (2, 3)), draw("v", (3,))
+STATE = integers(7, 0)
+CLASSES, FLAGS, HALVES = integers(2, 0), booleans([True, False, True], [False, True, True]), draw("p", (2, 3), 0.2, 0.8)
+COLUMNS = integers([0, 2], [1, 1])
+
+LOSS = [Sample((M, N, reduction, 1.0)) for reduction in ("mean", "sum", "none")]
+SIGNED = ("abs neg relu gelu silu leaky_relu elu selu softplus hardtanh hardsigmoid hardswish mish logsigmoid softsign "
+          "erfc asinh frac deg2rad rad2deg sinc celu hardshrink softshrink tanhshrink square").split()  # fmt: skip
+
+SAMPLES: dict[str, list[Sample]] = {
+    **{name: elementwise(1, low=-1.8, high=1.9) for name in SIGNED},
+    **{name: elementwise(2) for name in "fmod xlogy fmax fmin copysign div_trunc isclose".split()},
+    **{name: elementwise(3) for name in "addcmul addcdiv lerp".split()},
+    **{name: LOSS for name in "huber_loss l1_loss mse_loss smooth_l1_loss".split()},
+    **{name: reductions() for name in "all amax amin any argmax argmin logsumexp mean prod sum".split()},
+    **{name: reductions(1) for name in "std var".split()},
+    **{name: reductions() for name in "cumprod cumsum softmax log_softmax".split()},
+    "acosh": elementwise(1, low=1.2, high=3.0),
+    "atanh": elementwise(1, low=-0.9, high=0.9),
+    "logit": [*elementwise(1, low=0.1, high=0.9), Sample((HALVES, 0.3))],
+    "clamp": [*elementwise(1, 0.5, 1.0), Sample((M, None, 1.0)), Sample((M, N, None))],
+    "threshold": elementwise(1, 1.0, 0.25),
+    "prelu": [Sample((M - 1.0, draw("slope", (1,)))), Sample((M - 1.0, V))],
+    "nan_to_num": [*elementwise(1, 0.0, 9.0, -9.0),
+                   Sample((torch.tensor([float("nan"), 1.0]).double(), 0.5, 9.0, -9.0))],
+    "masked_fill": [Sample((M, FLAGS, 2.0)), Sample((M, FLAGS, draw("fill", ())))],
+    "where": [Sample((FLAGS, M, N)), Sample((FLAGS, M, 2.0))],
+    "cast": [Sample((M, torch.float64)), Sample((M, torch.int64)), Sample((draw("", ()), torch.float32), (0,))],
+    "pow": [*elementwise(2), Sample((M, 3)), Sample((M, 0.5)), Sample((M, 2.0))],
+    "clone": elementwise(1),
+    "copy": [Sample((M, N)), Sample((M, V))],
+    "fill": [Sample((M, 2.0)), Sample((M, draw("fill", ())))],
+    "norm": [Sample((M, p, 1, False)) for p in (1.0, 2.0, 3.0)],
+    "matmul": [Sample((M, draw("r", (3, 2)))), Sample((V, V + 1.0)), Sample((draw("b", (2, 2, 3)), V)),
+               Sample((draw("", (0, 3)), draw("r", (3, 2)))), Sample((draw("", (2, 0)), draw("", (0, 2))))],
+    "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],
+    "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
+    "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),
+                          Sample((M, N, False, 0.5)), Sample((M, None, True, 0.5))],
+    "layer_norm": [Sample((M, (3,), V, V + 1.0)), Sample((M, (2, 3)))],
+    "rms_norm": [Sample((M, (3,), V, 1e-5)), Sample((M, (3,), None, 1e-5))],
+    "batch_norm": [Sample((draw("x", (3, 2)), None, None, draw("w", (2,)), draw("b", (2,)), 1e-5)),
+                   Sample((draw("x", (3, 2)), draw("m", (2,)), draw("v", (2,)), None, None, 1e-5))],
+    "binary_cross_entropy": [Sample((HALVES, HALVES * 0.5, None, "mean")),
+                             Sample((HALVES, HALVES * 0.5, M, "sum"), (2,))],
+    "binary_cross_entropy_with_logits": [
+        Sample((M, HALVES, None, None, "mean")), Sample((M, HALVES, N, V, "none"), (2, 3))],
+    "kl_div": [Sample((M, N, "mean", False)), Sample((M, N, "batchmean", True))],
+    "cross_entropy": [Sample((M, CLASSES)), Sample((M, CLASSES, V, 0, "sum", 0.1), (2,)), Sample((V, integers(1)[0]))],
+    "nll_loss": [Sample((M, CLASSES)), Sample((M, CLASSES, V, -100, "none"), (2,))],
+    "soft_cross_entropy": [Sample((M, HALVES, None, "mean", 0.0)), Sample((M, HALVES, V, "sum", 0.1))],
+    "embedding": [Sample((draw("e", (3, 2)), COLUMNS, None)), Sample((draw("e", (3, 2)), COLUMNS, 1), (0,))],
+    "take_rows": [Sample((M, integers(1, 0, -1))), Sample((M, draw("", (0,)).long())), Sample((V, integers(1)[0]))],
+    "add_rows": [Sample((M, integers(1, 1), N)), Sample((M, integers(-1), N[:1]))],
+    "put_rows": [Sample((M, integers(1, 0), N)), Sample((M, integers(-1), N[:1]))],
+    "gather": [Sample((M, 1, COLUMNS)), Sample((draw("", ()), 0, integers(0)[0]))],
+    "scatter_add": [Sample((M, 1, COLUMNS, draw("s", (2, 2)))),
+                    Sample((draw("", ()), 0, integers(0)[0], draw("s", ())))],
+    "slice_scatter": [Sample((M, draw("s", (2, 2)), 1, 0, 3, 2))],
+    "cat": [Sample(([M, N], 0)), Sample(([M, N, draw("", (2, 0))], 1))],
+    "tril": [Sample((M,)), Sample((M, 1))],
+    "triu": [Sample((M,)), Sample((M, -1))],
+    "sort": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((draw("", ()), 0, False))],
+    "topk": [Sample((M, 1, 2, True)), Sample((M, 1, 1, False))],
+    "linear_index": [Sample(((integers(0, -1), integers(2, 1)), (2, 3)))],
+    "arange": [Sample((0, 1, 5, torch.int64)), Sample((0.5, 0.25, 4, torch.float32)), Sample((3, -1, 0, torch.int64))],
+    "alias": elementwise(1),
+    "view": [Sample((M, (3, 2))), Sample((draw("", (0, 2)), (2, 0))), Sample((draw("", ()), (1,)))],
+    "permute": [Sample((M, (1, 0))), Sample((draw("", ()), ()))],
+    "expand": [Sample((V, (2, 3))), Sample((draw("", ()), (2,))), Sample((V, (0, 3)))],
+    "slice": [Sample((M, 1, 0, 3, 2)), Sample((M, 0, 1, 1, 1))],
+    "select": [Sample((M, 0, 1)), Sample((V, 0, 2))],
+    "rand": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64)),
+             Sample((STATE, (0,), torch.float32))],
+    "randn": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64))],
+    "randint": [Sample((STATE, (2, 3), -3, 9, torch.int64))],
+    "dropout": [Sample((M, STATE, 0.5, 2.0))],
+    "sgd_step": [*optimizer(3, torch.tensor(1.0), True, False, 0.1, 0.9, 0.0, 0.01),
+                 *optimizer(2, [], None, False, True, 0.1, 0.0, 0.0, 0.0)],
+    "adam_step": [*optimizer(5, torch.tensor(1.0), True, False, 0.1, 0.9, 0.99, 1e-8, 0.01)],
+    "rmsprop_step": [*optimizer(5, False, 0.1, 0.99, 4.0, 0.01, 0.9)],
+    "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
+}  # fmt: skip
+
+HOST = {
+    "sort": "NumPy sorts",
+    "topk": "NumPy sorts",
+    "cumsum": "NumPy accumulates",
+    "cumprod": "NumPy accumulates; its gradient is that of the function over cumsum",
+}
+"""Ops that end a trace, and why; they run eagerly under jit too, which says so."""
+
+WRITES = {
+    "rand": (0,), "randn": (0,), "randint": (0,), "dropout": (1,),
+    "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
+}  # fmt: skip
+"""Arguments that ops write into: generators' states, and what optimizers keep."""
+
+
+def samples(name: str) -> list[Sample]:
+    """The samples of an op by name; none where nobody has written any."""
+    op = OPS[name]
+    if isinstance(op, InplaceOp):
+        return [s for s in samples(op.functional.name) if _keeps_shape(op.functional, s)]
+    if name in SAMPLES:
+        return SAMPLES[name]
+    return declared(name) if name in TABLE and TABLE[name].domain else []
+
+
+def _keeps_shape(op: Any, sample: Sample) -> bool:
+    """Whether the result fits into the first argument, which is a matrix: one shape is enough for a write."""
+    target = sample.arguments[0]
+    return target.ndim == 2 and target.numel() > 0 and op.call(*sample.arguments).shape == target.shape
+
+
+def function(name: str) -> Any:
+    """The op as a function that leaves its arguments as they are and returns all that it computes or writes."""
+    op = OPS[name]
+    if isinstance(op, ViewOp):
+        return op
+    if isinstance(op, InplaceOp):
+        method = op.method()
+        return lambda target, *rest: method(target.clone(), *rest)
+    written = WRITES.get(name, ())
+    if not written:
+        return op.call
+
+    def run(*arguments: Any) -> Any:
+        fresh = [_copied(a) if i in written else a for i, a in enumerate(arguments)]
+        results = op.run(tuple(fresh))
+        results = list(results) if isinstance(results, tuple) else [results]
+        return tuple(results + leaves([fresh[i] for i in written]))
+
+    return run
+
+
+def _copied(argument: Any) -> Any:
+    if isinstance(argument, list):
+        return [x.clone() for x in argument]
+    return argument.clone() if isinstance(argument, torch.Tensor) else argument
+
+
+def leaves(arguments: Any) -> list[Any]:
+    """The tensors among arguments, those in lists too."""
+    found: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            found.append(argument)
+        elif isinstance(argument, (list, tuple)):
+            found += leaves(argument)
+    return found
+
+
+def rebuilt(arguments: Any, tensors: Any) -> list[Any]:
+    """The arguments with their tensors taken from an iterator."""
+    out: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            out.append(next(tensors))
+        elif isinstance(argument, (list, tuple)) and leaves(argument):
+            out.append(type(argument)(rebuilt(argument, tensors)))
+        else:
+            out.append(argument)
+    return out
