@@ -143,14 +143,27 @@ def _cumprod_array(input: np.ndarray, dim: int) -> np.ndarray:
     return np.cumprod(wide, dim).astype(input.dtype)
 
 
-_cumprod = HostOp("cumprod", _cumprod_array, None, differentiable=False)
+def _cumprod_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
+    """Later products without this factor: quotients before the first zero, and what that zero has hidden from it on."""
+    if not g.ndim:
+        return g
+    zero = input == 0
+    count = zero.long().cumsum(dim)
+    first = zero.logical_and(count == 1)
+    factor = input.where(zero.logical_not(), 1.0)
+    before = _cumsum_rule(g * out, None, g, dim) / factor
+    rest = _cumsum_rule(g * cumprod(input.where(first.logical_not(), 1.0), dim), None, g, dim)
+    # After the first zero all is 0, but as a product with that zero: it has a derivative.
+    after = (rest * (input * first).sum(dim, keepdim=True) / factor).where(zero.logical_not(), 0.0)
+    return before.where(count == 0, rest.where(first, after))
+
+
+_cumprod = HostOp("cumprod", _cumprod_array, (_cumprod_rule, None))
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Products of all elements up to each along a dimension; its gradient is that of exp(cumsum(log))."""
+    """Products of all elements up to each along a dimension."""
     d = views.dimension(dim, input.ndim)
-    if input._requires_grad:
-        return cumsum(input.abs().log(), d).exp() * _cumprod.call(input.detach().sign(), d)
     return _cumprod.call(_summed_dtype(input, dtype), d)
 
 

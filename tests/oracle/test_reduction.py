@@ -117,7 +117,7 @@ MORE = {
     "log_softmax": lambda t, x: t.log_softmax(x, dim=0),
     "softmax dtype": lambda t, x: x.softmax(1, dtype=t.float64),
     "cumsum": lambda t, x: x.cumsum(1),
-    "cumprod": lambda t, x: x.detach().cumprod(0),
+    "cumprod": lambda t, x: x.cumprod(0),
     "sort": lambda t, x: tuple(x.sort(1)),
     "sort down": lambda t, x: tuple(t.sort(x, dim=0, descending=True)),
     "argsort": lambda t, x: x.argsort(),
