@@ -309,6 +309,9 @@ def _scaled(name: str) -> Any:
     return function
 
 
+Tensor._increase = INPLACE["add_"].method()  # what the engine adds gradients with: add_ without alpha
+
+
 def _divided(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """In-place version of `div`."""
     name = {None: "div_", "floor": "floordiv_", "trunc": "div_trunc_"}[rounding_mode]

@@ -58,8 +58,12 @@ def set_grad_mode(enabled: bool) -> bool:
     """Switches this thread's grad mode and returns what it was."""
     before = _flags.grad
     if before is not enabled:
-        _flags.grad = bool(enabled)
-        _publish()
+        _flags.grad = enabled
+        word = _flags.word
+        if word is None:
+            _publish()
+        else:
+            word.value ^= GRAD_OFF
     return before
 
 

@@ -19,7 +19,6 @@ Nodes = dict[GradNode, list[Any]]
 Trail = dict[Key, list[Tensor]]
 _SEQUENCES = (tuple, list)
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # plain dictionaries: asked at every walk whether they are empty
-_IS_EDGE = partial(operator.is_not, None)
 
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
@@ -97,11 +96,10 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
             stale.add(node)
         before = len(stack)
         for e in edges:
-            if e is None:
-                continue
-            for t in e if type(e) is list else (e,):
-                if t is not None and t._node is not None:
-                    stack.append(t._node)
+            if type(e) is list:
+                stack += [t._node for t in e if t is not None and t._node is not None]
+            elif e is not None and e._node is not None:
+                stack.append(e._node)
         ordered = ordered and before == 0 and len(stack) < 2
     if _gradients and expand_mixed(found):
         return collect(roots, wanted)
@@ -188,17 +186,17 @@ def run(
                 continue
             if tracer is not None:
                 tracer.source = node.source
-            if node in stale:
+            if stale and node in stale:
                 check_versions(node, edges)
-            needs = tuple(map(_IS_EDGE, edges))
+            needs = tuple([e is not None for e in edges])
             if getattr(node.op, "accumulates", False) and not create_graph:
                 results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges])
                 for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
                     buffers.pop(key_of(t), None)
             else:
                 results = node.op.backward(node, incoming, needs, create_graph)
-            for target, grad in zip(edges, results, strict=True):
-                if target is None or grad is None:
+            for position, target in enumerate(edges):
+                if target is None or (grad := results[position]) is None:
                     continue
                 if type(target) is list:
                     for t, g in zip(target, grad, strict=True):
@@ -290,7 +288,7 @@ def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
     tracer = state.tracer
     known = leaf._grad if tracer is None else tracer.get_grad(leaf)
     if known is not None and not create_graph:
-        known.add_(grad)
+        known._increase(grad)
     else:
         if known is not None:
             grad = known + grad
