@@ -17,42 +17,46 @@ ROUNDS = 3
 PHASES = ("calls",)
 
 EXPONENTS = (10, 16, 20, 24)
-COLD = "first two calls, nothing cached"
+COLD = "first two calls in a new process, nothing cached"
+COMPILE = "first call of another function, not cached"
 
 
-def prepare(peer: str) -> tuple[Callable, Callable, Callable]:
-    """Return how a peer makes its array, its function (blocking until all is done), and how to get floats back."""
+def prepare(peer: str, k: int = 2) -> tuple[Callable, Callable, Callable]:
+    """Return how a peer makes its array, its function (blocking until all is done), and how to get floats back.
+
+    `k` is the chain's factor 2; another one makes another function to compile.
+    """
     if peer == "numpy":
         import numpy as np
 
-        return lambda x: x, lambda x: np.tanh(2 * x + 1) * np.exp(-x * x) + np.log1p(np.abs(x)), lambda y: y
+        return lambda x: x, lambda x: np.tanh(k * x + 1) * np.exp(-x * x) + np.log1p(np.abs(x)), lambda y: y
     if peer == "jax":
         import jax
         from jax import numpy as jnp
 
-        chain = jax.jit(lambda x: jnp.tanh(2 * x + 1) * jnp.exp(-x * x) + jnp.log1p(jnp.abs(x)))
+        chain = jax.jit(lambda x: jnp.tanh(k * x + 1) * jnp.exp(-x * x) + jnp.log1p(jnp.abs(x)))
         return jnp.asarray, lambda x: chain(x).block_until_ready(), lambda y: y
     if peer.startswith("numba"):
-        return lambda x: x, numba_chain(parallel=peer == "numba parallel"), lambda y: y
+        return lambda x: x, numba_chain(k, parallel=peer == "numba parallel"), lambda y: y
     if peer == "drjit":
-        return drjit_chain()
+        return drjit_chain(k)
     if peer == "eagerjit":
         import eagerjit as torch
     else:
         import torch
 
     def chain(x):
-        return torch.tanh(2 * x + 1) * torch.exp(-x * x) + torch.log1p(torch.abs(x))
+        return torch.tanh(k * x + 1) * torch.exp(-x * x) + torch.log1p(torch.abs(x))
 
     compiled = {"eagerjit": torch.jit, "torch.compile": getattr(torch, "compile", None)}.get(peer, lambda f: f)(chain)
     return torch.tensor, compiled, lambda y: y.numpy()
 
 
-def numba_chain(parallel: bool) -> Callable:
+def numba_chain(k: int, parallel: bool) -> Callable:
     import numba
     import numpy as np
 
-    one, two = np.float32(1), np.float32(2)
+    one, two = np.float32(1), np.float32(k)
 
     @numba.njit(parallel=parallel)
     def chain(x):
@@ -64,7 +68,7 @@ def numba_chain(parallel: bool) -> Callable:
     return chain
 
 
-def drjit_chain() -> tuple[Callable, Callable, Callable]:
+def drjit_chain(k: int) -> tuple[Callable, Callable, Callable]:
     """Dr.Jit needs a libLLVM of its own; any that lies on the machine will do."""
     if "DRJIT_LIBLLVM_PATH" not in os.environ:
         found = sorted(path for folder in ("/usr/lib", "/usr/lib64") for path in Path(folder).rglob("libLLVM*.so*"))
@@ -76,7 +80,7 @@ def drjit_chain() -> tuple[Callable, Callable, Callable]:
     from drjit.llvm import Float
 
     def chain(x: Any) -> Any:
-        y = drjit.tanh(2 * x + 1) * drjit.exp(-x * x) + drjit.log(1 + drjit.abs(x))
+        y = drjit.tanh(k * x + 1) * drjit.exp(-x * x) + drjit.log(1 + drjit.abs(x))
         drjit.eval(y)
         drjit.sync_thread()
         return y
@@ -91,7 +95,10 @@ def measure(peer: str, phase: str) -> Rows:
     generator = np.random.default_rng(0)
     inputs = {e: generator.standard_normal(2**e, dtype=np.float32) for e in EXPONENTS}
     own = to_own(inputs[EXPONENTS[0]])
-    rows = {} if peer in ("numpy", "torch") else {COLD: seconds_once(chain, own, calls=2)}
+    rows = {}
+    if peer not in ("numpy", "torch"):
+        rows[COLD] = seconds_once(chain, own, calls=2)
+        rows[COMPILE] = seconds_once(prepare(peer, k=3)[1], own, calls=1)
     check = {}
     for exponent, array in inputs.items():
         own = to_own(array)
