@@ -26,6 +26,17 @@ from eagerjit.variants import Variant
 _VALUES = (str, bytes, np.dtype)
 
 
+class _Hooks:
+    """The hooks of outside tensors that gradients may reach: adding or removing one makes another version."""
+
+    def __init__(self, tensors: list[Tensor]):
+        self.tensors = tensors
+
+    def _jit_state(self) -> Any:
+        """Every tensor's hooks by kind, comparable."""
+        return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
+
+
 class Recording:
     """Records calls of one function."""
 
@@ -76,6 +87,8 @@ class Recording:
                 owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
             owners += tracer.owners
+            reached = [t for t, _ in tracer.outside() if t._requires_grad]
+            owners += [_Hooks(reached)] if reached else []
             structure_now = structure_of(owners)
             return self._compile(tracer, n_arguments, structure, shape, out, leaves, grad_mode, guards, structure_now)
 

@@ -84,6 +84,7 @@ class Tracer:
         self.written: dict[int, Tensor] = {}
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
+        self.observation: Any = None
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.arguments: Sequence[Any] | None = None
         self.answers: dict[Node, tuple[Any, int]] = {}

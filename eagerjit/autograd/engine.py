@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -155,7 +155,8 @@ def run(
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list.
 
-    `trail` is filled with the gradients that were added up for each of its keys, in order.
+    `trail` is filled with the gradients that were added up for each of its keys, in order: so the gradient of a jitted
+    call is made, and the leaves' hooks are left to the walk that the call is part of.
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
     nodes, stale = collect(roots, wanted)
@@ -173,6 +174,8 @@ def run(
     tracer = state.tracer
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
+    if tracer is not None and observation is not None:
+        tracer.observation = observation
     try:
         for root, grad in zip(roots, grads, strict=True):
             _deposit(buffers, leaves, root, grad, trail)
@@ -212,7 +215,7 @@ def run(
         else:
             for k, g in buffers.items():
                 if k in wanted:
-                    captured.setdefault(k, _leaf_hooked(leaves[k], g) if type(k) is int else g)
+                    captured.setdefault(k, _leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
     finally:
         mode.set_grad_mode(before)
         if tracer is not None:
@@ -269,14 +272,32 @@ def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
     for hook in list(node.hooks.get(index, {}).values()):
-        result = hook(grad)
+        result = _observed(hook, grad)
         grad = grad if result is None else result
     return grad
 
 
+def _observed(hook: Callable[[Tensor], Any], argument: Tensor) -> Any:
+    """Call a hook; in a trace its lines are noted as the function's are, and one with effects ends the trace."""
+    tracer = state.tracer
+    if tracer is None:
+        return hook(argument)
+    from eagerjit.guards import inspect_code, unwrap
+
+    function, _ = unwrap(hook)
+    found = [] if function is None else inspect_code(function, None).effects
+    if found:
+        raise TraceBreak(f"a gradient hook {found[0].what}, which compiled code would not do", found[0].source)
+    resume_observation(tracer.observation)
+    try:
+        return hook(argument)
+    finally:
+        pause_observation()
+
+
 def _leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
     for hook in list((leaf._hooks or {}).get("grad", {}).values()):
-        result = hook(grad)
+        result = _observed(hook, grad)
         grad = grad if result is None else result
     return grad
 
@@ -303,7 +324,7 @@ def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
             tracer.set_grad(leaf, grad)
     if leaf._hooks is not None:
         for hook in list(leaf._hooks.get("post", {}).values()):
-            hook(leaf)
+            _observed(hook, leaf)
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
