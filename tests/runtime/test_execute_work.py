@@ -176,6 +176,7 @@ def test_kernel_status_raises(executor: str, work: int, status: int, expected: E
         (Op.FINISH,),
     )
     run = executable(executor, made)
+    gc.collect()  # what earlier tests left must not be given back meanwhile
     before = memory.memory_stats()["allocated_bytes"]
     for _ in range(3):
         with pytest.raises(type(expected), match=str(expected)):
