@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import math as _math
+import sys as _sys
 from typing import Any
 
 from eagerjit import creation, methods, random
@@ -14,6 +15,7 @@ from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_gr
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
 from eagerjit.dispatch import forget_programs as _forget_programs
+from eagerjit.names import explain_missing as _explain_missing
 from eagerjit.ops import activation, composite, contraction, host, index, linear, normalization, views
 from eagerjit.ops.pointwise import where as _where
 from eagerjit.promotion import can_cast as _can_cast
@@ -27,12 +29,14 @@ from eagerjit.tensor import Parameter as _Parameter
 from eagerjit.tensor import Shape as Size
 from eagerjit.tensor import Storage as _Storage
 from eagerjit.tensor import Tensor
+from eagerjit.version import __version__
 
 __all__ = [
     "Function",
     "Generator",
     "Size",
     "Tensor",
+    "__version__",
     "can_cast",
     "contiguous_format",
     "default_generator",
@@ -66,8 +70,6 @@ __all__ = [
     "strided",
 ]
 
-__version__ = "0.1.0"
-
 _binding.bind((Tensor, _Parameter), _GradNode, _Storage)
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
@@ -78,7 +80,7 @@ contiguous_format = preserve_format = None
 
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
-    "func": "eagerjit.func",
+    "func": "eagerjit.func", "autograd": "eagerjit.autograd", "version": "eagerjit.version",
 }  # fmt: skip
 _LAZY_NAMES = {
     "compile": "eagerjit.jit", "vmap": "eagerjit.func",
@@ -94,7 +96,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module 'eagerjit' has no attribute '{name}'")
+    raise _explain_missing(_sys.modules[__name__], "torch", name)
 
 
 def is_tensor(obj: Any) -> bool:

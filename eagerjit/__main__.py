@@ -1,18 +1,20 @@
-"""The command line: `python -m eagerjit` with `env`, `cache stats|clear|export|import|warm` or `run script.py`."""
+"""The command line: `eagerjit`, or `python -m eagerjit`, with `env`, `cache ...`, `run`, `check` or `coverage`."""
 
 from __future__ import annotations
 
 import argparse
+import io
 import platform
-import runpy
 import sys
 import time
 import zipfile
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import eagerjit
+from eagerjit import version
 from eagerjit.runtime import blas, cache, cpu, layout, memory
 
 _PACKAGES = ("numpy", "llvmlite", "scipy-openblas32", "ml_dtypes", "triton")
@@ -31,7 +33,7 @@ def _failed(error: object) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m eagerjit", description="Environment, cache, scripts.")
+    parser = argparse.ArgumentParser(prog="eagerjit", description="Environment, cache, scripts.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
     commands.add_parser("env", help="what eagerjit runs on").set_defaults(command=_env)
@@ -48,11 +50,20 @@ def _parser() -> argparse.ArgumentParser:
     import_.add_argument("file")
     group.add_parser("warm", help="compile the most common eager operations ahead").set_defaults(command=_warm)
 
-    run = commands.add_parser("run", help="run a script")
+    run = commands.add_parser("run", help="run a script, with eagerjit for its torch")
     run.set_defaults(command=_run)
     run.add_argument("--explain", metavar="DIR", type=Path, help="leave reports on compiled functions here")
     run.add_argument("script")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
+
+    check = commands.add_parser("check", help="list the names of torch that scripts use and eagerjit lacks")
+    check.set_defaults(command=_check)
+    check.add_argument("script", type=Path, nargs="+")
+
+    coverage = commands.add_parser("coverage", help="how many names of a table exist, and which are missing")
+    coverage.set_defaults(command=_coverage)
+    coverage.add_argument("table", type=Path, help="lines of tab-separated name and number of programs that use it")
+    coverage.add_argument("--programs", type=int, default=3, help="leave out names that fewer programs use")
     return parser
 
 
@@ -60,7 +71,7 @@ def _env(options: argparse.Namespace) -> int:
     """One line per fact that a report of a problem should have."""
     versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     lines = {
-        "eagerjit": eagerjit.__version__,
+        "eagerjit": version.eagerjit,
         "python": f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}",
         "packages": versions,
         "processor": f"{cpu.cpu_name()}, vectors of {cpu.vector_width_bits()} bits",
@@ -131,8 +142,8 @@ def _warm(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    """Run a script as Python would, with its arguments and folder."""
-    from eagerjit import explain
+    """Run a script as Python would, with its arguments and folder; its torch is eagerjit."""
+    from eagerjit import explain, standin
 
     script = Path(options.script)
     if not script.is_file():
@@ -140,7 +151,42 @@ def _run(options: argparse.Namespace) -> int:
     explain.directory = options.explain
     sys.argv = [str(script), *options.arguments]
     sys.path[0] = str(script.resolve().parent)
-    runpy.run_path(str(script), run_name="__main__")
+    standin.install()
+    with io.open_code(str(script)) as file:
+        code = compile(file.read(), str(script), "exec")
+    main = ModuleType("__main__")
+    main.__file__, main.__builtins__ = str(script), __builtins__  # type: ignore[attr-defined]
+    sys.modules["__main__"] = main
+    exec(code, main.__dict__)
+    return 0
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Print what is missing, by line; the status is 1 if a program needs any of it."""
+    from eagerjit.usage import missing_names
+
+    needed = 0
+    for script in options.script:
+        try:
+            missing = missing_names(script)
+        except (OSError, SyntaxError, ValueError) as error:
+            return _failed(f"{script}: {error}")
+        print(*missing, sep="\n", end="\n" if missing else "")
+        needed += sum(not m.caught for m in missing)
+    return min(needed, 1)
+
+
+def _coverage(options: argparse.Namespace) -> int:
+    """Print the missing names by rank, then how many exist."""
+    from eagerjit.names import coverage
+
+    try:
+        total, missing = coverage(options.table.read_text().splitlines(), options.programs)
+    except (OSError, UnicodeDecodeError) as error:
+        return _failed(f"{options.table}: {error}")
+    for rank, name, programs in missing:
+        print(f"{rank:4}  {programs:4} programs  {name}")
+    print(f"{total - len(missing)} of {total} names in scope exist: {100 * (1 - len(missing) / max(total, 1)):.1f}%")
     return 0
 
 

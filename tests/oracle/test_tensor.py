@@ -301,6 +301,6 @@ def test_dtype_facts(dtype: str) -> None:
 
 def test_namespace() -> None:
     assert all(hasattr(ej, name) for name in ej.__all__)
-    assert ej.__version__ == "0.1.0"
+    assert ej.__version__ == f"{torch.version.__version__.split('+')[0]}+eagerjit.{ej.version.eagerjit}"
     with pytest.raises(AttributeError):
         _ = ej.nothing

@@ -1,0 +1,132 @@
+"""`import torch` as eagerjit, for one program: a finder on `sys.meta_path`, and a folder that new processes search.
+
+An installed torch is neither touched nor imported. `torch` and its submodules become eagerjit's own modules; names that
+are missing raise an error that says so, and names the nearest one there is. This folder holds a package `torch` that
+installs the finder, so that worker processes, which inherit `sys.path`, resolve the names in the same way.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from eagerjit.names import explain_missing
+
+FOLDER = str(Path(__file__).parent)
+
+_PLACES = {
+    "torch.nn.modules": "eagerjit.nn",
+    "torch.nn.parameter": "eagerjit.nn",
+    "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
+    "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
+    "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
+    "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
+    "torch.optim.adam": "eagerjit.optim",
+    "torch.optim.adamw": "eagerjit.optim",
+    "torch.optim.sgd": "eagerjit.optim",
+    "torch.autograd.variable": "eagerjit.autograd",
+    "torch.distributions.utils": "eagerjit.distributions",
+}
+"""Modules of torch whose names lie elsewhere."""
+
+_FLATTENED = ("torch.nn.modules.", "torch.utils.data.", "torch.distributions.")
+"""Packages of torch whose modules' names lie in the package itself here."""
+
+
+def place_of(name: str) -> str:
+    """The module of eagerjit that a module of torch stands for; it need not exist."""
+    if name in _PLACES:
+        return _PLACES[name]
+    for package in _FLATTENED:
+        if name.startswith(package):
+            return place_of(package[:-1])
+    return "eagerjit" + name.removeprefix("torch")
+
+
+def module_for(name: str) -> ModuleType | None:
+    """eagerjit's module for a module of torch, None where there is none."""
+    place = "eagerjit" + name.removeprefix("torch")
+    for candidate in dict.fromkeys((place, place_of(name))):
+        try:
+            return importlib.import_module(candidate)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (candidate + ".").startswith(error.name + "."):
+                raise
+    return None
+
+
+class _Loader:
+    """Gives a module that exists already."""
+
+    def __init__(self, module: ModuleType):
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to run; the module keeps its own description."""
+        module.__spec__ = self.spec
+
+
+class Finder:
+    """Finds torch and its submodules among eagerjit's."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        """The module for a name of torch; ModuleNotFoundError for one that eagerjit lacks, None for other names."""
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        module = module_for(name)
+        if module is None:
+            raise ModuleNotFoundError(f"eagerjit has no module {name}", name=name)
+        _explain(module, name)
+        return ModuleSpec(name, _Loader(module), is_package=True)
+
+
+def _explain(module: ModuleType, name: str) -> None:
+    """Let the module, and those in it, say of missing names that it is eagerjit which lacks them."""
+    own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
+    if getattr(own, "explains", False):
+        return
+
+    def missing(attribute: str) -> Any:
+        if own is not None:
+            try:
+                found = own(attribute)
+            except AttributeError:
+                pass
+            else:
+                _explain_inner(module, name, attribute, found)
+                return found
+        raise explain_missing(module, name, attribute)
+
+    missing.explains = True  # type: ignore[attr-defined]
+    module.__getattr__ = missing  # type: ignore[method-assign]
+    for attribute, value in list(vars(module).items()):
+        _explain_inner(module, name, attribute, value)
+
+
+def _explain_inner(module: ModuleType, name: str, attribute: str, value: Any) -> None:
+    if isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{attribute}":
+        _explain(value, f"{name}.{attribute}")
+
+
+def install() -> None:
+    """Make `import torch` mean eagerjit from here on. Raises ImportError if torch itself has been imported."""
+    import eagerjit
+
+    present = sys.modules.get("torch")
+    if present not in (None, eagerjit) and getattr(present, "__file__", None) != str(Path(FOLDER, "torch/__init__.py")):
+        raise ImportError("torch has been imported already: eagerjit can stand in for it only before")
+    if Finder not in sys.meta_path:
+        sys.meta_path.insert(0, Finder)  # type: ignore[arg-type]
+    if FOLDER not in sys.path:
+        sys.path.insert(min(1, len(sys.path)), FOLDER)
+    _explain(eagerjit, "torch")
+    sys.modules["torch"] = eagerjit
