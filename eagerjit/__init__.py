@@ -11,6 +11,7 @@ import sys as _sys
 from typing import Any
 
 from eagerjit import creation, methods, random
+from eagerjit import late as _late
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
@@ -92,6 +93,9 @@ def __getattr__(name: str) -> Any:
     """Modules that cost time to import come when they are first used."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
+    if name in _late.HOMES:
+        globals()[name] = value = _late.load(_late.HOMES[name], name)
+        return value
     if name in _LAZY_NAMES:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
@@ -161,7 +165,7 @@ def _functional(name: str) -> Any:
 
 
 _functions: dict[str, Any] = {**methods.OPS, **methods.FUNCTIONS}
-for _name in ("take_rows", "add_rows", "put_rows", "div_trunc"):
+for _name in ("take_rows", "add_rows", "put_rows", "replace_slice", "div_trunc"):
     _functions.pop(_name)
 for _module, _names in {
     creation: "tensor as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like arange "
@@ -187,4 +191,4 @@ _functions.update(
     short=_dtypes.int16,
 )  # fmt: skip
 globals().update(_functions)
-__all__ += sorted({*_functions, *_LAZY, *_LAZY_NAMES})
+__all__ += sorted({*_functions, *_late.HOMES, *_LAZY, *_LAZY_NAMES})

@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.rules import fit
+from eagerjit.calling import ARGUMENT_NAMES, write_out
 from eagerjit.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
@@ -26,17 +27,6 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer, pause_observation, resume_observation, user_line
-
-_ALIASES = {
-    "axis": "dim",
-    "keepdims": "keepdim",
-    "x": "input",
-    "self": "input",
-    "x1": "input",
-    "x2": "other",
-    "size": "shape",
-    "a": "input",
-}
 
 OPS: dict[str, Op] = {}
 """Every public op by name."""
@@ -166,17 +156,14 @@ class Op:
     def _index(self, key: str) -> int | None:
         if key in self.parameters:
             return self.parameters.index(key)
-        alias = _ALIASES.get(key)
+        alias = ARGUMENT_NAMES.get(key)
         return self.parameters.index(alias) if alias in self.parameters else None
 
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
         result = self.run(tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs)))
-        if out is None:
-            return result
-        out.resize_as_(result) if tuple(out.shape) != tuple(result.shape) else None
-        return out.copy_(result)
+        return result if out is None else write_out(self.name, result, out)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Compute or record, then note the call on the tape."""

@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from eagerjit import conversion as c
+from eagerjit import late
 from eagerjit.autograd import api
 from eagerjit.ops import (
     activation,
@@ -27,7 +28,7 @@ from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensor import Tensor
 
 BINARY = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder",
@@ -48,7 +49,7 @@ OPS = {
     "matmul": linear.matmul.call, "addmm": linear.addmm.call,
     **{name: op.call for name, op in elementary.ELEMENTARY.items()},
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
-    "gather": index.gather.call, "scatter_add": index.scatter_add.call, "slice_scatter": index.slice_scatter.call,
+    "gather": index.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
     "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": c.clone.call,
 }  # fmt: skip
 """Methods that are ops themselves."""
@@ -85,7 +86,7 @@ FUNCTIONS: dict[str, Any] = {
     "swapaxes": views.transpose, "swapdims": views.transpose, "moveaxis": views.movedim,
     **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
     **{name: getattr(composite, name) for name in (
-        "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diagonal", "diag", "trace",
+        "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diag", "trace",
         "masked_select",
     )},
     **{name: getattr(scatter, name) for name in (
@@ -289,16 +290,6 @@ def _written(name: str) -> Any:
 METHODS.update({f"{name}_": _written(name) for name in ("index_add", "index_fill", "index_copy", "scatter")})
 
 
-@method
-def resize_as_(self: Tensor, other: Tensor) -> Tensor:
-    """Give the tensor other's shape; the elements are undefined."""
-    if self._requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    array = c.concrete(self, "a tensor was resized")
-    self._data = new_tensor(type(array)(c.concrete(other, "a tensor was resized").shape, array.dtype))._data
-    return self
-
-
 def _scaled(name: str) -> Any:
     write = INPLACE[name].method()
 
@@ -343,7 +334,7 @@ def install() -> None:
     """Attach everything."""
     for name, op_call in OPS.items():
         install_method(Tensor, name, op_call)
-    for table in (FUNCTIONS, METHODS, SPECIAL, c.PROPERTIES):
+    for table in (late.methods(), FUNCTIONS, METHODS, SPECIAL, c.PROPERTIES):
         for name, value in table.items():
             setattr(Tensor, name, value)
     for name, op in BINARY.items():

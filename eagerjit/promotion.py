@@ -10,6 +10,20 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor
 
+TYPE_NAMES = {
+    dtypes.float32: "Float",
+    dtypes.float64: "Double",
+    dtypes.float16: "Half",
+    dtypes.bfloat16: "BFloat16",
+    dtypes.int64: "Long",
+    dtypes.int32: "Int",
+    dtypes.int16: "Short",
+    dtypes.int8: "Char",
+    dtypes.uint8: "Byte",
+    dtypes.bool_: "Bool",
+}
+"""Names of dtypes in messages and legacy constructors."""
+
 _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
 
 

@@ -6,6 +6,7 @@ from the domains their primitives declare, in-place ones take the samples of the
 
 from __future__ import annotations
 
+import importlib
 import zlib
 from typing import Any, NamedTuple
 
@@ -14,10 +15,14 @@ import numpy as np
 import eagerjit as torch
 import eagerjit.nn
 import eagerjit.optim
+from eagerjit import late
 from eagerjit.compiler.ops import TABLE
 from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.inplace import InplaceOp
+
+for _module in sorted({*late.HOMES.values(), *late.METHODS}):
+    importlib.import_module(_module)
 
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 2))
 
@@ -143,6 +148,9 @@ SAMPLES: dict[str, list[Sample]] = {
     "expand": [Sample((V, (2, 3))), Sample((draw("", ()), (2,))), Sample((V, (0, 3)))],
     "slice": [Sample((M, 1, 0, 3, 2)), Sample((M, 0, 1, 1, 1))],
     "select": [Sample((M, 0, 1)), Sample((V, 0, 2))],
+    "diagonal": [Sample((M, 0, 0, 1)), Sample((M, -1, 1, 0)), Sample((draw("", (0, 2)), 0, 0, 1))],
+    "unfold": [Sample((M, 1, 2, 1)), Sample((V, 0, 1, 2)), Sample((draw("", ()), 0, 1, 1))],
+    "as_strided": [Sample((M, ((2, 2), (1, 2), 1), ((2, 3), (3, 1), 0), 6))],
     "rand": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64)),
              Sample((STATE, (0,), torch.float32))],
     "randn": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64))],
@@ -162,6 +170,9 @@ HOST = {
     "cumprod": "NumPy accumulates",
 }
 """Ops that end a trace, and why; they run eagerly under jit too, which says so."""
+
+EAGER = {"as_strided": "depends on where tensors lie in memory"}
+"""Ops that no trace can represent, and why."""
 
 WRITES = {
     "rand": (0,), "randn": (0,), "randint": (0,), "dropout": (1,),

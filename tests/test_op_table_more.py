@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from op_samples import HOST, Sample, function, leaves, rebuilt, samples
+from op_samples import EAGER, HOST, Sample, function, leaves, rebuilt, samples
 
 import eagerjit as torch
 from eagerjit.autograd.check import gradcheck, gradgradcheck
@@ -33,7 +33,7 @@ def test_every_op_has_samples(name):
     assert samples(name), f"tests/op_samples.py has no sample arguments for {name}"
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in HOST])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in (*HOST, *EAGER)])
 def test_jitted_is_eager(name):
     for sample in samples(name):
         plain, tensors = over_tensors(name, sample), leaves(sample.arguments)
@@ -48,6 +48,15 @@ def test_a_function_with_a_host_op_runs_eagerly(name):
     for sample in samples(name):
         plain, tensors = over_tensors(name, sample), leaves(sample.arguments)
         with pytest.warns(JitWarning, match=f"{name}.* is computed by NumPy"):
+            jitted = bits(jit(plain)(*tensors))
+        assert jitted == bits(plain(*tensors))
+
+
+@pytest.mark.parametrize("name", sorted(EAGER))
+def test_a_function_that_no_trace_represents_runs_eagerly(name):
+    for sample in samples(name):
+        plain, tensors = over_tensors(name, sample), leaves(sample.arguments)
+        with pytest.warns(JitWarning, match=EAGER[name]):
             jitted = bits(jit(plain)(*tensors))
         assert jitted == bits(plain(*tensors))
 

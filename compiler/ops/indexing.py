@@ -170,7 +170,7 @@ slice_scatter = declare(
         "base with one slice replaced.",
         overwrites=slice_,
         derivative=(
-            lambda g, out, base, value, dim, start, stop, step: g.slice_scatter(
+            lambda g, out, base, value, dim, start, stop, step: g.replace_slice(
                 g.new_zeros(value.shape), dim, start, stop, step
             ),
             lambda g, out, base, value, dim, start, stop, step: g.slice(dim, start, stop, step),

@@ -167,7 +167,7 @@ slice_ = declare(
         _slice_reference,
         "Every step-th index from start to stop along one dimension; the bounds are already clamped.",
         derivative=(
-            lambda g, out, x, dim, start, stop, step: g.new_zeros(x.shape).slice_scatter(
+            lambda g, out, x, dim, start, stop, step: g.new_zeros(x.shape).replace_slice(
                 g, dim, start, stop, step
             ),
         ),

@@ -159,7 +159,7 @@ expand_view = ViewOp(
     "expand", _expand_array, _expand_node, _no_overwrite, lambda g, out, input, shape: g.sum_to_size(input.shape)
 )
 def _erase_slice(g: Any, dim: int, start: Any, stop: Any, step: int) -> Any:
-    return g.slice_scatter(g.new_zeros(g.slice(dim, start, stop, step).shape), dim, start, stop, step)
+    return g.replace_slice(g.new_zeros(g.slice(dim, start, stop, step).shape), dim, start, stop, step)
 
 
 slice_view = ViewOp(
@@ -167,7 +167,7 @@ slice_view = ViewOp(
     lambda array, dim, start, stop, step: array[(slice(None),) * dim + (slice(start, stop, step),)],
     _slice_node,
     _slice_overwrite,
-    lambda g, out, input, dim, start, stop, step: g.new_zeros(input.shape).slice_scatter(g, dim, start, stop, step),
+    lambda g, out, input, dim, start, stop, step: g.new_zeros(input.shape).replace_slice(g, dim, start, stop, step),
     _erase_slice,
 )
 
@@ -189,7 +189,7 @@ select_view = ViewOp(
     lambda array, dim, index: array[(slice(None),) * dim + (index, ...)],
     _select_node,
     _select_overwrite,
-    lambda g, out, input, dim, index: g.new_zeros(input.shape).slice_scatter(
+    lambda g, out, input, dim, index: g.new_zeros(input.shape).replace_slice(
         g.unsqueeze(dim), dim, index, index + 1, 1
     ),
     lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),

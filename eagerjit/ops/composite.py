@@ -111,24 +111,10 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return beta * input + alpha * linear.bmm(batch1, batch2)
 
 
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements of a diagonal, along a new last dimension."""
-    if input.ndim and dim1 % input.ndim == dim2 % input.ndim:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    moved = views.movedim(input, (dim1, dim2), (-2, -1))
-    rows, columns = moved.shape[-2:]
-    first = offset if offset >= 0 else -offset * columns
-    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    flat = moved.reshape(*moved.shape[:-2], rows * columns)
-    if count == 0:
-        return views.slice_dim(flat, flat.ndim - 1, 0, 0)
-    return views.slice_dim(flat, flat.ndim - 1, first, first + (count - 1) * (columns + 1) + 1, int(columns) + 1)
-
-
 def diag(input: Tensor, diagonal_: int = 0) -> Tensor:
     """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if input.ndim == 2:
-        return diagonal(input, diagonal_).clone()
+        return input.diagonal(diagonal_).clone()
     if input.ndim != 1:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
     from eagerjit.creation import arange
@@ -142,7 +128,7 @@ def diag(input: Tensor, diagonal_: int = 0) -> Tensor:
 
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
-    return diagonal(input).sum()
+    return input.diagonal().sum()
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:

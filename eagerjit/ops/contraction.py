@@ -6,7 +6,6 @@ import string
 from typing import Any
 
 from eagerjit.ops import views
-from eagerjit.ops.composite import diagonal
 from eagerjit.tensor import Tensor
 
 
@@ -63,7 +62,7 @@ def _single(x: Tensor, letters: list[str]) -> tuple[Tensor, list[str]]:
             second = letters.index(letter, first + 1)
             if x.shape[first] != x.shape[second]:
                 raise RuntimeError(f"einsum(): subscript {letter} is repeated with sizes that differ")
-            x = diagonal(x, 0, first, second)
+            x = x.diagonal(0, first, second)
             letters = [c for i, c in enumerate(letters) if i not in (first, second)] + [letter]
     return x, letters
 

@@ -112,7 +112,7 @@ slice_scatter = Op(
     "slice_scatter",
     _slice_scatter,
     (
-        lambda g, out, input, src, dim, start, stop, step: g.slice_scatter(
+        lambda g, out, input, src, dim, start, stop, step: g.replace_slice(
             g.new_zeros(src.shape), dim, start, stop, step
         ),
         lambda g, out, input, src, dim, start, stop, step: views.slice_dim(g, dim, start, stop, step),

@@ -15,25 +15,12 @@ from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, 
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.promotion import can_cast
-from eagerjit.runtime import dtypes, mode
+from eagerjit.promotion import TYPE_NAMES, can_cast
+from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage
 from eagerjit.trace import TraceBreak, user_line
-
-_TYPE_NAMES = {
-    dtypes.float32: "Float",
-    dtypes.float64: "Double",
-    dtypes.float16: "Half",
-    dtypes.bfloat16: "BFloat16",
-    dtypes.int64: "Long",
-    dtypes.int32: "Int",
-    dtypes.int16: "Short",
-    dtypes.int8: "Char",
-    dtypes.uint8: "Byte",
-    dtypes.bool_: "Bool",
-}
 
 
 class InplaceOp(Op):
@@ -119,7 +106,7 @@ def _bare(tensor: Tensor) -> Tensor:
 def _store(target: Tensor, value: Tensor, converts: bool) -> None:
     """Make `value` the target's, if its dtype and shape allow."""
     if not converts and not can_cast(value.dtype, target.dtype):
-        source, wanted = _TYPE_NAMES[value.dtype], _TYPE_NAMES[target.dtype]
+        source, wanted = TYPE_NAMES[value.dtype], TYPE_NAMES[target.dtype]
         raise RuntimeError(f"result type {source} can't be cast to the desired output type {wanted}")
     if value.shape != target.shape:
         raise RuntimeError(

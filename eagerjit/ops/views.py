@@ -12,7 +12,7 @@ from eagerjit.numbers import SymbolicInt, expression, wrap
 from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
 from eagerjit.runtime import mode
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor, share_storage
+from eagerjit.tensor import Tensor
 from eagerjit.trace import TraceBreak, user_line
 
 
@@ -68,7 +68,9 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
 def view(input: Tensor, *shape: Any) -> Tensor:
     """The same memory under another shape. Raises RuntimeError where only a copy can give it; see `reshape`."""
     if len(shape) == 1 and hasattr(shape[0], "numpy") and not isinstance(shape[0], Tensor):
-        return _view_dtype(input, shape[0])
+        from eagerjit.ops.memory import view_dtype
+
+        return view_dtype(input, shape[0])
     target = resolve(shape_argument(shape), input.shape)
     tracer = state.tracer
     if tracer is not None and tracer.values_only:
@@ -79,16 +81,6 @@ def view(input: Tensor, *shape: Any) -> Tensor:
             "contiguous subspaces). Use .reshape(...) instead."
         )
     return reshape_view(input, target)
-
-
-def _view_dtype(input: Tensor, dtype: Any) -> Tensor:
-    if dtype is input.dtype:
-        return alias(input)
-    if state.tracer is not None or dtype.bits != input.dtype.bits:
-        raise RuntimeError(f"view of {input.dtype} as {dtype} is not supported here")
-    out = new_tensor(input._data.view(dtype.numpy))
-    share_storage(out, input)
-    return out
 
 
 def _viewable(node: Node, shape: Exprs) -> bool:

@@ -1,0 +1,99 @@
+"""What public functions have in common beside ops: NumPy's names for arguments, `out=`, in-place versions."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from eagerjit.promotion import TYPE_NAMES, can_cast
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+
+ARGUMENT_NAMES = {
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "input",
+    "self": "input",
+    "x1": "input",
+    "x2": "other",
+    "size": "shape",
+    "a": "input",
+}
+"""PyTorch's name of a parameter by another one that it takes."""
+
+
+class ValuesIndices(NamedTuple):
+    """Values with where they were found."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def public(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as users call it.
+
+    It takes `out=`, and NumPy's names of arguments beside PyTorch's. Raises TypeError where what the annotations say
+    is a Tensor is something else.
+    """
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    tensors = [(i, n) for i, n in enumerate(names) if function.__annotations__.get(n) == "Tensor"]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        out = None
+        if kwargs:
+            out = kwargs.pop("out", None)
+            kwargs = {_known(key, names): value for key, value in kwargs.items()}
+        for position, name in tensors:
+            argument = args[position] if position < len(args) else kwargs.get(name)
+            if not isinstance(argument, Tensor) and (position < len(args) or name in kwargs):
+                raise TypeError(
+                    f"{call.__name__}(): argument '{name}' (position {position + 1}) must be Tensor, "
+                    f"not {type(argument).__name__}"
+                )
+        result = function(*args, **kwargs)
+        return result if out is None else write_out(call.__name__, result, out)
+
+    call.__name__ = call.__qualname__ = function.__name__.rstrip("_")
+    return call
+
+
+def _known(key: str, names: tuple[str, ...]) -> str:
+    """A parameter's name from PyTorch's or NumPy's."""
+    alias = ARGUMENT_NAMES.get(key)
+    return alias if key not in names and alias in names else key
+
+
+def write_out(name: str, result: Any, out: Any) -> Any:
+    """Store a result where `out=` says, which gets the result's shape. Raises RuntimeError as PyTorch does."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{name}(): argument 'out' must be tuple of {len(result)} Tensors")
+        written = [write_out(name, r, o) for r, o in zip(result, out, strict=True)]
+        return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if mode.grad_mode() and (result._requires_grad or out._requires_grad):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    if not can_cast(result.dtype, out.dtype):
+        source, wanted = TYPE_NAMES[result.dtype], TYPE_NAMES[out.dtype]
+        raise RuntimeError(f"{name}(): result type {source} can't be cast to the desired output type {wanted}")
+    if out.shape != result.shape:
+        out.resize_(result.shape)
+    return out.copy_(result)
+
+
+def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tensor]:
+    """The in-place version of a function: its result copied into its first argument."""
+
+    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.copy_(function(self, *args, **kwargs))
+
+    write.__name__ = write.__qualname__ = name or f"{function.__name__}_"
+    write.__doc__ = f"In-place version of `{write.__name__[:-1]}`."
+    return write

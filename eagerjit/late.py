@@ -1,0 +1,58 @@
+"""Names that come when they are first used: importing them would cost every program time.
+
+A name is listed once, beside the module that defines it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+BOTH = {
+    "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
+    "eagerjit.ops.memory": "as_strided_ resize_as_ select_scatter slice_scatter",
+}
+"""Functions of the namespace that are methods too."""
+
+METHODS = {
+    "eagerjit.ops.strided": "unfold",
+    "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
+}
+"""Methods only."""
+
+FUNCTIONS: dict[str, str] = {}
+"""Functions of the namespace only."""
+
+
+def _homes(*tables: dict[str, str]) -> dict[str, str]:
+    return {name: module for table in tables for module, names in table.items() for name in names.split()}
+
+
+HOMES = _homes(BOTH, FUNCTIONS)
+"""The module that defines each name of the namespace."""
+
+
+def load(module: str, name: str) -> Any:
+    """What a module defines under a name."""
+    return getattr(importlib.import_module(module), name)
+
+
+class LateMethod:
+    """Stands for a method whose module is imported when it is first asked for."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, module: str, name: str):
+        self.module, self.name = module, name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        function = load(self.module, self.name)
+        for kind in owner.__mro__:
+            if kind.__dict__.get(self.name) is self:
+                setattr(kind, self.name, function)
+        return function if instance is None else function.__get__(instance, owner)
+
+
+def methods() -> dict[str, LateMethod]:
+    """The late methods by name."""
+    return {name: LateMethod(module, name) for name, module in _homes(BOTH, METHODS).items()}

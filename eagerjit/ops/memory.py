@@ -1,0 +1,158 @@
+"""Memory seen otherwise: as another dtype, with its shape changed in place, or with a slice replaced."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.ops import index, views
+from eagerjit.ops.index import concrete
+from eagerjit.ops.strided import as_strided, memory_of, restrided
+from eagerjit.runtime import mode
+from eagerjit.state import state
+from eagerjit.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
+from eagerjit.trace import TraceBreak, user_line
+
+
+def view_dtype(input: Tensor, dtype: Any) -> Tensor:
+    """The same bytes as elements of another dtype; the last dimension grows or shrinks with the element's size."""
+    if dtype is input.dtype:
+        return views.alias(input)
+    array = concrete(input, f"a tensor of {input.dtype} was viewed as {dtype}")
+    old, new = array.itemsize, dtype.numpy.itemsize
+    if old != new and (array.ndim == 0 or (array.shape[-1] > 1 and array.strides[-1] != old)):
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {input.dtype} as {dtype} (different element sizes), and the tensor "
+            "must have at least one dimension"
+        )
+    if new > old and array.shape[-1] * old % new:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {new // old} to view {input.dtype} as {dtype} (different element "
+            f"sizes), but got {array.shape[-1]}"
+        )
+    out = new_tensor(array.view(dtype.numpy))
+    share_storage(out, input)
+    return out
+
+
+# -- shapes changed in place ------------------------------------------------------------------------------------------
+
+
+def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The in-place version of a view: the tensor itself takes the view's shape and history."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if self._node is None and self._requires_grad and mode.grad_mode():
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        tracer = state.tracer
+        if tracer is not None and (type(self._data) is not Node or self._view is not None):
+            raise TraceBreak(f"{name}() changes the shape of a tensor that others may share", user_line())
+        old = new_tensor(self._data) if tracer is None else tracer.wrap(tracer.value(self))
+        storage_of(self)
+        share_storage(old, self)
+        old._node, old._index, old._requires_grad, old._view = self._node, self._index, self._requires_grad, self._view
+        out = function(old, *args, **kwargs)
+        self._data, self._node, self._index = out._data, out._node, out._index
+        if tracer is not None:
+            tracer._values[id(self)] = (self, out._data, self._version)
+        if self._view is not None or out._view.op.name != "alias":
+            self._view = out._view if self._view is not None else None
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"In-place version of `{name[:-1]}`: the tensor itself gets the view's shape."
+    return method
+
+
+squeeze_ = _reshaped_in_place("squeeze_", views.squeeze)
+unsqueeze_ = _reshaped_in_place("unsqueeze_", views.unsqueeze)
+transpose_ = _reshaped_in_place("transpose_", views.transpose)
+swapaxes_ = swapdims_ = transpose_
+t_ = _reshaped_in_place("t_", views.t)
+as_strided_ = _reshaped_in_place("as_strided_", as_strided)
+
+
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Make the tensor one over source's memory: with its shape, or with the size and strides given."""
+    concrete(self, "a tensor was given other memory")
+    if self._requires_grad and mode.grad_mode() and self._node is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if source is None:
+        self._data, self._storage, self._view = np.empty(0, self._data.dtype), Storage(), None
+        return self
+    tensor = source if isinstance(source, Tensor) else source.tensor(self.dtype)
+    if tensor.dtype is not self.dtype:
+        raise RuntimeError(f"Expected a tensor of {self.dtype} for set_(), but got one of {tensor.dtype}")
+    if size is not None:
+        step = stride if stride is not None else contiguous_strides(size)
+        tensor = as_strided(tensor.detach(), size, step, storage_offset)
+    self._data, self._view = tensor._data, None
+    share_storage(self, tensor)
+    return self
+
+
+def contiguous_strides(size: Any) -> tuple[int, ...]:
+    """Row-major strides in elements."""
+    return tuple(math.prod(max(d, 1) for d in size[i + 1 :]) for i in range(len(size)))
+
+
+def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another shape; elements keep their order in memory, new ones are undefined."""
+    shape = tuple(map(int, views.shape_argument(size)))
+    if self._requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    if any(d < 0 for d in shape):
+        raise RuntimeError(f"Trying to resize a tensor to a negative size: {list(shape)}")
+    array = concrete(self, "a tensor was resized")
+    if shape == array.shape:
+        return self
+    _, place, total = memory_of(self)
+    wanted = math.prod(shape)
+    if place + wanted <= total:
+        strides = tuple(s * array.itemsize for s in contiguous_strides(shape))
+        self._data = restrided(array, shape, strides)
+        return self
+    check_writable(array)
+    fresh = np.empty(shape, array.dtype)
+    fresh.reshape(-1)[: array.size] = array.reshape(-1)
+    self._data, self._view = fresh, None
+    return self
+
+
+def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
+    """Give the tensor another one's shape; see `resize_`."""
+    return resize_(self, *the_template.shape)
+
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """input with one index of a dimension replaced."""
+    d = views.dimension(dim, input.ndim)
+    wanted = tuple(size for i, size in enumerate(input.shape) if i != d)
+    if tuple(src.shape) != wanted:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
+            f"{list(wanted)}"
+        )
+    place = views.select(input.detach(), d, index)._view.arguments[1]
+    return input.replace_slice(src.unsqueeze(d), d, place, place + 1, 1)
+
+
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """input with a slice of a dimension replaced."""
+    from eagerjit.ops.subscript import bounds
+
+    d = views.dimension(dim, input.ndim)
+    first, stop, step = bounds(slice(start, end, step), input.shape[d])
+    wanted = tuple(views.slice_dim(input.detach(), d, first, stop, step).shape)
+    if tuple(src.shape) != wanted:
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
+            f"{list(wanted)}"
+        )
+    return index.slice_scatter.call(input, src, d, first, stop, step)

@@ -1,0 +1,273 @@
+"""Views by strides: diagonals, sliding windows, as_strided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.creation import arange
+from eagerjit.ops import views
+from eagerjit.ops.aliasing import ViewOp, inverse
+from eagerjit.ops.index import concrete
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+from eagerjit.trace import TraceBreak, user_line
+
+View = Callable[..., Any]
+
+
+def _by_ops(function: View) -> View:
+    """How a trace reads or overwrites a view that is made of operations: (tracer, *nodes, *arguments) -> node."""
+
+    def record(tracer: Any, *arguments: Any) -> Node:
+        before = mode.set_grad_mode(False)
+        try:
+            return tracer.value(function(*(tracer.wrap(a) if isinstance(a, Node) else a for a in arguments)))
+        finally:
+            mode.set_grad_mode(before)
+
+    return record
+
+
+def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
+    """Another view of an array's memory; `strides` and `first` in bytes. NumPy keeps what owns the memory alive."""
+    flat = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=array.flags.writeable)
+    if first == 0 or flat.size == 0:
+        return flat
+    moved = np.lib.stride_tricks.as_strided(array, (2, *shape), (first, *strides), writeable=array.flags.writeable)
+    return moved[1]
+
+
+# -- diagonals --------------------------------------------------------------------------------------------------------
+
+
+def _moved(input: Tensor, dim1: int, dim2: int) -> tuple[Tensor, tuple[int, ...]]:
+    """The two dimensions last, and the order that puts them there."""
+    order = (*(d for d in range(input.ndim) if d not in (dim1, dim2)), dim1, dim2)
+    return input.permute(order), order
+
+
+def _diagonal_bounds(rows: Any, columns: Any, offset: int) -> tuple[Any, Any]:
+    """(where a diagonal begins in a flattened matrix, how long it is)."""
+    first = offset if offset >= 0 else -offset * columns
+    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    return first, count
+
+
+def _diagonal_array(array: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
+    rest = [d for d in range(array.ndim) if d not in (dim1, dim2)]
+    row, column = array.strides[dim1], array.strides[dim2]
+    _, count = _diagonal_bounds(array.shape[dim1], array.shape[dim2], offset)
+    first = offset * column if offset >= 0 else -offset * row
+    shape, strides = [array.shape[d] for d in rest], [array.strides[d] for d in rest]
+    return restrided(array, (*shape, count), (*strides, row + column), first)
+
+
+def _diagonal_copy(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    moved, _ = _moved(input, dim1, dim2)
+    rows, columns = moved.shape[-2:]
+    first, count = _diagonal_bounds(rows, columns, offset)
+    flat = moved.reshape((*moved.shape[:-2], rows * columns))
+    if count == 0:
+        return views.slice_dim(flat, flat.ndim - 1, 0, 0)
+    return views.slice_dim(flat, flat.ndim - 1, first, first + (count - 1) * (columns + 1) + 1, int(columns) + 1)
+
+
+def _diagonal_replaced(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    moved, order = _moved(input, dim1, dim2)
+    rows, columns = moved.shape[-2:]
+    first, count = _diagonal_bounds(rows, columns, offset)
+    if count == 0:
+        return input.clone()
+    flat = moved.reshape((*moved.shape[:-2], rows * columns))
+    last = first + (count - 1) * (columns + 1) + 1
+    out = flat.replace_slice(src, flat.ndim - 1, first, last, int(columns) + 1)
+    return out.reshape(moved.shape).permute(inverse(order))
+
+
+diagonal_view = ViewOp(
+    "diagonal",
+    _diagonal_array,
+    _by_ops(_diagonal_copy),
+    _by_ops(_diagonal_replaced),
+    lambda g, out, input, offset, dim1, dim2: _diagonal_replaced(g.new_zeros(input.shape), g, offset, dim1, dim2),
+    lambda g, offset, dim1, dim2: _diagonal_replaced(
+        g, g.new_zeros(_diagonal_copy(g, offset, dim1, dim2).shape), offset, dim1, dim2
+    ),
+)
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The elements of a diagonal, along a new last dimension: a view."""
+    if input.ndim < 2:
+        raise IndexError(f"Dimension out of range: diagonal() needs at least 2 dimensions, not {input.ndim}")
+    a, b = views.dimension(dim1, input.ndim), views.dimension(dim2, input.ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    return diagonal_view(input, offset, a, b)
+
+
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """input with a diagonal replaced."""
+    wanted = diagonal(input.detach(), offset, dim1, dim2).shape
+    if tuple(wanted) != tuple(src.shape):
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = "
+            f"{list(wanted)}"
+        )
+    a, b = views.dimension(dim1, input.ndim), views.dimension(dim2, input.ndim)
+    return _diagonal_replaced(input, src, offset, a, b)
+
+
+# -- sliding windows --------------------------------------------------------------------------------------------------
+
+
+def _windows(length: Any, size: Any, step: int) -> Tensor:
+    """The indices in each window: (windows, size)."""
+    return arange((length - size) // step + 1).unsqueeze(1) * step + arange(size)
+
+
+def _unfold_array(array: np.ndarray, dim: int, size: int, step: int) -> np.ndarray:
+    if array.ndim == 0:
+        return restrided(array, (size,), (array.itemsize,))
+    shape, strides = list(array.shape), list(array.strides)
+    shape[dim], strides[dim] = (shape[dim] - size) // step + 1, strides[dim] * step
+    return restrided(array, (*shape, size), (*strides, array.strides[dim]))
+
+
+def _unfold_copy(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
+    if input.ndim == 0:
+        return input.reshape(1)[:size]
+    rows = input.movedim(dim, 0).take_rows(_windows(input.shape[dim], size, step))
+    return rows.movedim(1, -1).movedim(0, dim)
+
+
+def _unfold_replaced(input: Tensor, value: Tensor, dim: int, size: Any, step: int) -> Tensor:
+    if step < size:
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location. Please clone() the tensor before performing the operation."
+        )
+    if input.ndim == 0:
+        return value.reshape(()) if size else input
+    rows = value.movedim(dim, 0).movedim(-1, 1)
+    return input.movedim(dim, 0).put_rows(_windows(input.shape[dim], size, step), rows).movedim(0, dim)
+
+
+def _unfold_rule(g: Any, out: Any, input: Any, dim: int, size: Any, step: int) -> Any:
+    if input.ndim == 0:
+        return g.sum()
+    rows = g.movedim(dim, 0).movedim(-1, 1)
+    index_ = _windows(input.shape[dim], size, step)
+    return g.new_zeros(input.movedim(dim, 0).shape).add_rows(index_, rows).movedim(0, dim)
+
+
+unfold_view = ViewOp(
+    "unfold",
+    _unfold_array,
+    _by_ops(_unfold_copy),
+    _by_ops(_unfold_replaced),
+    _unfold_rule,
+    lambda g, dim, size, step: _unfold_replaced(g, _unfold_copy(g, dim, size, step) * 0.0, dim, size, step),
+)
+
+
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """Windows of `size` elements, `step` apart, along a dimension; a view whose last dimension is the window."""
+    d = views.dimension(dimension, input.ndim)
+    length = input.shape[d] if input.ndim else 1
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if size > length:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {length} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    return unfold_view(input, d, size, step)
+
+
+# -- as_strided -------------------------------------------------------------------------------------------------------
+
+Geometry = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def root_of(tensor: Tensor) -> Tensor:
+    """The tensor that the memory belongs to."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    return tensor
+
+
+def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
+    """(the array that holds a tensor's memory, the tensor's place in it, elements in all); counted in elements."""
+    array = concrete(tensor, "a tensor's place in memory was asked for")
+    root = root_of(tensor)._data
+    item = array.itemsize
+    low, high = np.lib.array_utils.byte_bounds(root)
+    return root, (array.ctypes.data - low) // item, (high - low) // item if root.size else 0
+
+
+def _places(size: Any, stride: Any, offset: int) -> Tensor:
+    """Where in memory each element of a view lies."""
+    total: Any = arange(1).reshape((1,) * len(size)) + offset
+    for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
+        total = total + (arange(count) * step).reshape([count if a == axis else 1 for a in range(len(size))])
+    return total.expand(tuple(size))
+
+
+def _strided_array(array: np.ndarray, geometry: Geometry, own: Geometry, total: int) -> np.ndarray:
+    size, stride, offset = geometry
+    item = array.itemsize
+    return restrided(array, size, tuple(s * item for s in stride), (offset - own[2]) * item)
+
+
+def _strided_rule(g: Any, out: Any, input: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
+    memory = g.new_zeros(total).add_rows(_places(*geometry), g)
+    return memory.take_rows(_places(*own))
+
+
+def _strided_erased(g: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
+    memory = g.new_zeros(total).put_rows(_places(*own), g)
+    return memory.put_rows(_places(*geometry), g.new_zeros(geometry[0])).take_rows(_places(*own))
+
+
+def _untraceable(*arguments: Any) -> Node:
+    raise TraceBreak("as_strided() depends on where tensors lie in memory", user_line())
+
+
+strided_view = ViewOp("as_strided", _strided_array, _untraceable, _untraceable, _strided_rule, _strided_erased)
+
+
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the memory that the tensor lies in: element (i, j, ...) is at storage_offset + i*s0 + j*s1 + ..."""
+    size, stride = tuple(map(int, size)), tuple(map(int, stride))
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: {len(size)} sizes, {len(stride)} strides")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(d < 0 for d in size):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    _, place, total = memory_of(input)
+    offset = place if storage_offset is None else int(storage_offset)
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    needed = 0 if 0 in size else offset + 1 + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
+    item = input.dtype.itemsize
+    if needed > total:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
+            f"requiring a storage size of {needed * item} are out of bounds for storage of size {total * item}"
+        )
+    own = (tuple(input.shape), input.stride(), place)
+    return strided_view(input, (size, stride, offset), own, total)
+
+
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> Tensor:
+    """A copy of input in which the elements that `as_strided` shows are those of src."""
+    out = input.clone()
+    as_strided(out, size, stride, storage_offset).copy_(src)
+    return out
