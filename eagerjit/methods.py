@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from typing import Any
 
@@ -184,14 +185,16 @@ def backward(
 
 
 class Handle:
-    """Removes a hook: `remove()`, or at the end of a `with` block."""
+    """Removes a hook: `remove()`, or at the end of a `with` block. `id` is the hook's key in its table."""
 
-    def __init__(self, hooks: dict[int, Any], key: int):
-        self._hooks, self._key = hooks, key
+    _numbers = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any]):
+        self._hooks, self.id = hooks, next(Handle._numbers)
 
     def remove(self) -> None:
         """Take the hook away."""
-        if self._hooks.pop(self._key, None) is not None:
+        if self._hooks.pop(self.id, None) is not None:
             mode.bump_epoch()
 
     def __enter__(self) -> Handle:
@@ -203,10 +206,10 @@ class Handle:
 
 def add_hook(hooks: dict[int, Any], hook: Any) -> Handle:
     """Put a hook in a table."""
-    key = max(hooks, default=-1) + 1
-    hooks[key] = hook
+    handle = Handle(hooks)
+    hooks[handle.id] = hook
     mode.bump_epoch()
-    return Handle(hooks, key)
+    return handle
 
 
 def _leaf_hooks(tensor: Tensor, kind: str) -> dict[int, Any]:

@@ -37,9 +37,11 @@ from eagerjit.nn.activations import (
     Tanhshrink,
 )
 from eagerjit.nn.batch import BatchNorm1d, BatchNorm2d, GroupNorm
-from eagerjit.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from eagerjit.nn.containers import ModuleDict, ModuleList, Sequential
 from eagerjit.nn.layers import Bilinear, Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, RMSNorm, Unflatten
 from eagerjit.nn.module import Module
+from eagerjit.nn.parameter import Buffer, UninitializedBuffer, UninitializedParameter
+from eagerjit.nn.parameter_containers import ParameterDict, ParameterList
 from eagerjit.tensor import Parameter
 
 __all__ = [
@@ -53,6 +55,7 @@ __all__ = [
     "BatchNorm1d",
     "BatchNorm2d",
     "Bilinear",
+    "Buffer",
     "CrossEntropyLoss",
     "Dropout",
     "Embedding",
@@ -95,6 +98,8 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Unflatten",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "functional",
     "init",
     "utils",

@@ -1,12 +1,20 @@
-"""Calling a Module: plainly, or compiled after `compile()`."""
+"""Calling a Module: plainly, between its hooks, or compiled after `compile()`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from eagerjit.methods import Handle, add_hook
+from eagerjit.nn.taps import Taps
 
-class CompiledCalls:
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+class Calls:
     """What a Module's calls go through; `_call_impl` is the plain call."""
+
+    forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         compiled = self.__dict__.get("_compiled_call_impl")
@@ -22,5 +30,106 @@ class CompiledCalls:
         """Copies and pickles are not compiled: what was compiled belongs to this module's own parameters."""
         return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        own = self.__dict__
+        if not (
+            own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
+        ):
+            return self.forward(*args, **kwargs)
+        return self._hooked(args, kwargs)
+
+    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        own = self.__dict__
+        for key, hook in list(own["_forward_pre_hooks"].items()):
+            args, kwargs = self._before(hook, key in own["_hooks_with_kwargs"], args, kwargs)
+        taps = Taps(self) if own["_backward_hooks"] or own["_backward_pre_hooks"] else None
+        if taps is not None:
+            args = taps.enter(args)
+        waiting = dict(own["_forward_hooks"])
+        result = None
+        try:
+            result = self.forward(*args, **kwargs)
+            while waiting:
+                key = next(iter(waiting))
+                changed = self._after(key, waiting.pop(key), args, kwargs, result)
+                result = result if changed is None else changed
+        except Exception:
+            for key, hook in waiting.items():
+                if key in own["_hooks_always_called"]:
+                    self._after(key, hook, args, kwargs, result)
+            raise
+        return result if taps is None else taps.leave(result)
+
+    def _before(
+        self, hook: Callable[..., Any], with_kwargs: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments as a hook leaves them."""
+        if not with_kwargs:
+            changed = hook(self, args)
+            if changed is None:
+                return args, kwargs
+            return changed if isinstance(changed, tuple) else (changed,), kwargs
+        changed = hook(self, args, kwargs)
+        if changed is None:
+            return args, kwargs
+        if isinstance(changed, tuple) and len(changed) == 2:
+            return changed
+        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+
+    def _after(
+        self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> Any:
+        with_kwargs = key in self.__dict__["_hooks_with_kwargs"]
+        return hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+
+    # -- adding hooks -------------------------------------------------------------------------------------------------
+
+    def _add_hook(
+        self, table: str, hook: Callable[..., Any], prepend: bool, with_kwargs: bool = False, always: bool = False
+    ) -> Handle:
+        own = self.__dict__
+        hooks = own[table]
+        handle = add_hook(hooks, hook)
+        if prepend:
+            others = {k: h for k, h in hooks.items() if k != handle.id}
+            added = hooks[handle.id]
+            hooks.clear()
+            hooks.update({handle.id: added, **others})
+        if with_kwargs:
+            own["_hooks_with_kwargs"].add(handle.id)
+        if always:
+            own["_hooks_always_called"].add(handle.id)
+        return handle
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> Handle:
+        """Calls hook(module, args) before forward; what it returns takes the place of the arguments.
+
+        With `with_kwargs` it is hook(module, args, kwargs) and returns (args, kwargs). `prepend` puts it first.
+        """
+        return self._add_hook("_forward_pre_hooks", hook, prepend, with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
+        """Calls hook(module, args, result) after forward; what it returns takes the place of the result.
+
+        With `with_kwargs` it is hook(module, args, kwargs, result). `always_call`: also when forward raises.
+        """
+        return self._add_hook("_forward_hooks", hook, prepend, with_kwargs, always_call)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(module, grad_output) in backward; what it returns takes the place of grad_output."""
+        return self._add_hook("_backward_pre_hooks", hook, prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(module, grad_input, grad_output) in backward; what it returns takes the place of grad_input."""
+        return self._add_hook("_backward_hooks", hook, prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> Handle:
+        """The older name of `register_full_backward_hook`."""
+        return self.register_full_backward_hook(hook)

@@ -1,24 +1,18 @@
-"""Modules that hold modules or parameters."""
+"""Modules that hold modules."""
 
 from __future__ import annotations
 
 import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from eagerjit.nn.module import Module
 from eagerjit.runtime import mode
-from eagerjit.tensor import Parameter, Tensor
 
 
 class _Sequence(Module):
     """Submodules under the names 0, 1, 2, ..."""
-
-    @classmethod
-    def _of(cls, modules: list[Any]) -> Any:
-        """The same kind of container with other modules."""
-        return cls(*modules)
 
     def _position(self, index: int) -> str:
         count = len(self)
@@ -27,9 +21,14 @@ class _Sequence(Module):
             raise IndexError(f"index {index} is out of range")
         return list(self._modules)[index % count]
 
+    def _renamed(self, modules: Iterable[Any]) -> None:
+        """Hold these modules, under new names."""
+        kept = list(modules)
+        self._modules.clear()
+        self._modules.update((str(i), m) for i, m in enumerate(kept))
+        mode.bump_epoch()
+
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return type(self)._of(list(self._modules.values())[index])
         return self._modules[self._position(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
@@ -38,10 +37,7 @@ class _Sequence(Module):
     def __delitem__(self, index: Any) -> None:
         names = list(self._modules)
         gone = names[index] if isinstance(index, slice) else [self._position(index)]
-        kept = [m for n, m in self._modules.items() if n not in gone]
-        self._modules.clear()
-        self._modules.update((str(i), m) for i, m in enumerate(kept))
-        mode.bump_epoch()
+        self._renamed(m for n, m in self._modules.items() if n not in gone)
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -49,24 +45,38 @@ class _Sequence(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter(self._modules.values())
 
-    def append(self, module: Module) -> Any:
+    def append(self, module: Module) -> Self:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end."""
-        for module in modules:
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}.extend should be called with an iterable, but got {type(modules).__name__}"
+            )
+        for module in list(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
+    def insert(self, index: int, module: Module) -> Self:
         """Add a module before the one at `index`."""
         modules = list(self._modules.values())
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(f"Index out of range: {index}")
         modules.insert(index, module)
-        self._modules.clear()
-        self._modules.update((str(i), m) for i, m in enumerate(modules))
-        mode.bump_epoch()
+        self._renamed(modules)
+        return self
+
+    def pop(self, key: int = -1) -> Any:
+        """Take a module out."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
 
 
 class Sequential(_Sequence):
@@ -81,6 +91,29 @@ class Sequential(_Sequence):
             for index, module in enumerate(args):
                 self.add_module(str(index), module)
 
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[index]))
+        return super().__getitem__(index)
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return Sequential(*self, *other)
+
+    def __mul__(self, count: int) -> Sequential:
+        if not isinstance(count, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(count)}")
+        if count <= 0:
+            raise ValueError(f"Non-positive multiplication factor {count} for {type(self)}")
+        return Sequential(*list(self) * count)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: int) -> Self:
+        repeated = self * count
+        return self.extend(list(repeated)[len(self) :])
+
     def forward(self, input: Any) -> Any:
         for module in self:
             input = module(input)
@@ -94,12 +127,13 @@ class ModuleList(_Sequence):
         super().__init__()
         self.extend(modules or ())
 
-    @classmethod
-    def _of(cls, modules: list[Any]) -> ModuleList:
-        return cls(modules)
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return type(self)(list(self._modules.values())[index])
+        return super().__getitem__(index)
 
-    def __iadd__(self, modules: Iterable[Module]) -> ModuleList:
-        return self.extend(modules)
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
         lines: list[str] = []
@@ -166,88 +200,10 @@ class ModuleDict(Module):
 
     def update(self, modules: Any) -> None:
         """Add or replace modules."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(modules).__name__}"
+            )
         for key, module in modules.items() if hasattr(modules, "items") else modules:
             self[key] = module
-
-
-def _parameter(value: Any) -> Any:
-    return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
-
-
-class ParameterList(Module):
-    """A list of parameters."""
-
-    def __init__(self, values: Iterable[Any] | None = None):
-        super().__init__()
-        self.extend(values or ())
-
-    def __getitem__(self, index: int) -> Any:
-        values = list(self._parameters.values())
-        return values[index]
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        self.register_parameter(list(self._parameters)[index], _parameter(value))
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
-
-    def append(self, value: Any) -> ParameterList:
-        """Add a parameter at the end."""
-        self.register_parameter(str(len(self)), _parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Any]) -> ParameterList:
-        """Add parameters at the end."""
-        for value in values:
-            self.append(value)
-        return self
-
-    def extra_repr(self) -> str:
-        return "\n".join(
-            f"  ({name}): Parameter containing: [{p.dtype} of size {'x'.join(map(str, p.shape))}]"
-            for name, p in self._parameters.items()
-            if p is not None
-        )
-
-
-class ParameterDict(Module):
-    """A dictionary of parameters."""
-
-    def __init__(self, parameters: Any = None):
-        super().__init__()
-        for key, value in dict(parameters or {}).items():
-            self[key] = value
-
-    def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.register_parameter(key, _parameter(value))
-
-    def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-        mode.bump_epoch()
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._parameters.keys()
-
-    def values(self) -> Iterable[Any]:
-        """The parameters."""
-        return self._parameters.values()
-
-    def items(self) -> Iterable[tuple[str, Any]]:
-        """Names and parameters."""
-        return self._parameters.items()

@@ -6,67 +6,38 @@ compiled calls then compare `_jit_state()` with what it was.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, Self
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.methods import Handle, add_hook
-from eagerjit.nn.calls import CompiledCalls
-from eagerjit.nn.taps import Taps
+from eagerjit.devices import check_device
+from eagerjit.nn.calls import HOOKS, Calls
+from eagerjit.nn.parameter import Buffer
+from eagerjit.nn.state import State
+from eagerjit.nn.tree import Tree
 from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Parameter, Tensor
 
 _TABLES = ("_parameters", "_buffers", "_modules")
-_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_hooks")
 
 
-class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` did not find, and what it did not know."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class Module(CompiledCalls):
+class Module(Calls, Tree, State):
     """Base class of all networks: assign Parameters, Tensors and Modules as attributes and define `forward`."""
 
     training: bool
-    _parameters: dict[str, Parameter | None]
-    _buffers: dict[str, Tensor | None]
-    _modules: dict[str, Module | None]
 
     def __init__(self) -> None:
         own = self.__dict__
         own["training"] = True
-        for table in (*_TABLES, *_HOOKS):
+        for table in (*_TABLES, *HOOKS):
             own[table] = {}
-        own["_transient"] = set()
+        for names in ("_non_persistent_buffers_set", "_hooks_with_kwargs", "_hooks_always_called"):
+            own[names] = set()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-
-    def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        own = self.__dict__
-        if not (own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"]):
-            return self.forward(*args, **kwargs)
-        return self._hooked(args, kwargs)
-
-    def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        taps = Taps(self) if self._backward_hooks else None
-        if taps is not None:
-            args = taps.enter(args)
-        result = self.forward(*args, **kwargs)
-        for hook in list(self._forward_hooks.values()):
-            changed = hook(self, args, result)
-            if changed is not None:
-                result = changed
-        return result if taps is None else taps.leave(result)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -98,8 +69,16 @@ class Module(CompiledCalls):
                     "expected)"
                 )
             own["_parameters"][name] = None
-        elif name in own["_modules"] and value is None:
+        elif name in own["_modules"]:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             own["_modules"][name] = None
+        elif isinstance(value, Tensor) and isinstance(value, Buffer):
+            if name not in own["_buffers"]:
+                own.pop(name, None)
+            self.register_buffer(name, value, value.persistent)
         elif name in own["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
@@ -123,7 +102,7 @@ class Module(CompiledCalls):
         found = [table for table in _TABLES if name in own[table]]
         for table in found:
             del own[table][name]
-        own["_transient"].discard(name)
+        own["_non_persistent_buffers_set"].discard(name)
         return bool(found)
 
     def __dir__(self) -> list[str]:
@@ -132,140 +111,70 @@ class Module(CompiledCalls):
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter; None reserves the name."""
-        if "." in name or name == "":
-            raise KeyError('parameter name can\'t contain "." or be empty')
+        self._check_name("parameter", name, self._parameters)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}'")
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' (torch.nn.Parameter or None "
+                "required)"
+            )
+        if param is not None and param._node is not None:
+            raise ValueError(
+                f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
+                f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
+            )
         self._parameters[name] = param
         mode.bump_epoch()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but no parameter; `persistent` ones are saved."""
-        if "." in name or name == "":
-            raise KeyError('buffer name can\'t contain "." or be empty')
-        if hasattr(self, name) and name not in self._buffers:
-            raise KeyError(f"attribute '{name}' already exists")
+        self._check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}'")
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
-        self._transient.discard(name) if persistent else self._transient.add(name)
+        self._non_persistent_buffers_set.discard(name) if persistent else self._non_persistent_buffers_set.add(name)
         mode.bump_epoch()
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under any name."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
+        self._check_name("module", name, self._modules)
         self._modules[name] = module
         mode.bump_epoch()
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule under any name."""
+        self.add_module(name, module)
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls hook(module, args) before forward; what it returns takes the place of the arguments."""
-        return add_hook(self._forward_pre_hooks, hook)
-
-    def register_forward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls hook(module, args, result) after forward; what it returns takes the place of the result."""
-        return add_hook(self._forward_hooks, hook)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Calls hook(module, grad_input, grad_output) in backward; what it returns takes the place of grad_input."""
-        return add_hook(self._backward_hooks, hook)
-
-    # -- walking ------------------------------------------------------------------------------------------------------
-
-    def named_modules(self, memo: set[Module] | None = None, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it, each once, with their dotted names."""
-        memo = set() if memo is None else memo
-        if self in memo:
-            return
-        memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name)
-
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it."""
-        return (module for _, module in self.named_modules())
-
-    def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules right below this one."""
-        seen: set[Module] = set()
-        for name, module in self._modules.items():
-            if module is not None and module not in seen:
-                seen.add(module)
-                yield name, module
-
-    def children(self) -> Iterator[Module]:
-        """The modules right below this one."""
-        return (module for _, module in self.named_children())
-
-    def _named(self, table: str, prefix: str, recurse: bool) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
-            for name, value in module.__dict__[table].items():
-                if value is not None and id(value) not in seen:
-                    seen.add(id(value))
-                    yield f"{path}.{name}" if path else name, value
-
-    def named_parameters(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with their dotted names, each once."""
-        return self._named("_parameters", prefix, recurse)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, each once."""
-        return (p for _, p in self.named_parameters(recurse=recurse))
-
-    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with their dotted names, each once."""
-        return self._named("_buffers", prefix, recurse)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers, each once."""
-        return (b for _, b in self.named_buffers(recurse=recurse))
-
-    def get_submodule(self, target: str) -> Module:
-        """The module with this dotted name."""
-        module = self
-        for name in target.split(".") if target else ():
-            if module._modules.get(name) is None:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-            module = module._modules[name]  # type: ignore[assignment]
-        return module
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with this dotted name."""
-        path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._parameters[name]  # type: ignore[return-value]
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with this dotted name."""
-        path, _, name = target.rpartition(".")
-        return self.get_submodule(path)._buffers[name]  # type: ignore[return-value]
-
-    def apply(self, fn: Callable[[Module], Any]) -> Module:
-        """Call fn on every module, children first."""
-        for module in self.children():
-            module.apply(fn)
-        fn(self)
-        return self
+    def _check_name(self, kind: str, name: Any, table: dict[str, Any]) -> None:
+        """Refuse names that are none, and those of other attributes."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
+        if hasattr(self, name) and name not in table:
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name or name == "":
+            raise KeyError(f'{kind} name can\'t contain "." or be empty, got: {name!r}')
 
     # -- state --------------------------------------------------------------------------------------------------------
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Switch all modules to training (or evaluation)."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Switch all modules to evaluation."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set `requires_grad` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -280,87 +189,83 @@ class Module(CompiledCalls):
                 with no_grad():
                     parameter.grad.zero_()
 
-    def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> OrderedDict[str, Tensor]:
-        """All parameters and persistent buffers by dotted name, sharing their memory."""
-        out: OrderedDict[str, Tensor] = OrderedDict()
-        for path, module in self._paths(prefix):
-            for name, value in {**module._parameters, **module._buffers}.items():
-                if value is not None and name not in module._transient:
-                    out[path + name] = value if keep_vars else value.detach()
-        return out
-
-    def _paths(self, prefix: str) -> Iterator[tuple[str, Module]]:
-        """Every module under every name it has."""
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module._paths(f"{prefix}{name}.")
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> IncompatibleKeys:
-        """Copy values into parameters and buffers by name.
-
-        Raises RuntimeError naming every key that is missing or unknown (with `strict`) and every shape that differs.
-        """
-        own = self.state_dict(keep_vars=True)
-        missing = [k for k in own if k not in state_dict]
-        unexpected = [k for k in state_dict if k not in own]
-        errors = []
-        if strict and unexpected:
-            errors.append(f"Unexpected key(s) in state_dict: {', '.join(map(_quoted, unexpected))}. ")
-        if strict and missing:
-            errors.append(f"Missing key(s) in state_dict: {', '.join(map(_quoted, missing))}. ")
-        for name, target in own.items():
-            if name in state_dict and tuple(state_dict[name].shape) != tuple(target.shape):
-                errors.append(
-                    f"size mismatch for {name}: copying a param with shape {state_dict[name].shape} from checkpoint, "
-                    f"the shape in current model is {target.shape}."
-                )
-        if errors:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
-        with no_grad():
-            for name, target in own.items():
-                if name in state_dict:
-                    _load(target, state_dict[name], assign)
-        return IncompatibleKeys(missing, unexpected)
-
-    def _apply(self, function: Callable[[Tensor], Tensor]) -> Module:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the memory of all parameters, their gradients and buffers."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
         with no_grad():
-            for parameter in self.parameters():
-                parameter.data = function(parameter.data)
-                if parameter.grad is not None:
-                    parameter.grad.data = function(parameter.grad.data)
-            for buffer in self.buffers():
-                buffer.data = function(buffer.data)
+            for parameter in self._parameters.values():
+                if parameter is not None:
+                    parameter.data = fn(parameter.data)
+                    if parameter.grad is not None:
+                        parameter.grad.data = fn(parameter.grad.data)
+            for buffer in self._buffers.values():
+                if buffer is not None:
+                    buffer.data = fn(buffer.data)
         mode.bump_epoch()
         return self
 
-    def to(self, *args: Any, **kwargs: Any) -> Module:
-        """Convert floating point parameters and buffers to a dtype, in place."""
-        return self._apply(lambda t: t.to(*args, **kwargs) if t.dtype.is_floating_point else t)
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Convert floating point parameters and buffers to a dtype, in place: to(dtype), to(device, dtype), to(tensor).
 
-    def type(self, dst_type: Any) -> Module:
+        Raises TypeError for a dtype that is not floating point.
+        """
+        wanted = kwargs.get("dtype")
+        for value in args:
+            if isinstance(value, Tensor):
+                wanted = value.dtype
+            elif isinstance(value, DType):
+                wanted = value
+            elif not isinstance(value, bool):
+                check_device(value)
+        check_device(kwargs.get("device"))
+        if wanted is None:
+            return self._apply(lambda t: t)
+        if not wanted.is_floating_point:
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+            )
+        return self._convert(wanted)
+
+    def _convert(self, dtype: DType) -> Self:
+        return self._apply(lambda t: t.to(dtype) if t.dtype.is_floating_point else t)
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Give all parameters and buffers new memory with undefined contents."""
+        check_device(device)
+        return self._apply(lambda t: t.new_empty(t.shape), recurse)
+
+    def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to a dtype, in place."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Convert floating point parameters and buffers to float32, in place."""
         return self._apply(lambda t: t.float() if t.dtype.is_floating_point else t)
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Convert floating point parameters and buffers to float64, in place."""
         return self._apply(lambda t: t.double() if t.dtype.is_floating_point else t)
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Convert floating point parameters and buffers to float16, in place."""
         return self._apply(lambda t: t.half() if t.dtype.is_floating_point else t)
 
-    def bfloat16(self) -> Module:
+    def bfloat16(self) -> Self:
         """Convert floating point parameters and buffers to bfloat16, in place."""
         return self._apply(lambda t: t.bfloat16() if t.dtype.is_floating_point else t)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """The module itself: it lives on the CPU."""
+        return self
+
+    def cuda(self, device: Any = None) -> Self:
+        """Refused: there is no CUDA device."""
+        raise AssertionError("eagerjit computes on the CPU: there is no CUDA device")
+
+    def share_memory(self) -> Self:
+        """The module itself."""
         return self
 
     def _jit_state(self) -> Any:
@@ -377,21 +282,14 @@ class Module(CompiledCalls):
         """What to show between the parentheses."""
         return ""
 
+    def _get_name(self) -> str:
+        return type(self).__name__
+
     def __repr__(self) -> str:
-        children = [f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items()]
+        name = self._get_name()
+        children = [f"({key}): " + repr(module).replace("\n", "\n  ") for key, module in self._modules.items()]
         extra = self.extra_repr()
         lines = [*(extra.split("\n") if extra else []), *children]
         if len(lines) == 1 and not children:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
-
-
-def _load(target: Tensor, value: Tensor, assign: bool) -> None:
-    if assign:
-        target.data = value.detach()
-    else:
-        target.copy_(value)
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
+            return f"{name}({extra})"
+        return f"{name}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"

@@ -34,7 +34,11 @@ class Taps:
         return out[0] if single else type(result)(out)
 
     def outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Note the gradients of the result; with no argument to wait for, call the hooks."""
+        """Note the gradients of the result, as hooks before leave them; with no argument to wait for, call the rest."""
+        for hook in list(self.module._backward_pre_hooks.values()):
+            changed = hook(self.module, grads)
+            if changed is not None:
+                grads = changed if isinstance(changed, tuple) else (changed,)
         self.grad_output = grads
         if not self.entered:
             self.inputs((None,))
