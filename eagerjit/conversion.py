@@ -182,9 +182,16 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     return input if is_contiguous(input) else clone.call(input)
 
 
+_TYPE_NAMES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}  # fmt: skip
+
+
 def type_(input: Tensor, dtype: DType | None = None) -> Any:
     """The name of the tensor's type, or the tensor in another dtype."""
-    return f"eagerjit.{input.dtype.name.capitalize()}Tensor" if dtype is None else to(input, dtype)
+    return f"eagerjit.{_TYPE_NAMES[input.dtype.name]}Tensor" if dtype is None else to(input, dtype)
 
 
 # -- what it is -------------------------------------------------------------------------------------------------------

@@ -77,7 +77,9 @@ class Calls:
             return args, kwargs
         if isinstance(changed, tuple) and len(changed) == 2:
             return changed
-        raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+        raise RuntimeError(
+            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+        )
 
     def _after(
         self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any

@@ -72,7 +72,8 @@ class Module(Calls, Tree, State):
         elif name in own["_modules"]:
             if value is not None:
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as child module '{name}' (torch.nn.Module or None expected)"
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' (torch.nn.Module or None "
+                    "expected)"
                 )
             own["_modules"][name] = None
         elif isinstance(value, Tensor) and isinstance(value, Buffer):

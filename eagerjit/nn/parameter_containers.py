@@ -69,9 +69,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> Self:
         """Add parameters at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in list(values):
             self.append(value)
         return self
@@ -173,7 +171,7 @@ class ParameterDict(Module):
         return [(key, self[key]) for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Add or replace parameters, from pairs or a mapping; those of a plain dict come in the order of their names."""
+        """Add or replace parameters, from pairs or a mapping; those of a plain dict come in order of names."""
         if not isinstance(parameters, Iterable):
             raise TypeError(
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "

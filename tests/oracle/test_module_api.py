@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import itertools
+import operator
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
@@ -37,7 +39,7 @@ def agree(function: Callable[[Any], Any]) -> Any:
 
 
 def layers(library: Any, *widths: int) -> list[Any]:
-    return [library.nn.Linear(a, b) for a, b in zip(widths, widths[1:], strict=False)]
+    return [library.nn.Linear(a, b) for a, b in itertools.pairwise(widths)]
 
 
 CONTAINERS: dict[str, Callable[[Any], Any]] = {
@@ -47,13 +49,13 @@ CONTAINERS: dict[str, Callable[[Any], Any]] = {
     "insert far": lambda t: t.nn.Sequential(*layers(t, 2, 3)).insert(5, t.nn.ReLU()),
     "pop": lambda t: repr(t.nn.Sequential(*layers(t, 2, 3, 4)).pop(0)),
     "add": lambda t: repr(t.nn.Sequential(t.nn.ReLU()) + t.nn.Sequential(t.nn.Tanh())),
-    "add list": lambda t: t.nn.Sequential(t.nn.ReLU()) + [t.nn.Tanh()],
+    "add list": lambda t: operator.add(t.nn.Sequential(t.nn.ReLU()), [t.nn.Tanh()]),
     "times": lambda t: repr(t.nn.Sequential(t.nn.ReLU()) * 3),
     "times 0": lambda t: t.nn.Sequential(t.nn.ReLU()) * 0,
     "delete": lambda t: repr((lambda m: (m.__delitem__(slice(0, 2)), m)[1])(t.nn.Sequential(*layers(t, 1, 2, 3, 4)))),
     "out of range": lambda t: t.nn.Sequential(t.nn.ReLU())[1],
     "list": lambda t: repr(t.nn.ModuleList(layers(t, 2, 2, 2, 3))),
-    "list add": lambda t: repr(t.nn.ModuleList([t.nn.ReLU()]) + [t.nn.Tanh()]),
+    "list add": lambda t: repr(operator.add(t.nn.ModuleList([t.nn.ReLU()]), [t.nn.Tanh()])),
     "list slice": lambda t: repr(t.nn.ModuleList(layers(t, 1, 2, 3, 4))[::2]),
     "list extend": lambda t: t.nn.ModuleList().extend(3),
     "list call": lambda t: t.nn.ModuleList([t.nn.ReLU()])(t.ones(1)),
@@ -91,7 +93,8 @@ NAMES: dict[str, Callable[[Any, Any], Any]] = {
     "parameter that is none": lambda t, n: n.get_parameter("inner.count"),
     "buffer": lambda t, n: tuple(n.get_buffer("inner.count").shape),
     "no buffer": lambda t, n: n.get_buffer("inner.scale"),
-    "set submodule": lambda t, n: (n.set_submodule("inner.layers.1", t.nn.Linear(3, 3, bias=False)), repr(n.inner.layers))[1],
+    "set submodule": lambda t, n: (n.set_submodule("inner.layers.1", t.nn.Linear(3, 3, bias=False)),
+                                  repr(n.inner.layers))[1],
     "set nowhere": lambda t, n: n.set_submodule("inner.nowhere.1", t.nn.ReLU()),
     "set strict": lambda t, n: n.set_submodule("inner.nowhere", t.nn.ReLU(), strict=True),
     "child": lambda t, n: setattr(n, "head", 3),
