@@ -73,7 +73,7 @@ class Explanation:
         products = len(self.kernels) - len(own)
         lines = [
             f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes; "
-            f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} matrix products",
+            f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} library calls",
             "",
             *_shortened(print_graph(self.optimized).rstrip().split("\n"), GRAPH_LINES, ".optimized"),
             "",
@@ -146,7 +146,9 @@ def _short(line: str) -> str:
 def _kernel(built: Any) -> KernelReport:
     if isinstance(built, Built):
         return KernelReport(built.kernel.name, built.sources, built.reasons, built.kernel)
-    return KernelReport("matmul", (built.node.source,), (), None)
+    node = built[0]
+    name = node.attributes.get("function", node.op.name)
+    return KernelReport(name, (node.source,), (), None)
 
 
 def guards_of(report: Report) -> list[str]:

@@ -11,7 +11,7 @@ import eagerjit.compiler
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, TensorLeaf, Trace
 from eagerjit.compiler.text import graph_key
 from eagerjit.runtime import cache, cpu
-from eagerjit.runtime.program import Failure, Program
+from eagerjit.runtime.program import Failure, HostCall, Program
 
 KIND = "program"
 
@@ -74,7 +74,8 @@ def _program(head: dict, words: array) -> Program:
         instructions.append((words[position], *words[position + 2 : position + 2 + count]))
         position += 2 + count
     errors = [Failure(*e) for e in head["errors"]]
-    return Program(*head["counts"], instructions[:-1], head["kernels"], errors, head["n_words"])
+    calls = [HostCall(function, arguments, results) for function, arguments, results in head["calls"]]
+    return Program(*head["counts"], instructions[:-1], head["kernels"], errors, head["n_words"], calls)
 
 
 def write(key: str, program: Program, code: bytes) -> None:
@@ -86,6 +87,7 @@ def write(key: str, program: Program, code: bytes) -> None:
         "kernels": program.kernels,
         "errors": [[e.exception, e.message, e.slot] for e in program.errors],
         "n_words": program.n_words,
+        "calls": [[c.function, c.arguments, c.results] for c in program.calls],
     }
     text = json.dumps(head).encode()
     cache.put(KIND, key, len(text).to_bytes(8, "little") + text + words.tobytes() + code)

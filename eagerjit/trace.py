@@ -64,6 +64,9 @@ def user_line() -> str:
 class Tracer:
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
+    single_example = False
+    """Whether tensors stand for one of many examples."""
+
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""
 
@@ -337,10 +340,6 @@ class Tracer:
         """A size as a float."""
         hint = sizes.evaluate(value.expression, self.assumptions.hints)
         return TracedFloat(self.constant(value, dtypes.float64), float(hint))
-
-    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
-        """The result of an op that needs values."""
-        raise TraceBreak(f"{op.name}() is computed by NumPy", user_line())
 
     def specialize(self, node: Node) -> None:
         """Tie this trace to the present value of every number that `node` was calculated from."""

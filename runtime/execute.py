@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit.runtime import blas, heap_types, layout, mode
 from eagerjit.runtime.binding import bind, new_tensor
 from eagerjit.runtime.check import check_program
+from eagerjit.runtime.host import BoundCall
 from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, exception_class
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.library import native
@@ -33,8 +34,9 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         failures = [(exception_class(f.exception), f.message, f.slot) for f in program.errors]
         arenas = sum(code == Op.ARENA for code, *_ in program.instructions)
         parameters = max((n_parameters(step) for step in program.instructions), default=0)
+        calls = [BoundCall(c) for c in program.calls]
         words = _words([*program.words(), *_PADDING])
-        pointers = _words([id(x) for x in objects])
+        pointers = _words([id(x) for x in (*calls[::-1], *objects)])
         errors = _words([word for f in failures for word in (id(f[0]), id(f[1]), f[2])])
         addresses = _words(functions)
         frame = _words([0] * (2 * program.n_leaves + program.n_outputs + 2 * arenas + parameters + program.n_slots))
@@ -48,14 +50,17 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         self._words, self._objects, self._functions, self._epochs, self._errors, self._frame = map(
             ctypes.addressof, tables
         )
-        self._kept = (tables, tuple(objects), failures)
+        self._objects += 8 * len(calls)  # calls lie before the objects
+        self._kept = (tables, tuple(objects), calls, failures)
 
 
 def n_parameters(step: tuple[int, ...]) -> int:
     """How many words of the frame's argument area an instruction needs."""
     match step:
-        case (Op.KERNEL, _, _, _, _, n, *_) | (Op.CALL, _, n, *_):
+        case (Op.KERNEL, _, _, _, _, n, *_):
             return n
+        case (Op.CALL, _, n, *_):
+            return n + 1
         case (Op.MATMUL, _, n_batch, *_):
             return 4 * n_batch
     return 0

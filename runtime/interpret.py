@@ -16,6 +16,7 @@ import numpy as np
 
 from eagerjit.runtime import blas, dtypes, memory, mode
 from eagerjit.runtime.binding import bound, bump_version, new_tensor, shared_storage
+from eagerjit.runtime.host import BoundCall
 from eagerjit.runtime.program import Op, Program
 
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -60,6 +61,7 @@ class PythonExecutable:
         self.program = program
         self.functions = [KernelType(address) for address in functions]
         self.objects: list[Any] = list(objects)
+        self.calls = [BoundCall(c) for c in program.calls]
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = program.n_arguments
         self.n_outputs = program.n_outputs
@@ -337,8 +339,9 @@ def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:
     ctypes.memmove(frame.slots[destination], frame.slots[source], frame.slots[size])
 
 
-def _call(frame: _Frame, index: int, n_inputs: int, *leaves: int) -> None:
-    frame.executable.objects[index](*(frame.leaves[leaf] for leaf in leaves))
+def _call(frame: _Frame, index: int, n: int, *slots: int) -> None:
+    words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
+    frame.executable.calls[index](ctypes.addressof(words))
 
 
 def _set_grad(frame: _Frame, leaf: int, output: int) -> None:

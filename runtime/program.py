@@ -13,8 +13,10 @@ A guard that fails ends the run with MISS before anything has been written. Ever
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 
 class Op(IntEnum):
@@ -77,7 +79,7 @@ class Op(IntEnum):
     #               C = A @ B; float32, float64 by BLAS.
     COPY = 43  # (destination_slot, source_slot, bytes_slot)
     FINISH = 44  # ()  takes the GIL back
-    CALL = 45  # (object, n_inputs, leaf...)  outside BEGIN..FINISH: objects[object](*leaves); result ignored
+    CALL = 45  # (call, n, slot...)  calls[call](address of n words, the slots' values); takes the GIL meanwhile
     # -- effects --------------------------------------------------------------------------------------------------
     SET_GRAD = 48  # (leaf, output)      leaf._grad = outputs[output]   (output -1: None)
     BUMP_VERSION = 49  # (leaf, object)  the Tensor was written in place, on the line objects[object] (-1: the caller's)
@@ -95,6 +97,34 @@ class Failure:
     slot: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A call of a Python function with parts of the Program's memory (`runtime/host.py` runs it).
+
+    arguments   constants, and for what the call's words hold: "$size"; ("$tensor", dtype code, ndim, is a number) for
+                an address and its dims. "$none" is None, a string is "=" and its text, a dtype its short name
+    results     per result that is wanted (its position, dtype code, ndim): an address and its dims
+    """
+
+    function: str
+    arguments: tuple[Any, ...]
+    results: tuple[tuple[int, int, int], ...]
+
+    @property
+    def n_words(self) -> int:
+        """How many words the call is given."""
+        return sum(map(_width, self.arguments)) + sum(1 + ndim for _, _, ndim in self.results)
+
+
+def _width(entry: Any) -> int:
+    """How many words an argument takes."""
+    if not isinstance(entry, Sequence) or isinstance(entry, str):
+        return int(entry == "$size")
+    if entry and entry[0] == "$tensor":
+        return 1 + entry[2]
+    return sum(map(_width, entry))
+
+
 @dataclass(slots=True)
 class Program:
     """Instructions of one compiled call with the sizes of its tables; `objects` are bound when it is loaded."""
@@ -107,6 +137,7 @@ class Program:
     kernels: list[str]  # names of the functions that KERNEL refers to
     errors: list[Failure] = field(default_factory=list)
     n_words: int = 0  # mutable words (EPOCH)
+    calls: list[HostCall] = field(default_factory=list)
 
     def words(self) -> list[int]:
         """All instructions as one flat list: code, operand count, operands."""
@@ -122,5 +153,7 @@ class Program:
             name = Op(code).name.lower()
             if code == Op.KERNEL:
                 name += f" {self.kernels[operands[0]]}"
+            elif code == Op.CALL:
+                name += f" {self.calls[operands[0]].function}"
             lines.append(f"  {name} {' '.join(map(str, operands))}")
         return "\n".join(lines)

@@ -163,14 +163,6 @@ SAMPLES: dict[str, list[Sample]] = {
     "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
 }  # fmt: skip
 
-HOST = {
-    "sort": "NumPy sorts",
-    "topk": "NumPy sorts",
-    "cumsum": "NumPy accumulates",
-    "cumprod": "NumPy accumulates",
-}
-"""Ops that end a trace, and why; they run eagerly under jit too, which says so."""
-
 EAGER = {"as_strided": "depends on where tensors lie in memory"}
 """Ops that no trace can represent, and why."""
 

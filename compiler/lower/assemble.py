@@ -9,8 +9,9 @@ from eagerjit.compiler.affine import without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.calls import host_call
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
-from eagerjit.compiler.lower.groups import Group, Library, Step
+from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
@@ -27,7 +28,8 @@ class Compiled:
 
     program: Program
     kernels: list[loops.Kernel]
-    built: list[Built | Library]
+    built: list[Built | list[Node]]
+    """Per instruction a kernel, or the results of a call."""
     plan: Plan
     graph: Graph
 
@@ -73,8 +75,9 @@ class Assembler(Placement):
             [k.name for k in kernels],
             failures,
             int(self.trace.epoch),
+            self.calls,
         )
-        explained = [w.built if w.built is not None else Library(w.step, w.library) for w in work]
+        explained = [w.built if w.built is not None else w.results for w in work]
         return Compiled(program, kernels, explained, plan_, self.graph)
 
     def _build(self, steps: list[Step], stored: set[Node]) -> list[Work]:
@@ -82,13 +85,16 @@ class Assembler(Placement):
         inline = self.scheduler.inline
         for position, step in enumerate(steps):
             if isinstance(step, Library):
-                work.append(Work(position, None, step.node))
+                work.append(Work(position, None, [step.node]))
+                continue
+            if isinstance(step, HostStep):
+                work.append(Work(position, None, step.nodes))
                 continue
             if not isinstance(step, Group):
                 name = f"k{position}_{step.node.op.name}"
                 place = Pointer(self._memory(step.node))
                 builder = RegionBuilder(name, step.node, place, inline, self.failures, self.lanes)
-                work += [Work(position, b, None) for b in builder.build()]
+                work += [Work(position, b) for b in builder.build()]
                 continue
             name = f"k{position}_{_title(step)}"
             places: dict[Node, Argument] = {n: Pointer(self._memory(n)) for n in step.nodes if n in stored}
@@ -101,15 +107,14 @@ class Assembler(Placement):
                     Target(n, place, contiguous_strides(n.type.shape)) for n, place in places.items()
                 ]
                 built = [pointwise(name, step, targets, inline, self.failures, self.lanes)]
-            work += [Work(position, b, None) for b in built]
+            work += [Work(position, b) for b in built]
         for w in work:
             w.reads = self._reads(w)
         return work
 
     def _reads(self, work: Work) -> list[Node]:
-        if work.library is not None:
-            return [layout(i).root for i in work.library.inputs]
-        assert work.built is not None
+        if work.built is None:
+            return [layout(i).root for i in work.results[0].inputs]
         return [a.root for a in work.built.arguments if isinstance(a, Pointer)]
 
     def _in_phases(self, steps: list[Step]) -> list[Step]:
@@ -158,10 +163,10 @@ class Assembler(Placement):
         return functions, kernels
 
     def _launch(self, work: Work, functions: dict[str, int]) -> tuple[int, ...]:
-        if work.library is not None:
-            return self._matmul(work.library)
         built = work.built
-        assert built is not None
+        if built is None:
+            node = work.results[0]
+            return self._matmul(node) if node.op.family == "linear" else self._host(work.results)
         scratch = -1 if built.scratch == 0 else self.size(built.scratch)
         arguments = [self._argument(a) for a in built.arguments]
         function = functions[loops.body_text(built.kernel)]
@@ -191,6 +196,12 @@ class Assembler(Placement):
         ]
         return (Op.MATMUL, node.dtype.code, rank - 2, *pointers, *dims, *steps, *batch)
 
+    def _host(self, results: list[Node]) -> tuple[int, ...]:
+        call, words = host_call(results)
+        self.calls.append(call)
+        slots = [self._argument(w) if isinstance(w, Pointer) else self.size(w) for w in words]
+        return (Op.CALL, len(self.calls) - 1, len(slots), *slots)
+
     def _copies(self) -> list[tuple[int, ...]]:
         """Results that could not be computed in place are copied when everything has been read."""
         node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
@@ -219,7 +230,7 @@ class Assembler(Placement):
         group = Group(-1, without_ones(node.type.shape))
         places = [Target(node, target, strides)]
         built = pointwise(name, group, places, self.scheduler.inline, self.failures, self.lanes)
-        return Work(position, built, None)
+        return Work(position, built)
 
     def _strided_writes(self, position: int) -> list[Work]:
         """Kernels that put the values of written inputs into memory that is not contiguous; they run last of all."""
@@ -242,9 +253,9 @@ class Assembler(Placement):
         for w in work:
             if w.built is not None:
                 result = sizes.add(result, w.built.work)
-            elif w.library is not None:
-                inner = w.library.inputs[0].type.shape[-1]
-                result = sizes.add(result, sizes.mul(w.library.type.numel, inner))
+            elif w.results[0].op.family == "linear":
+                inner = w.results[0].inputs[0].type.shape[-1]
+                result = sizes.add(result, sizes.mul(w.results[0].type.numel, inner))
         return result
 
     def _effects(self) -> None:

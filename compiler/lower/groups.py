@@ -80,7 +80,21 @@ class Region:
     needs: int = 0
 
 
-Step = Group | Library | Region
+@dataclass(slots=True, eq=False)
+class HostStep:
+    """A step that calls a Python function: nodes that are results of one call."""
+
+    number: int
+    nodes: list[Node]
+    needs: int = 0
+
+    @property
+    def node(self) -> Node:
+        """One of the nodes; they read the same."""
+        return self.nodes[0]
+
+
+Step = Group | Library | Region | HostStep
 
 
 def is_inline(node: Node, known: dict[Node, bool]) -> bool:

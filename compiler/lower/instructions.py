@@ -8,7 +8,7 @@ from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, Trace
-from eagerjit.runtime.program import Op
+from eagerjit.runtime.program import HostCall, Op
 
 
 class Instructions:
@@ -29,6 +29,7 @@ class Instructions:
         self.deferred: list[tuple[int, sizes.Expr]] = []
         self.in_place: dict[Node, int] = {}
         self.direct: dict[Node, int] = {}
+        self.calls: list[HostCall] = []
 
     def slot(self, count: int = 1) -> int:
         """The first of `count` new slots."""

@@ -19,11 +19,11 @@ from eagerjit.runtime.program import Op
 
 @dataclass(slots=True)
 class Work:
-    """One instruction to come: a kernel or a matrix product."""
+    """One instruction to come: a kernel, or a call that computes `results`."""
 
     step: int
     built: Built | None
-    library: Node | None
+    results: list[Node] = field(default_factory=list)
     reads: list[Node] = field(default_factory=list)
 
 
@@ -132,7 +132,7 @@ class Placement(Instructions):
         names: dict[Node, str] = {}
         requests: list[Request] = []
         for position, w in enumerate(work):
-            for root in [*w.reads, *([w.library] if w.library is not None else [])]:
+            for root in [*w.reads, *w.results]:
                 if root.op.family == "argument" and root not in self.scheduler.step_of:
                     continue
                 if root in self.direct or root in self.in_place:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from eagerjit.compiler.ir import Node, TensorType, rebuild
-from eagerjit.compiler.layout import layout
+from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.ops import elementwise, reductions, views
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
@@ -15,7 +15,7 @@ from eagerjit.compiler.signature import Fresh, Trace
 
 def prepared(trace: Trace) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    if not any(_is_copy(n) or _is_empty(n) for n in trace.graph.nodes):
+    if not any(_is_copy(n) or _is_empty(n) or n.op.family == "host" for n in trace.graph.nodes):
         return trace
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
@@ -25,6 +25,8 @@ def prepared(trace: Trace) -> Trace:
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
+        elif current.op.family == "host":
+            nodes += _contiguous(current)
         else:
             nodes.append(current)
         if nodes[-1] is not node:
@@ -46,6 +48,17 @@ def _copied(node: Node) -> Iterator[Node]:
     copy = Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source)
     yield copy
     yield Node(node.op, (copy,), node.attributes, node.type, node.source)
+
+
+def _contiguous(node: Node) -> Iterator[Node]:
+    """A call whose inputs lie in row-major order."""
+    inputs: list[Node] = []
+    for value in node.inputs:
+        if not is_contiguous(value):
+            value = Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source)
+            yield value
+        inputs.append(value)
+    yield Node(node.op, tuple(inputs), node.attributes, node.type, node.source)
 
 
 def _is_empty(node: Node) -> bool:

@@ -12,8 +12,9 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import BLOCK
-from eagerjit.compiler.lower.groups import Access, Group, Library, Region, Step, is_inline, refined
+from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, is_inline, refined
+from eagerjit.compiler.lower.kinds import reduction_kind
+from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
 
 MAX_NODES = 400
@@ -56,6 +57,8 @@ class Scheduler:
             return
         if family == "linear":
             self._new_step(Library(self._count, node), node)
+        elif family == "host":
+            self._place_host(node)
         elif family == "index" and "gathers" not in node.op.traits:
             self._new_step(Region(self._count, node), node)
         elif family == "reduction":
@@ -197,6 +200,14 @@ class Scheduler:
         group.take(node)
         self.step_of[node] = group.number
 
+    def _place_host(self, node: Node) -> None:
+        for step in self.steps.values():
+            if isinstance(step, HostStep) and same_call(step.node, node):
+                step.nodes.append(node)
+                self.step_of[node] = step.number
+                return
+        self._new_step(HostStep(self._count, [node]), node)
+
     # -- reductions ---------------------------------------------------------------------------------------------------
 
     def _place_reduction(self, node: Node) -> None:
@@ -336,7 +347,7 @@ class Scheduler:
         """Inlined nodes that must exist in memory get kernels of their own, which run before those that read them."""
         wanted: list[tuple[Step | None, Node]] = [(None, n) for n in self.graph.results()]
         for step in list(self.steps.values()):
-            if isinstance(step, (Library, Region)):
+            if not isinstance(step, Group):
                 wanted += [(step, n) for n in step.node.inputs]
             else:
                 wanted += [(step, n.inputs[0]) for n in step.nodes if "gathers" in n.op.traits]
@@ -376,20 +387,3 @@ class Scheduler:
 
 def _has_middle(group: Group) -> bool:
     return any(reduction_kind(n)[0] == "middle" for n in group.columns)
-
-
-def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
-    """("rows", number of rows), ("columns", ...), ("total", 1) or ("middle", ...), by the axes alone."""
-    shape = node.inputs[0].type.shape
-    axes = node.attributes["axes"]
-    before = sizes.product(shape[: axes[0]])
-    after = sizes.product(shape[axes[-1] + 1 :])
-    if before == 1 and after == 1:
-        extent = node.inputs[0].type.numel
-        small = isinstance(extent, int) and extent <= BLOCK
-        return ("rows", 1) if small or node.op.scalar.startswith("arg") else ("total", 1)
-    if after == 1:
-        return "rows", before
-    if before == 1:
-        return "columns", sizes.product(tuple(shape[a] for a in axes))
-    return "middle", before

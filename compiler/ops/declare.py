@@ -25,7 +25,7 @@ Derivative = Callable[..., Any] | None
 class Primitive:
     """One operation of the Graph IR.
 
-    family      elementwise, reduction, view, index, linear, source (constants, inputs, generators)
+    family      elementwise, reduction, view, index, linear, host, argument, generator
     type_rule   (*input types, **attributes) -> TensorType; raises ValueError on a misfit
     reference   (*ndarrays, **attributes) -> ndarray, the oracle
     scalar      elementwise: the kernel IR operation; reduction: the accumulator

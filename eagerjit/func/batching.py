@@ -114,6 +114,8 @@ def _batch_size(moved: list[Any], dims: list[Any]) -> Any:
 class _Examples(InnerTracer):
     """Records what happens to one example, and computes it for all."""
 
+    single_example = True
+
     def __init__(self, name: str, size: Any, randomness: str):
         super().__init__(name, size if randomness == "different" else 1)
         self.size, self.randomness = size, randomness

@@ -1,4 +1,4 @@
-"""Operations that NumPy computes: their results' sizes or orders depend on values. In a trace they end it."""
+"""Operations that NumPy computes: sorting, scans, and what else no kernel of ours does. Compiled calls call them."""
 
 from __future__ import annotations
 
@@ -8,43 +8,121 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eagerjit.autograd.node import record
-from eagerjit.dispatch import Op
+from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.ops import views
 from eagerjit.ops.index import concrete
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.trace import TraceBreak, user_line
 
 
 class HostOp(Op):
-    """An op whose result NumPy computes from arrays: `function(*arguments with ndarrays for tensors)`.
+    """An op whose results NumPy computes from arrays.
 
-    Its first parameter is the one tensor, its second the dimension along which it works.
+    function        (*arguments with contiguous ndarrays for tensors) -> an ndarray, or a tuple of them
+    types           (*arguments) -> (dtype, shape) of the result, or a list of them for a tuple: what a trace, which
+                    has no arrays, records. Without it the op ends a trace, and the call runs eagerly
+
+    Under vmap its first parameter is the one tensor, its second the dimension along which it works.
     """
 
-    traceable = False
-
     def __init__(
-        self, name: str, function: Callable[..., Any], rules: Any = None, doc: str = "", differentiable: bool = True
+        self,
+        name: str,
+        function: Callable[..., Any],
+        rules: Any = None,
+        doc: str = "",
+        differentiable: bool = True,
+        types: Callable[..., Any] | None = None,
     ):
         super().__init__(name, function, rules, differentiable=differentiable, fused_rules=False)
         self.call.__doc__ = doc or function.__doc__
+        self.function, self.types = function, types
+        self.body = self._call
+        FUNCTIONS[name] = function
+
+    @property
+    def traceable(self) -> bool:
+        """Whether a trace can record it."""
+        return self.types is not None
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """NumPy's result as tensors."""
-        arrays = [a._data if isinstance(a, Tensor) else a for a in arguments]
         with np.errstate(all="ignore"):
-            result = self.body(*arrays)
+            result = self.function(*map(_plain, arguments))
         return tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
-        """Compute, where there are values to compute with: in a trace there are none, outside of vmap there are."""
-        if state.tracer is None:
+        """Compute or record; under vmap, compute for all examples outside of it."""
+        tracer = state.tracer
+        if tracer is None or not tracer.single_example:
             return super().run(arguments)
-        result = state.tracer.outside_of(self, arguments)
+        result = tracer.outside_of(self, arguments)
         if self.differentiable and mode.grad_mode():
             record(self, arguments, result)
         return result
+
+    def _call(self, *arguments: Any) -> Any:
+        """Record the call."""
+        if self.types is None:
+            raise TraceBreak(f"{self.name}() is computed by NumPy", user_line())
+        inputs: list[Tensor] = []
+        template = tuple([_recorded(a, inputs) for a in arguments])
+        found = self.types(*arguments)
+        results = [
+            emit(
+                host,
+                *inputs,
+                function=self.name,
+                arguments=template,
+                result=position,
+                dtype=dtype,
+                shape=tuple(map(expression, shape)),
+            )
+            for position, (dtype, shape) in enumerate(found if isinstance(found, list) else [found])
+        ]
+        return tuple(results) if isinstance(found, list) else results[0]
+
+
+def _plain(argument: Any) -> Any:
+    """An argument as the function takes it: row-major always, for NumPy's results may depend on the order in memory."""
+    if isinstance(argument, Tensor):
+        array = argument._data
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    if type(argument) in (tuple, list):
+        return tuple(map(_plain, argument))
+    return argument
+
+
+def _recorded(argument: Any, inputs: list[Tensor]) -> Any:
+    """What the graph holds for an argument; tensors and numbers of the call become inputs."""
+    if isinstance(argument, Tensor):
+        inputs.append(argument)
+        return TENSOR
+    if isinstance(argument, TracedFloat):
+        assert state.tracer is not None
+        inputs.append(state.tracer.wrap(state.tracer.constant(argument, dtypes.float64)))
+        return NUMBER
+    if isinstance(argument, SymbolicInt):
+        return argument.expression
+    if type(argument) in (tuple, list):
+        return tuple([_recorded(a, inputs) for a in argument])
+    if argument is None:
+        return NONE
+    return f"={argument}" if isinstance(argument, str) else argument
+
+
+def like(input: Tensor, *rest: Any) -> Any:
+    """The type of a result that is as the first argument is."""
+    return input.dtype, input.shape
+
+
+def _like_with_order(input: Tensor, *rest: Any) -> Any:
+    return [(input.dtype, input.shape), (dtypes.int64, input.shape)]
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -73,7 +151,7 @@ def _unsorted(g: Any, out: Any, input: Any, dim: int, *rest: Any) -> Any:
     return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
 
 
-_sort = HostOp("sort", _sort_arrays, (_unsorted, None, None))
+_sort = HostOp("sort", _sort_arrays, (_unsorted, None, None), types=_like_with_order)
 
 
 class ValuesIndices(NamedTuple):
@@ -99,7 +177,12 @@ def _topk_arrays(input: np.ndarray, dim: int, k: int, largest: bool) -> tuple[np
     return (values, order) if input.ndim == 0 else (values[kept], order[kept])
 
 
-_topk = HostOp("topk", _topk_arrays, (_unsorted, None, None, None))
+def _topk_types(input: Tensor, dim: int, k: int, largest: bool) -> Any:
+    shape = input.shape if input.ndim == 0 else (*input.shape[:dim], k, *input.shape[dim + 1 :])
+    return [(input.dtype, shape), (dtypes.int64, shape)]
+
+
+_topk = HostOp("topk", _topk_arrays, (_unsorted, None, None, None), types=_topk_types)
 
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
@@ -127,7 +210,7 @@ def _cumsum_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return g.flip(dim).cumsum(dim).flip(dim) if g.ndim else g
 
 
-_cumsum = HostOp("cumsum", _cumsum_array, (_cumsum_rule, None))
+_cumsum = HostOp("cumsum", _cumsum_array, (_cumsum_rule, None), types=like)
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
@@ -158,7 +241,7 @@ def _cumprod_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return before.where(count == 0, rest.where(first, after))
 
 
-_cumprod = HostOp("cumprod", _cumprod_array, (_cumprod_rule, None))
+_cumprod = HostOp("cumprod", _cumprod_array, (_cumprod_rule, None), types=like)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:

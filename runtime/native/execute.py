@@ -62,7 +62,7 @@ from eagerjit.runtime.native.objects import (
 )
 from eagerjit.runtime.native.places import bump_storage
 from eagerjit.runtime.native.work import (
-    call_object,
+    call_host,
     floor_divide,
     modulo,
     raise_failure,
@@ -233,7 +233,11 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                     PyEval_RestoreThread(thread)
                     thread = 0
             case Op.CALL:
-                status = call_object(executable, operands, leaves, arguments)
+                if thread:
+                    PyEval_RestoreThread(thread)
+                status = call_host(executable, operands, slots, arguments)
+                if thread and status > 0:
+                    thread = PyEval_SaveThread()
             case Op.SET_GRAD:
                 status = set_grad(leaves, outputs, a, b)
             case Op.BUMP_VERSION:

@@ -133,13 +133,19 @@ def raise_failure(executable: ptr, status: i64, slots: ptr) -> None:
         Py_DecRef(message)
 
 
-def call_object(executable: ptr, operands: ptr, leaves: ptr, arguments: ptr) -> i64:
-    """CALL: 1, or -1 with an exception set."""
+def call_host(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i64:
+    """CALL: 1, or -1 with an exception set. The last word of `arguments` is the call's own."""
     n = load_i64(operands, 8)
     for i in range(n):
-        store_ptr(arguments, 8 * i, load_ptr(leaves, 8 * load_i64(operands, 16 + 8 * i)))
-    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), 8 * load_i64(operands, 0))
-    result = PyObject_Vectorcall(callee, arguments, n, 0)
+        store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 16 + 8 * i)))
+    address = PyLong_FromLongLong(i64(arguments))
+    if address == 0:
+        return -1
+    # Calls lie before the objects, the first one farthest.
+    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), -8 * (1 + load_i64(operands, 0)))
+    store_ptr(arguments, 8 * n, address)
+    result = PyObject_Vectorcall(callee, arguments + 8 * n, 1, 0)
+    Py_DecRef(address)
     if result == 0:
         return -1
     Py_DecRef(result)

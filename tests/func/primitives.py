@@ -18,8 +18,8 @@ SHAPES: dict[int, list[tuple[tuple[int, ...], ...]]] = {
 }
 LOGICAL = ("logical_not", "logical_and", "logical_or", "logical_xor")
 INTEGER = ("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor")
-SOURCES = ("argument", "constant", "iota", "size_value", "random_bits")
-"""Primitives without tensors to batch or to differentiate."""
+SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host")
+"""Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched."""
 
 
 @dataclass

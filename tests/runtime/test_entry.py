@@ -26,7 +26,8 @@ from program_tools import (
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import Function
-from eagerjit.runtime.program import Op
+from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.runtime.program import HostCall, Op
 
 both = pytest.mark.parametrize("executor", EXECUTORS)
 
@@ -194,16 +195,19 @@ def test_methods_can_be_added_to_the_class(executor: str) -> None:
 def test_function_may_change_while_it_runs(executor: str) -> None:
     function = Function(fallback)
 
-    def replace() -> None:
+    def test_replace() -> tuple[()]:
         function.clear()
         gc.collect()
         function.insert(executable(executor, program(1, (Op.OUTPUT_OBJECT, 0, 0)), ("new",)))
+        return ()
 
-    first = program(1, (Op.CALL, 0, 0), (Op.TYPE_IS, 0, 1), (Op.OUTPUT_LEAF, 0, 0))
-    function.insert(executable(executor, first, (replace, str)))
+    FUNCTIONS["test_replace"] = test_replace
+    first = program(1, (Op.CALL, 0, 0), (Op.TYPE_IS, 0, 0), (Op.OUTPUT_LEAF, 0, 0))
+    first.calls = [HostCall("test_replace", (), ())]
+    function.insert(executable(executor, first, (str,)))
     assert function("a") == "a" and function("a") == "new"
     function.clear()
-    function.insert(executable(executor, first, (replace, str)))
+    function.insert(executable(executor, first, (str,)))
     assert function(1) in ("new", ("fallback", (1,), {}))
 
 

@@ -27,9 +27,9 @@ from program_tools import (
     tensor,
 )
 
-from eagerjit.runtime import dtypes, memory, mode
+from eagerjit.runtime import dtypes, host, memory, mode
 from eagerjit.runtime.execute import MISS, load
-from eagerjit.runtime.program import Op
+from eagerjit.runtime.program import HostCall, Op
 from eagerjit.runtime.source import line_of
 
 both = pytest.mark.parametrize("executor", EXECUTORS)
@@ -236,23 +236,57 @@ def test_copy(executor: str) -> None:
     assert executable(executor, made).run((x,))._data.tolist() == [1.0, 2.0, 3.0]
 
 
+def calls(*functions: Any) -> list[HostCall]:
+    """Calls of these functions, which are given one number each."""
+    for function in functions:
+        host.FUNCTIONS[function.__name__] = function
+    return [HostCall(f.__name__, ("$size",), ((0, F32, 1),)) for f in functions]
+
+
+def with_calls(made: Any, *functions: Any) -> Any:
+    made.calls = calls(*functions)
+    return made
+
+
 @both
-def test_call(executor: str) -> None:
-    seen: list[Any] = []
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_call(executor: str, work: int) -> None:
+    def test_ramp(count: int) -> np.ndarray:
+        return np.arange(count, dtype=np.float32)
 
-    def note(*arguments: Any) -> str:
-        seen.append(arguments)
-        return "ignored"
+    def test_refusal(count: int) -> np.ndarray:
+        raise LookupError(f"refused {count}")
 
-    made = program(2, (Op.CALL, 0, 3, 1, 0, 1), (Op.CALL, 0, 0), (Op.OUTPUT_LEAF, 0, 0))
-    assert executable(executor, made, (note,)).run(("a", "b")) == "a"
-    assert seen == [("b", "a", "b"), ()]
+    def test_misfit(count: int) -> np.ndarray:
+        return np.zeros(count + 1, np.float32)
 
-    def refuse() -> None:
-        raise LookupError("from the call")
+    def made(call: int) -> Any:
+        return with_calls(
+            program(
+                0,
+                (Op.CONST, 0, 3),
+                (Op.CONST, 1, work),
+                (Op.OUTPUT, 0, F32, 1, 2, 0),
+                (Op.BEGIN, 1),
+                (Op.CALL, call, 3, 0, 2, 0),
+                (Op.FINISH,),
+            ),
+            test_ramp,
+            test_refusal,
+            test_misfit,
+        )
 
-    with pytest.raises(LookupError, match="from the call"):
-        executable(executor, program(0, (Op.CALL, 0, 0), outputs=0), (refuse,)).run(())
+    assert executable(executor, made(0)).run(())._data.tolist() == [0.0, 1.0, 2.0]
+    with pytest.raises(LookupError, match="refused 3"):
+        executable(executor, made(1)).run(())
+    with pytest.raises(RuntimeError, match=r"test_misfit\(\) gave shape \[4\] instead of \[3\]"):
+        executable(executor, made(2)).run(())
+    with pytest.raises(ValueError, match="there is no call 3"):
+        load(made(3), [], [])
+    short = made(0)
+    short.calls = [HostCall("test_ramp", ("$size", "$size"), ((0, F32, 1),))]
+    with pytest.raises(ValueError, match="takes 4 words, not 3"):
+        load(short, [], [])
 
 
 @both
@@ -260,15 +294,18 @@ def test_a_call_may_run_the_same_executable(executor: str) -> None:
     depth: list[int] = []
     runs: list[Any] = []
 
-    def again(x: Any) -> None:
+    def test_again(count: int) -> np.ndarray:
         if len(depth) < 5:
-            depth.append(len(depth))
-            assert runs[0].run((x, len(depth)))[1] == len(depth) or depth
+            depth.append(count)
+            assert runs[0].run((count + 1,))._data.tolist() == [count + 1]
+        return np.array([count], np.float32)
 
-    made = program(2, (Op.CALL, 0, 1, 0), (Op.OUTPUT_LEAF, 0, 0), (Op.OUTPUT_LEAF, 1, 1), outputs=2)
-    runs.append(executable(executor, made, (again,)))
-    x = tensor([1.0])
-    assert runs[0].run((x, "outer")) == (x, "outer") and len(depth) == 5
+    made = with_calls(
+        program(1, (Op.READ_INT, 0, 0), (Op.CONST, 1, 1), (Op.OUTPUT, 0, F32, 1, 2, 1), (Op.CALL, 0, 3, 0, 2, 1)),
+        test_again,
+    )
+    runs.append(executable(executor, made))
+    assert runs[0].run((7,))._data.tolist() == [7] and depth == [7, 8, 9, 10, 11]
     runs.clear()
 
 

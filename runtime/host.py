@@ -1,0 +1,77 @@
+"""Python functions that a Program calls: found by name, given arrays over the Program's memory."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.program import HostCall
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {}
+"""(*arguments with ndarrays for tensors) -> an ndarray or a tuple of them, by the name that Programs know it under."""
+
+_NUMPY = {d.code: d.numpy for d in dtypes.ALL}
+
+
+class _Memory:
+    """Contiguous memory at an address, as NumPy's array interface describes it."""
+
+    def __init__(self, address: int, shape: tuple[int, ...], itemsize: int, read_only: bool):
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, read_only),
+            "shape": shape,
+            "typestr": f"|V{itemsize}",
+        }
+
+
+def memory_at(address: int, shape: tuple[int, ...], dtype: np.dtype, read_only: bool = False) -> np.ndarray:
+    """An array over contiguous memory, which has to outlive it."""
+    return np.asarray(_Memory(address, shape, dtype.itemsize, read_only)).view(dtype)
+
+
+class BoundCall:
+    """A HostCall ready to run on the words of a Program: addresses, sizes and numbers in the order of its arguments."""
+
+    def __init__(self, call: HostCall):
+        if call.function not in FUNCTIONS:
+            raise RuntimeError(f"a compiled program calls {call.function}(), which is not loaded")
+        self.call, self.function = call, FUNCTIONS[call.function]
+        self._words = ctypes.c_int64 * call.n_words
+
+    def __call__(self, address: int) -> None:
+        """Call the function and put its results into the Program's memory."""
+        words = iter(self._words.from_address(address)[:])
+        arguments = [_argument(e, words) for e in self.call.arguments]
+        with np.errstate(all="ignore"):
+            made = self.function(*arguments)
+        results = made if isinstance(made, tuple) else (made,)
+        for index, code, ndim in self.call.results:
+            pointer = next(words)
+            shape = tuple(next(words) for _ in range(ndim))
+            result = results[index]
+            if result.shape != shape:
+                raise RuntimeError(f"{self.call.function}() gave shape {list(result.shape)} instead of {list(shape)}")
+            np.copyto(memory_at(pointer, shape, _NUMPY[code]), result)
+
+
+def _argument(entry: Any, words: Iterator[int]) -> Any:
+    """The value of one argument, taking its words."""
+    if isinstance(entry, str):
+        if entry == "$size":
+            return next(words)
+        if entry == "$none":
+            return None
+        return entry[1:] if entry[0] == "=" else dtypes.BY_SHORT[entry]
+    if not isinstance(entry, Sequence):
+        return entry
+    if entry and entry[0] == "$tensor":
+        _, code, ndim, number = entry
+        address = next(words)
+        array = memory_at(address, tuple(next(words) for _ in range(ndim)), _NUMPY[code], read_only=True)
+        return array.item() if number else array
+    return tuple(_argument(e, words) for e in entry)
