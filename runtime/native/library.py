@@ -20,6 +20,8 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.threads",
     "eagerjit.runtime.native.packing",
     "eagerjit.runtime.native.matmul",
+    "eagerjit.runtime.native.windows",
+    "eagerjit.runtime.native.convolution",
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.places",
