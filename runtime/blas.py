@@ -150,6 +150,20 @@ def matmul_into(
     check_status(_matmul()(dtype_code, a, b, c, *sizes, *strides, len(batch), table))
 
 
+@functools.cache
+def _convolution() -> Any:
+    blas()
+    word = ctypes.c_int64
+    return native().function("convolution", word, word, word, ctypes.c_void_p)
+
+
+def convolution_into(kind: int, dtype_code: int, operands: Sequence[int]) -> None:
+    """The instruction CONVOLUTION on the numbers that its slots hold; raises as `matmul_into` does."""
+    words = [*operands[7:], *operands[:7]]
+    table = (ctypes.c_int64 * len(words))(*words)
+    check_status(_convolution()(kind, int(dtype_code == layout.FLOAT64), table))
+
+
 def check_status(status: int) -> None:
     """Raises what a status of the native matmul means."""
     if status == OUT_OF_MEMORY:

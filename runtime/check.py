@@ -28,6 +28,7 @@ OPERANDS: dict[Op, str] = {
     Op.OUTPUT_LEAF: "output leaf",
     Op.OUTPUT_OBJECT: "output object",
     Op.BEGIN: "slot",
+    Op.CONVOLUTION: "gradient dtype" + " slot" * 25,
     Op.COPY: "slot slot slot",
     Op.FINISH: "",
 } | dict.fromkeys((Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ), "slot slot slot")
@@ -35,7 +36,10 @@ OPERANDS: dict[Op, str] = {
 
 
 WITHOUT_GIL = frozenset(
-    (Op.KERNEL, Op.MATMUL, Op.CALL, Op.COPY, Op.CONST, Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ)
+    (
+        *(Op.KERNEL, Op.MATMUL, Op.CONVOLUTION, Op.CALL, Op.COPY, Op.CONST),
+        *(Op.ADD, Op.SUB, Op.MUL, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ),
+    )
 )
 """What may stand between BEGIN and FINISH: nothing that can miss, or that needs the GIL without taking it."""
 
@@ -81,6 +85,7 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
         "dtype": len(ALL),
         "flag": 2,
         "grad": 3,
+        "gradient": 3,
     }
     if program.n_arguments > program.n_leaves:
         raise ValueError("a program has at least one leaf per argument")

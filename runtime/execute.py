@@ -13,6 +13,7 @@ from eagerjit.runtime.check import check_program
 from eagerjit.runtime.host import BoundCall
 from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, exception_class
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
+from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.program import Op, Program
 
@@ -63,6 +64,8 @@ def n_parameters(step: tuple[int, ...]) -> int:
             return n + 1
         case (Op.MATMUL, _, n_batch, *_):
             return 4 * n_batch
+        case (Op.CONVOLUTION, *_):
+            return CALLER_WORDS
     return 0
 
 
@@ -82,7 +85,7 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
     ValueError where an instruction refers to something the Program does not have.
     """
     rank = check_program(program, len(functions), len(objects))
-    if any(code == Op.MATMUL for code, *_ in program.instructions):
+    if any(code in (Op.MATMUL, Op.CONVOLUTION) for code, *_ in program.instructions):
         blas.blas()
     if rank > MAX_NDIM or not layout.ready():
         return PythonExecutable(program, functions, objects)

@@ -335,10 +335,6 @@ def _matmul(frame: _Frame, code: int, n_batch: int, *operands: int) -> None:
     blas.matmul_into(code, a, b, c, (m, n, k), (a_row, a_column, b_row, b_column, c_row), batch)
 
 
-def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:
-    ctypes.memmove(frame.slots[destination], frame.slots[source], frame.slots[size])
-
-
 def _call(frame: _Frame, index: int, n: int, *slots: int) -> None:
     words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
     frame.executable.calls[index](ctypes.addressof(words))
@@ -392,7 +388,8 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.BEGIN: _nothing,
     Op.KERNEL: _kernel,
     Op.MATMUL: _matmul,
-    Op.COPY: _copy,
+    Op.CONVOLUTION: lambda frame, kind, code, *at: blas.convolution_into(kind, code, [frame.slots[s] for s in at]),
+    Op.COPY: lambda frame, *at: ctypes.memmove(*(frame.slots[s] for s in at)),
     Op.FINISH: _nothing,
     Op.CALL: _call,
     Op.SET_GRAD: _set_grad,

@@ -77,6 +77,9 @@ class Op(IntEnum):
     MATMUL = 42  # (dtype_code, n_batch, A, B, C, M, N, K, a_row, a_col, b_row, b_col, c_row, then per batch dim:
     #               extent, a_stride, b_stride, c_stride)  all slots; strides in elements; C's columns are adjacent.
     #               C = A @ B; float32, float64 by BLAS.
+    CONVOLUTION = 46  # (kind, dtype_code, X, W, Y, images, channels, rows, groups, then per spatial dim, of three:
+    #               input, kernel, output, stride, padding, dilation)  kind: 0 makes Y, 1 X, 2 W; the rest are slots.
+    #               channels and rows (of X and Y) per group; all memory is contiguous float32 or float64.
     COPY = 43  # (destination_slot, source_slot, bytes_slot)
     FINISH = 44  # ()  takes the GIL back
     CALL = 45  # (call, n, slot...)  calls[call](address of n words, the slots' values); takes the GIL meanwhile

@@ -12,6 +12,7 @@ from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.calls import host_call
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
+from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
@@ -166,7 +167,7 @@ class Assembler(Placement):
         built = work.built
         if built is None:
             node = work.results[0]
-            return self._matmul(node) if node.op.family == "linear" else self._host(work.results)
+            return self._host(work.results) if node.op.family != "linear" else getattr(self, f"_{node.op.scalar}")(node)
         scratch = -1 if built.scratch == 0 else self.size(built.scratch)
         arguments = [self._argument(a) for a in built.arguments]
         function = functions[loops.body_text(built.kernel)]
@@ -201,6 +202,13 @@ class Assembler(Placement):
         self.calls.append(call)
         slots = [self._argument(w) if isinstance(w, Pointer) else self.size(w) for w in words]
         return (Op.CALL, len(self.calls) - 1, len(slots), *slots)
+
+    def _convolution(self, node: Node) -> tuple[int, ...]:
+        x, w, y = operands(node)
+        sizes_ = (x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], node.attributes["groups"]))
+        slots = [self._argument(Pointer(where.root, where.offset)) for where in map(layout, (x, w, y))]
+        slots += [self.size(s) for s in (*sizes_, node.attributes["groups"], *spatial(node))]
+        return (Op.CONVOLUTION, RESULT[node.op], node.dtype.code, *slots)
 
     def _copies(self) -> list[tuple[int, ...]]:
         """Results that could not be computed in place are copied when everything has been read."""
@@ -254,8 +262,7 @@ class Assembler(Placement):
             if w.built is not None:
                 result = sizes.add(result, w.built.work)
             elif w.results[0].op.family == "linear":
-                inner = w.results[0].inputs[0].type.shape[-1]
-                result = sizes.add(result, sizes.mul(w.results[0].type.numel, inner))
+                result = sizes.add(result, multiplications(w.results[0]))
         return result
 
     def _effects(self) -> None:

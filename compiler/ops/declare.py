@@ -28,7 +28,7 @@ class Primitive:
     family      elementwise, reduction, view, index, linear, host, argument, generator
     type_rule   (*input types, **attributes) -> TensorType; raises ValueError on a misfit
     reference   (*ndarrays, **attributes) -> ndarray, the oracle
-    scalar      elementwise: the kernel IR operation; reduction: the accumulator
+    scalar      elementwise: the kernel IR operation; reduction: the accumulator; linear: the library's routine
     derivative  per input a rule (g, out, *inputs, **attributes) -> gradient, or None where it is zero. An elementwise
                 rule is linear in g with a diagonal Jacobian, so the same rule is the VJP and the JVP
     layout      view: (sizes of the input, strides, offset, **attributes) -> (strides, offset), or None where only a

@@ -50,6 +50,7 @@ matmul = declare(
         _matmul_reference,
         "Matrix product of the last two dimensions; batch dimensions are equal.",
         derivative=(_left, _right),
+        scalar="matmul",
         cost=100,
     )
 )

@@ -12,52 +12,72 @@ stay in a core's cache, so that only X, W and Y pass through memory.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.convolution_plan import (
+    CALLER_WORDS,
+    CHANNEL_BLOCK,
+    CHANNEL_BLOCKS,
+    CHANNELS,
+    COLUMN_BYTES,
+    GROUPS,
+    IMAGE_TILES,
+    IMAGES,
+    INPUT_OF,
+    ITEM,
+    JOB_BYTES,
+    OUTPUT_OF,
+    PLAIN,
+    POINTS,
+    POSITION_TILES,
+    POSITIONS,
+    ROW_BLOCK,
+    ROW_BLOCKS,
+    ROWS,
+    TAPS,
+    TILE,
+    TILE_IMAGES,
+    TILE_POSITIONS,
+    W_FLIPPED,
+    WEIGHT_OF,
+    W,
+    X,
+    Y,
+    choose_tiles,
+    has_padding,
+    minimum,
+    product,
+)
+from eagerjit.runtime.native.gemm import gemm
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
-    call_void,
     copy_bytes,
     external,
-    f32,
-    f64,
     fill_bytes,
     i64,
-    load_f32,
-    load_f64,
     load_i32,
     load_i64,
     load_ptr,
     ptr,
-    store_f32,
-    store_f64,
     store_i32,
     store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.matmul import (
-    DGEMM,
-    ENOUGH_TILES,
     INT32_MAX,
     NO_TRANSPOSE,
-    ROW_MAJOR,
     SERIAL_WORK,
-    SGEMM,
     TOO_LARGE,
     TRANSPOSE,
-    blas_functions,
 )
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
 from eagerjit.runtime.native.windows import (
-    DEPTH,
     DILATION,
     DIMENSION_BYTES,
-    HEIGHT,
     INPUT,
     KERNEL,
     OUTPUT,
     PADDING,
     STRIDE,
-    WIDTH,
     copy_run,
     gather_columns,
     scatter_columns,
@@ -65,43 +85,6 @@ from eagerjit.runtime.native.windows import (
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
-
-OUTPUT_OF = 0
-INPUT_OF = 1
-WEIGHT_OF = 2
-
-# What a caller fills in: the three dimensions of `windows`, then these.
-X = 3 * DIMENSION_BYTES
-W = X + 8
-Y = X + 16
-IMAGES = X + 24
-CHANNELS = X + 32  # of X, per group
-ROWS = X + 40  # channels of Y, per group
-GROUPS = X + 48
-CALLER_WORDS = (X + 56) // 8
-# What the plan adds.
-ITEM = X + 56  # bytes of an element
-POINTS = X + 64  # of an image of X
-TAPS = X + 72
-POSITIONS = X + 80  # points of an image of Y
-PLAIN = X + 88  # 1 where columns are X itself: one tap, all strides 1, no padding
-TILE_IMAGES = X + 96
-TILE_POSITIONS = X + 104
-IMAGE_TILES = X + 112
-POSITION_TILES = X + 120
-CHANNEL_BLOCK = X + 128
-CHANNEL_BLOCKS = X + 136
-ROW_BLOCK = X + 144
-ROW_BLOCKS = X + 152
-COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from several images follow
-W_FLIPPED = X + 168
-JOB_BYTES = X + 176
-
-TILE = 512  # positions of a tile: BLAS runs at full speed from some 200
-COLUMNS = 512  # rows (channel, tap) of a tile, at least: with TILE positions of float32 they fill a core's cache
-LEAST_ROWS = 64
-LEAST_POSITIONS = 64
-
 
 def convolution(kind: i64, double: i64, table: ptr) -> i64:
     """One of the three, on CALLER_WORDS words laid out as above; returns 0 or a negative status."""
@@ -113,20 +96,15 @@ def convolution(kind: i64, double: i64, table: ptr) -> i64:
     return _run(kind, job)
 
 
-def _product(job: ptr, field: i64) -> i64:
-    """The product of a field of the three dimensions."""
-    return load_i64(job, DEPTH + field) * load_i64(job, HEIGHT + field) * load_i64(job, WIDTH + field)
-
-
 def _run(kind: i64, job: ptr) -> i64:
     item = load_i64(job, ITEM)
     images = load_i64(job, IMAGES)
     channels = load_i64(job, CHANNELS)
     rows = load_i64(job, ROWS)
     groups = load_i64(job, GROUPS)
-    store_i64(job, POINTS, _product(job, INPUT))
-    store_i64(job, TAPS, _product(job, KERNEL))
-    store_i64(job, POSITIONS, _product(job, OUTPUT))
+    store_i64(job, POINTS, product(job, INPUT))
+    store_i64(job, TAPS, product(job, KERNEL))
+    store_i64(job, POSITIONS, product(job, OUTPUT))
     points = load_i64(job, POINTS)
     taps = load_i64(job, TAPS)
     positions = load_i64(job, POSITIONS)
@@ -141,9 +119,9 @@ def _run(kind: i64, job: ptr) -> i64:
         return 0
     if channels * taps > INT32_MAX or points > INT32_MAX or positions > INT32_MAX:
         return TOO_LARGE
-    plain = taps == 1 and _product(job, STRIDE) == 1 and _padding(job) == 0
+    plain = taps == 1 and product(job, STRIDE) == 1 and has_padding(job) == 0
     store_i64(job, PLAIN, plain)
-    _choose_tiles(kind, job)
+    choose_tiles(kind, job)
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
     columns = (load_i64(job, CHANNEL_BLOCK) * taps * tile * item + 63) & -64
     store_i64(job, COLUMN_BYTES, columns)
@@ -163,61 +141,6 @@ def _run(kind: i64, job: ptr) -> i64:
     return parallel_for(kernel, job, tasks, scratch)
 
 
-def _padding(job: ptr) -> i64:
-    return load_i64(job, DEPTH + PADDING) | load_i64(job, HEIGHT + PADDING) | load_i64(job, WIDTH + PADDING)
-
-
-def _blocks(size: i64, block: i64) -> i64:
-    return (size + block - 1) // block
-
-
-def _choose_tiles(kind: i64, job: ptr) -> None:
-    """Tiles of positions, blocks of channels and blocks of rows: enough of them for every processor."""
-    images = load_i64(job, IMAGES)
-    channels = load_i64(job, CHANNELS)
-    rows = load_i64(job, ROWS)
-    groups = load_i64(job, GROUPS)
-    taps = load_i64(job, TAPS)
-    positions = load_i64(job, POSITIONS)
-    tile = TILE
-    while True:
-        pieces = _blocks(positions, tile)
-        tile_positions = positions if pieces == 1 else (_blocks(positions, pieces) + 15) & -16
-        tile_images = tile // positions if positions < tile else 1
-        tile_images = tile_images if tile_images < images else images
-        image_tiles = _blocks(images, tile_images)
-        position_tiles = _blocks(positions, tile_positions)
-        tiles = groups * image_tiles * (position_tiles if kind == OUTPUT_OF else 1)
-        if kind == WEIGHT_OF or tiles >= ENOUGH_TILES or tile <= LEAST_POSITIONS:
-            break
-        tile = tile // 2
-    block = _blocks(COLUMNS * TILE, taps * tile_images * tile_positions)
-    block = block if block < channels else channels
-    block = _blocks(channels, _blocks(channels, block))
-    row_block = rows
-    if kind == WEIGHT_OF:
-        tiles = groups
-    if kind != OUTPUT_OF:
-        while tiles * _blocks(channels, block) < ENOUGH_TILES and block > 1:
-            block = (block + 1) // 2
-        tiles *= _blocks(channels, block)
-    if kind != INPUT_OF:
-        while tiles * _blocks(rows, row_block) < ENOUGH_TILES and row_block >= 2 * LEAST_ROWS:
-            row_block = (row_block + 1) // 2
-    store_i64(job, TILE_IMAGES, tile_images)
-    store_i64(job, TILE_POSITIONS, tile_positions)
-    store_i64(job, IMAGE_TILES, image_tiles)
-    store_i64(job, POSITION_TILES, position_tiles)
-    store_i64(job, CHANNEL_BLOCK, block)
-    store_i64(job, CHANNEL_BLOCKS, _blocks(channels, block))
-    store_i64(job, ROW_BLOCK, row_block)
-    store_i64(job, ROW_BLOCKS, _blocks(rows, row_block))
-
-
-def _minimum(a: i64, b: i64) -> i64:
-    return a if a < b else b
-
-
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------
 def _output_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     """Tiles of Y, numbered by images, positions, groups and rows."""
@@ -235,9 +158,9 @@ def _output_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         rest = rest // groups
         first = rest % load_i64(job, POSITION_TILES) * load_i64(job, TILE_POSITIONS)
         image = rest // load_i64(job, POSITION_TILES) * load_i64(job, TILE_IMAGES)
-        count = _minimum(load_i64(job, TILE_IMAGES), load_i64(job, IMAGES) - image)
-        width = _minimum(load_i64(job, TILE_POSITIONS), positions - first)
-        height = _minimum(load_i64(job, ROW_BLOCK), rows - row)
+        count = minimum(load_i64(job, TILE_IMAGES), load_i64(job, IMAGES) - image)
+        width = minimum(load_i64(job, TILE_POSITIONS), positions - first)
+        height = minimum(load_i64(job, ROW_BLOCK), rows - row)
         y: ptr = load_ptr(job, Y) + ((image * groups + group) * rows + row) * positions * item
         out: ptr = y + first * item
         out_row = positions
@@ -246,15 +169,15 @@ def _output_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             out_row = count * width
         channel = 0
         while channel < channels:
-            some = _minimum(block, channels - channel)
+            some = minimum(block, channels - channel)
             columns: ptr = scratch
             columns_row = _columns(job, scratch, image, count, group, channel, some, first, width)
             if columns_row < 0:
                 columns = _x(job, image, group, channel) + first * item
                 columns_row = -columns_row
             w: ptr = load_ptr(job, W) + ((group * rows + row) * channels + channel) * taps * item
-            _gemm(
-                job, NO_TRANSPOSE, NO_TRANSPOSE, height, count * width, some * taps, w, channels * taps,
+            gemm(
+                item == 8, NO_TRANSPOSE, NO_TRANSPOSE, height, count * width, some * taps, w, channels * taps,
                 columns, columns_row, channel > 0, out, out_row,
             )  # fmt: skip
             channel += some
@@ -282,18 +205,18 @@ def _scatter_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         rest = task // load_i64(job, CHANNEL_BLOCKS)
         group = rest % groups
         image = rest // groups * load_i64(job, TILE_IMAGES)
-        count = _minimum(load_i64(job, TILE_IMAGES), load_i64(job, IMAGES) - image)
-        some = _minimum(block, channels - channel)
+        count = minimum(load_i64(job, TILE_IMAGES), load_i64(job, IMAGES) - image)
+        some = minimum(block, channels - channel)
         w: ptr = load_ptr(job, W) + (group * rows * channels + channel) * taps * item
         for k in range(count):
             fill_bytes(_x(job, image + k, group, channel), 0, some * points * item)
         first = 0
         while first < positions:
-            width = _minimum(load_i64(job, TILE_POSITIONS), positions - first)
+            width = minimum(load_i64(job, TILE_POSITIONS), positions - first)
             y: ptr = _rows_of_y(job, gathered, image, count, group, 0, rows, first, width)
             y_row = positions if count == 1 else count * width
-            _gemm(
-                job, TRANSPOSE, NO_TRANSPOSE, some * taps, count * width, rows, w, channels * taps, y, y_row,
+            gemm(
+                item == 8, TRANSPOSE, NO_TRANSPOSE, some * taps, count * width, rows, w, channels * taps, y, y_row,
                 0, scratch, count * width,
             )  # fmt: skip
             for k in range(count):
@@ -318,15 +241,15 @@ def _weight_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         rest = task // load_i64(job, CHANNEL_BLOCKS)
         row = rest % load_i64(job, ROW_BLOCKS) * load_i64(job, ROW_BLOCK)
         group = rest // load_i64(job, ROW_BLOCKS)
-        some = _minimum(block, channels - channel)
-        height = _minimum(load_i64(job, ROW_BLOCK), rows - row)
+        some = minimum(block, channels - channel)
+        height = minimum(load_i64(job, ROW_BLOCK), rows - row)
         w: ptr = load_ptr(job, W) + ((group * rows + row) * channels + channel) * taps * item
         image = 0
         while image < images:
-            count = _minimum(load_i64(job, TILE_IMAGES), images - image)
+            count = minimum(load_i64(job, TILE_IMAGES), images - image)
             first = 0
             while first < positions:
-                width = _minimum(load_i64(job, TILE_POSITIONS), positions - first)
+                width = minimum(load_i64(job, TILE_POSITIONS), positions - first)
                 columns: ptr = scratch
                 columns_row = _columns(job, scratch, image, count, group, channel, some, first, width)
                 if columns_row < 0:
@@ -334,9 +257,9 @@ def _weight_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                     columns_row = -columns_row
                 y: ptr = _rows_of_y(job, gathered, image, count, group, row, height, first, width)
                 y_row = positions if count == 1 else count * width
-                _gemm(
-                    job, NO_TRANSPOSE, TRANSPOSE, height, some * taps, count * width, y, y_row, columns, columns_row,
-                    image > 0 or first > 0, w, channels * taps,
+                gemm(
+                    item == 8, NO_TRANSPOSE, TRANSPOSE, height, some * taps, count * width, y, y_row,
+                    columns, columns_row, image > 0 or first > 0, w, channels * taps,
                 )  # fmt: skip
                 first += width
             image += count
@@ -380,54 +303,10 @@ def _rows_of_y(
     return to
 
 
-# -- products ----------------------------------------------------------------------------------------------------------
-def _gemm(
-    job: ptr, a_transposed: i64, b_transposed: i64, m: i64, n: i64, k: i64, a: ptr, lda: i64, b: ptr, ldb: i64,
-    add: i64, c: ptr, ldc: i64,
-) -> None:  # fmt: skip
-    """C = A @ B, or C += A @ B if `add`."""
-    double = load_i64(job, ITEM) == 8
-    gemm: ptr = load_ptr(blas_functions, DGEMM if double else SGEMM)
-    if gemm == 0:
-        _plain(double, a_transposed == TRANSPOSE, b_transposed == TRANSPOSE, m, n, k, a, lda, b, ldb, add, c, ldc)
-        return
-    if double:
-        d1: f64 = 1.0
-        d0: f64 = 1.0 if add else 0.0
-        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, m, n, k, d1, a, lda, b, ldb, d0, c, ldc)
-    else:
-        s1: f32 = 1.0
-        s0: f32 = f32(1.0) if add else f32(0.0)
-        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, m, n, k, s1, a, lda, b, ldb, s0, c, ldc)
-
-
-def _plain(
-    double: i64, a_transposed: i64, b_transposed: i64, m: i64, n: i64, k: i64, a: ptr, lda: i64, b: ptr, ldb: i64,
-    add: i64, c: ptr, ldc: i64,
-) -> None:  # fmt: skip
-    """The same without BLAS: k products added in order."""
-    a_row = 1 if a_transposed else lda
-    a_column = lda if a_transposed else 1
-    b_row = 1 if b_transposed else ldb
-    b_column = ldb if b_transposed else 1
-    for i in range(m):
-        for j in range(n):
-            if double:
-                d: f64 = load_f64(c, (i * ldc + j) * 8) if add else 0.0
-                for x in range(k):
-                    d += load_f64(a, (i * a_row + x * a_column) * 8) * load_f64(b, (x * b_row + j * b_column) * 8)
-                store_f64(c, (i * ldc + j) * 8, d)
-            else:
-                s: f32 = load_f32(c, (i * ldc + j) * 4) if add else f32(0.0)
-                for x in range(k):
-                    s += load_f32(a, (i * a_row + x * a_column) * 4) * load_f32(b, (x * b_row + j * b_column) * 4)
-                store_f32(c, (i * ldc + j) * 4, s)
-
-
-# -- the gradient of the input where all strides are 1 ------------------------------------------------------------------
+# -- the gradient of the input where all strides are 1 -----------------------------------------------------------------
 def _is_dense(job: ptr) -> i64:
     """Whether the input's gradient is better computed as a convolution of Y: nothing to skip, and enough positions."""
-    if _product(job, STRIDE) != 1 or load_i64(job, IMAGES) * _product(job, OUTPUT) < 2 * TILE:
+    if product(job, STRIDE) != 1 or load_i64(job, IMAGES) * product(job, OUTPUT) < 2 * TILE:
         return 0
     for d in range(3):
         at = d * DIMENSION_BYTES
@@ -440,7 +319,7 @@ def _flipped(job: ptr) -> i64:
     """X = columns(Y) under W with taps reversed, rows and channels exchanged, and the padding that this takes."""
     channels = load_i64(job, CHANNELS)
     rows = load_i64(job, ROWS)
-    taps = _product(job, KERNEL)
+    taps = product(job, KERNEL)
     memory: ptr = buffer(8)
     if posix_memalign(memory, 64, load_i64(job, GROUPS) * rows * channels * taps * load_i64(job, ITEM) + 64) != 0:
         return OUT_OF_MEMORY

@@ -66,6 +66,7 @@ from eagerjit.runtime.native.work import (
     floor_divide,
     modulo,
     raise_failure,
+    run_convolution,
     run_kernel,
     run_matmul,
     set_grad,
@@ -215,12 +216,14 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.BEGIN:
                 if load_i64(slots, 8 * a) > RELEASE_WORK:
                     thread = PyEval_SaveThread()
-            case Op.KERNEL | Op.MATMUL:
+            case Op.KERNEL | Op.MATMUL | Op.CONVOLUTION:
                 failure = 0
                 if code == Op.KERNEL:
                     failure = run_kernel(executable, operands, slots, arguments)
-                else:
+                elif code == Op.MATMUL:
                     failure = run_matmul(operands, slots, arguments)
+                else:
+                    failure = run_convolution(operands, slots, arguments)
                 if failure != 0:
                     if thread:
                         PyEval_RestoreThread(thread)

@@ -35,7 +35,9 @@ HEIGHT = DIMENSIONS + DIMENSION_BYTES
 WIDTH = DIMENSIONS + 2 * DIMENSION_BYTES
 
 
-def gather_columns(job: ptr, item: i64, to: ptr, to_row: i64, source: ptr, channels: i64, first: i64, last: i64) -> None:
+def gather_columns(
+    job: ptr, item: i64, to: ptr, to_row: i64, source: ptr, channels: i64, first: i64, last: i64
+) -> None:
     """Rows (channel, tap) of what positions first..last see; zeros where that is padding.
 
     `source` is the first channel of one image, `to` has `to_row` elements per row.

@@ -10,6 +10,8 @@ from eagerjit.runtime.native.context import (
     NONE,
     context,
 )
+from eagerjit.runtime.native.convolution import convolution
+from eagerjit.runtime.native.convolution_plan import X
 from eagerjit.runtime.native.language import (
     c_string,
     call_i64,
@@ -22,7 +24,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.matmul import TOO_LARGE, matmul
+from eagerjit.runtime.native.matmul import FLOAT64, TOO_LARGE, matmul
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
@@ -103,6 +105,15 @@ def run_matmul(operands: ptr, slots: ptr, batch: ptr) -> i64:
         n_batch,
         batch,
     )
+
+
+def run_convolution(operands: ptr, slots: ptr, table: ptr) -> i64:
+    """CONVOLUTION: 0 or a negative status."""
+    for i in range(18):
+        store_i64(table, 8 * i, _slot(operands, slots, 9 + i))
+    for i in range(7):
+        store_i64(table, X + 8 * i, _slot(operands, slots, 2 + i))
+    return convolution(load_i64(operands, 0), load_i64(operands, 8) == FLOAT64, table)
 
 
 def _slot(operands: ptr, slots: ptr, i: i64) -> i64:

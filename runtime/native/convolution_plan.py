@@ -1,0 +1,103 @@
+"""How a convolution is cut into tasks: by sizes and the machine's processors, never by the number of threads in use."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
+from eagerjit.runtime.native.matmul import ENOUGH_TILES
+from eagerjit.runtime.native.windows import DEPTH, DIMENSION_BYTES, HEIGHT, PADDING, WIDTH
+
+OUTPUT_OF = 0
+INPUT_OF = 1
+WEIGHT_OF = 2
+
+# What a caller fills in: the three dimensions of `windows`, then these.
+X = 3 * DIMENSION_BYTES
+W = X + 8
+Y = X + 16
+IMAGES = X + 24
+CHANNELS = X + 32  # of X, per group
+ROWS = X + 40  # channels of Y, per group
+GROUPS = X + 48
+CALLER_WORDS = (X + 56) // 8
+# What the plan adds.
+ITEM = X + 56  # bytes of an element
+POINTS = X + 64  # of an image of X
+TAPS = X + 72
+POSITIONS = X + 80  # points of an image of Y
+PLAIN = X + 88  # 1 where columns are X itself: one tap, all strides 1, no padding
+TILE_IMAGES = X + 96
+TILE_POSITIONS = X + 104
+IMAGE_TILES = X + 112
+POSITION_TILES = X + 120
+CHANNEL_BLOCK = X + 128
+CHANNEL_BLOCKS = X + 136
+ROW_BLOCK = X + 144
+ROW_BLOCKS = X + 152
+COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from several images follow
+W_FLIPPED = X + 168
+JOB_BYTES = X + 176
+
+TILE = 512  # positions of a tile: BLAS runs at full speed from some 200
+COLUMNS = 512  # rows (channel, tap) of a tile, at least: with TILE positions of float32 they fill a core's cache
+LEAST_ROWS = 64
+LEAST_POSITIONS = 64
+
+
+def product(job: ptr, field: i64) -> i64:
+    """The product of a field of the three dimensions."""
+    return load_i64(job, DEPTH + field) * load_i64(job, HEIGHT + field) * load_i64(job, WIDTH + field)
+
+
+def has_padding(job: ptr) -> i64:
+    return load_i64(job, DEPTH + PADDING) | load_i64(job, HEIGHT + PADDING) | load_i64(job, WIDTH + PADDING)
+
+
+def _blocks(size: i64, block: i64) -> i64:
+    return (size + block - 1) // block
+
+
+def choose_tiles(kind: i64, job: ptr) -> None:
+    """Tiles of positions, blocks of channels and blocks of rows: enough of them for every processor."""
+    images = load_i64(job, IMAGES)
+    channels = load_i64(job, CHANNELS)
+    rows = load_i64(job, ROWS)
+    groups = load_i64(job, GROUPS)
+    taps = load_i64(job, TAPS)
+    positions = load_i64(job, POSITIONS)
+    tile = TILE
+    while True:
+        pieces = _blocks(positions, tile)
+        tile_positions = positions if pieces == 1 else (_blocks(positions, pieces) + 15) & -16
+        tile_images = tile // positions if positions < tile else 1
+        tile_images = tile_images if tile_images < images else images
+        image_tiles = _blocks(images, tile_images)
+        position_tiles = _blocks(positions, tile_positions)
+        tiles = groups * image_tiles * (position_tiles if kind == OUTPUT_OF else 1)
+        if kind == WEIGHT_OF or tiles >= ENOUGH_TILES or tile <= LEAST_POSITIONS:
+            break
+        tile = tile // 2
+    block = _blocks(COLUMNS * TILE, taps * tile_images * tile_positions)
+    block = block if block < channels else channels
+    block = _blocks(channels, _blocks(channels, block))
+    row_block = rows
+    if kind == WEIGHT_OF:
+        tiles = groups
+    if kind != OUTPUT_OF:
+        while tiles * _blocks(channels, block) < ENOUGH_TILES and block > 1:
+            block = (block + 1) // 2
+        tiles *= _blocks(channels, block)
+    if kind != INPUT_OF:
+        while tiles * _blocks(rows, row_block) < ENOUGH_TILES and row_block >= 2 * LEAST_ROWS:
+            row_block = (row_block + 1) // 2
+    store_i64(job, TILE_IMAGES, tile_images)
+    store_i64(job, TILE_POSITIONS, tile_positions)
+    store_i64(job, IMAGE_TILES, image_tiles)
+    store_i64(job, POSITION_TILES, position_tiles)
+    store_i64(job, CHANNEL_BLOCK, block)
+    store_i64(job, CHANNEL_BLOCKS, _blocks(channels, block))
+    store_i64(job, ROW_BLOCK, row_block)
+    store_i64(job, ROW_BLOCKS, _blocks(rows, row_block))
+
+
+def minimum(a: i64, b: i64) -> i64:
+    return a if a < b else b
