@@ -12,7 +12,7 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import elementwise, indexing, linear, views
+from eagerjit.compiler.ops import convolution, elementwise, indexing, linear, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.runtime import dtypes
 
@@ -103,6 +103,32 @@ def _matmul(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     return b.emit(node.op, *map(b.everywhere, inputs))
 
 
+def _side_by_side(b: _Batcher, node: Node) -> Node:
+    """Channels of all examples as channels of one image."""
+    moved = b.emit(views.permute, node, dims=(1, 0, *range(2, len(node.shape))))
+    size, count, channels, *rest = moved.shape
+    return b.reshape(moved, (size, sizes.mul(count, channels), *rest))
+
+
+def _convolution(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    """More images under one weight; or, where weights differ, examples as groups of channels."""
+    image, weight = inputs
+    if not weight.batched:
+        out = b.emit(node.op, _flattened(b, image.node), weight.node, **node.attributes)
+        return b.reshape(out, (b.size, *node.shape))
+    groups = {"groups": sizes.mul(b.size, node.attributes["groups"])}
+    images = _side_by_side(b, b.everywhere(image))
+    out = b.emit(node.op, images, _flattened(b, weight.node), **{**node.attributes, **groups})
+    split = b.reshape(out, (out.shape[0], b.size, *node.shape[1:]))
+    return b.emit(views.permute, split, dims=(1, 0, *range(2, len(split.shape))))
+
+
+def _convolution_weight(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    groups = {"groups": sizes.mul(b.size, node.attributes["groups"])}
+    images = [_side_by_side(b, b.everywhere(v)) for v in inputs]
+    return b.reshape(b.emit(node.op, *images, **{**node.attributes, **groups}), (b.size, *node.shape))
+
+
 def _rows(b: _Batcher, index: Node, count: sizes.Expr) -> Node:
     """Rows of every example as rows of all examples stacked; those out of range stay so."""
     if index.dtype is not dtypes.int64:
@@ -149,6 +175,9 @@ RULES: dict[Primitive, Rule] = {
     views.expand: _expand,
     views.slice_: _along,
     linear.matmul: _matmul,
+    convolution.convolution: _convolution,
+    convolution.convolution_input: _convolution,
+    convolution.convolution_weight: _convolution_weight,
     indexing.take_rows: _take_rows,
     indexing.add_rows: _change_rows,
     indexing.put_rows: _change_rows,

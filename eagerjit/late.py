@@ -20,7 +20,9 @@ METHODS = {
 }
 """Methods only."""
 
-FUNCTIONS: dict[str, str] = {}
+FUNCTIONS = {
+    "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+}
 """Functions of the namespace only."""
 
 

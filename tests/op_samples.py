@@ -111,6 +111,15 @@ SAMPLES: dict[str, list[Sample]] = {
     "norm": [Sample((M, p, 1, False)) for p in (1.0, 2.0, 3.0)],
     "matmul": [Sample((M, draw("r", (3, 2)))), Sample((V, V + 1.0)), Sample((draw("b", (2, 2, 3)), V)),
                Sample((draw("", (0, 3)), draw("r", (3, 2)))), Sample((draw("", (2, 0)), draw("", (0, 2))))],
+    "convolution": [
+        Sample((draw("x", (2, 4, 4, 3)), draw("w", (2, 2, 3, 2)), draw("b", (2,)), (2, 1), (1, 0), (1, 2), 2)),
+        Sample((draw("x", (1, 1, 3)), draw("w", (1, 1, 2)), None, (1,), (0,), (1,), 1)),
+        Sample((draw("x", (0, 1, 3)), draw("w", (1, 1, 2)), None, (1,), (0,), (1,), 1))],
+    "convolution_input": [
+        Sample((draw("y", (2, 2, 2, 2)), draw("w", (2, 2, 3, 2)), draw("b", (4,)), (4, 3), (2, 1), (1, 0), (1, 1), 2)),
+        Sample((draw("y", (1, 1, 2)), draw("w", (1, 1, 2)), None, (4,), (2,), (0,), (1,), 1))],
+    "convolution_weight": [
+        Sample((draw("y", (2, 2, 2, 2)), draw("x", (2, 4, 4, 3)), (3, 2), (2, 1), (1, 0), (1, 1), 2))],
     "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],
     "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
     "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),

@@ -6,6 +6,7 @@ x is (image, channel, point...), w is (row, channel of the group, tap...), y is 
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -108,7 +109,8 @@ def _weight_reference(
     ys, xs = _grouped(y, 1, groups), _grouped(x, 1, groups)
     ws = np.zeros((groups, y.shape[1] // groups, x.shape[1] // groups, *size))
     for tap, places, seen in _taps(x.shape[2:], size, y.shape[2:], stride, padding, dilation):
-        ws[(..., *tap)] = np.einsum("ngr...,ngc...->grc", ys[seen], xs[places])
+        y_seen, x_seen = (a.reshape(*a.shape[:3], math.prod(a.shape[3:])) for a in (ys[seen], xs[places]))
+        ws[(..., *tap)] = np.einsum("ngrp,ngcp->grc", y_seen, x_seen)
     return ws.reshape(y.shape[1], x.shape[1] // groups, *size).astype(y.dtype)
 
 

@@ -53,6 +53,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
     rows = _index(2, 0, 2, 1)
     matrix = np.array([[1, 0], [2, 2]])
     reduced = [([(2, 3, 4)], {"axes": (1, 2)}), ([(2, 3, 4)], {"axes": (2,)})]
+    how = {"stride": (2, 1), "padding": (1, 0), "dilation": (1, 2), "groups": 2}
     inner = [*reduced, ([(2, 3, 4)], {"axes": (0,)}), ([(2, 3, 4)], {"axes": (0, 1)})]
     cut = {"dim": 1, "start": 1, "stop": 4, "step": 2}
     found: dict[str, list[tuple[list[Any], dict[str, Any]]]] = {
@@ -65,6 +66,9 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "expand": [([(3, 1)], {"shape": (2, 3, 4)}), ([()], {"shape": (2,)})],
         "slice": [([(2, 5)], cut)],
         "matmul": [([(2, 3), (3, 4)], {}), ([(2, 2, 3), (2, 3, 4)], {})],
+        "convolution": [([(2, 4, 5, 6), (6, 2, 3, 2)], how)],
+        "convolution_input": [([(2, 6, 3, 4), (6, 2, 3, 2)], {"size": (5, 6), **how})],
+        "convolution_weight": [([(2, 6, 3, 4), (2, 4, 5, 6)], {"size": (3, 2), **how})],
         "take_rows": [([(3, 2), rows], {}), ([(3,), matrix], {}), ([(3, 2, 2), rows.astype(np.int32)], {})],
         "add_rows": [([(3, 2), rows, (4, 2)], {}), ([(3,), matrix, (2, 2)], {})],
         "put_rows": [([(4, 2), _index(2, 0, 3), (3, 2)], {}), ([(4,), _index(3, 0), (2,)], {})],
