@@ -82,6 +82,7 @@ contiguous_format = preserve_format = None
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
     "func": "eagerjit.func", "autograd": "eagerjit.autograd", "version": "eagerjit.version",
+    "utils": "eagerjit.utils",
 }  # fmt: skip
 _LAZY_NAMES = {
     "compile": "eagerjit.jit", "vmap": "eagerjit.func",

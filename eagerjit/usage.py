@@ -107,11 +107,11 @@ class _Reader:
             for name in _imported(node):
                 self.look_up(name, node.lineno, caught)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            name = _dotted(node, scopes)
-            if name is None:
+            used = _dotted(node, scopes)
+            if used is None:
                 self.children(node, scopes, caught)
             else:
-                self.look_up(name, node.lineno, caught)
+                self.look_up(used, node.lineno, caught)
         else:
             self.children(node, scopes, caught)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -60,7 +61,7 @@ def module_for(name: str) -> ModuleType | None:
     return None
 
 
-class _Loader:
+class _Loader(Loader):
     """Gives a module that exists already."""
 
     def __init__(self, module: ModuleType):

@@ -1,0 +1,130 @@
+"""Functions on nested data under PyTorch's names: tuples, named tuples, lists and dictionaries of any kind."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+PyTree = Any
+
+
+@dataclass(frozen=True)
+class TreeSpec:
+    """How data is nested: the kind of the container, its keys or class, and the same of the children."""
+
+    type: Any
+    context: Any
+    children_specs: list[TreeSpec] = field(default_factory=list)
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves data of this nesting has."""
+        return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
+
+    def is_leaf(self) -> bool:
+        """Whether there is no container at all."""
+        return self.type is None
+
+
+def _children(tree: Any) -> tuple[list[Any], Any] | None:
+    """What a container holds and what is needed to make it again; None for a leaf."""
+    kind = type(tree)
+    if kind in (list, tuple):
+        return list(tree), None
+    if kind in (dict, OrderedDict):
+        return list(tree.values()), list(tree)
+    if kind is defaultdict:
+        return list(tree.values()), (tree.default_factory, list(tree))
+    if kind is deque:
+        return list(tree), tree.maxlen
+    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
+        return list(tree), kind
+    return None
+
+
+def _made(spec: TreeSpec, parts: list[Any]) -> Any:
+    kind, context = spec.type, spec.context
+    if kind in (dict, OrderedDict):
+        return kind(zip(context, parts, strict=True))
+    if kind is defaultdict:
+        return defaultdict(context[0], zip(context[1], parts, strict=True))
+    if kind is deque:
+        return deque(parts, maxlen=context)
+    return kind(parts) if kind in (list, tuple) else kind(*parts)
+
+
+def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves of nested data, and how they were nested."""
+    leaves: list[Any] = []
+
+    def visit(part: Any) -> TreeSpec:
+        found = None if is_leaf is not None and is_leaf(part) else _children(part)
+        if found is None:
+            leaves.append(part)
+            return TreeSpec(None, None)
+        children, context = found
+        return TreeSpec(type(part), context, [visit(c) for c in children])
+
+    spec = visit(tree)
+    return leaves, spec
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """Nested data again. Raises ValueError for another number of leaves."""
+    values = list(leaves)
+    if len(values) != treespec.num_leaves:
+        raise ValueError(f"tree_unflatten(): got {len(values)} leaves for a nesting of {treespec.num_leaves}")
+    rest = iter(values)
+
+    def build(spec: TreeSpec) -> Any:
+        return next(rest) if spec.type is None else _made(spec, [build(c) for c in spec.children_specs])
+
+    return build(treespec)
+
+
+def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of nested data."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+    """The leaves of nested data, one by one."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+    """How data is nested."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Callable[[Any], bool] | None = None
+) -> PyTree:
+    """The data with func(leaf, leaves of `rests` at the same place) for every leaf."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [tree_leaves(rest, is_leaf) for rest in rests]
+    return tree_unflatten(list(map(func, leaves, *others)), spec)
+
+
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree) -> PyTree:
+    """Call func for every leaf; returns the data itself."""
+    tree_map(func, tree, *rests)
+    return tree
+
+
+def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: PyTree) -> PyTree:
+    """The data with func(leaf) for leaves of a type, or those for which `kind` is a predicate that holds."""
+    chosen = kind if callable(kind) and not isinstance(kind, type) else lambda leaf: isinstance(leaf, kind)
+    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether a predicate holds for every leaf."""
+    return all(map(pred, tree_leaves(tree)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
+    """Whether a predicate holds for some leaf."""
+    return any(map(pred, tree_leaves(tree)))
