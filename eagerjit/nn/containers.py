@@ -129,7 +129,7 @@ class ModuleList(_Sequence):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(list(self._modules.values())[index])
+            return type(self)(list(self)[index])
         return super().__getitem__(index)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -69,3 +70,10 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         count = parameter.numel()
         parameter.copy_(vec[start : start + count].view_as(parameter))
         start += count
+
+
+def __getattr__(name: str) -> Any:
+    """Parts that are imported when first used."""
+    if name in ("parametrizations", "parametrize", "rnn", "stateless"):
+        return importlib.import_module(f"eagerjit.nn.utils.{name}")
+    raise AttributeError(f"module 'eagerjit.nn.utils' has no attribute '{name}'")

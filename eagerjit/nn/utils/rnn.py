@@ -1,0 +1,223 @@
+"""Sequences of different lengths: padded to one length, or packed without padding, step by step."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eagerjit.creation import tensor
+from eagerjit.ops.index import cat, concrete
+from eagerjit.ops.views import transpose
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "pad_sequence", "unpack_sequence", "unpad_sequence",
+]  # fmt: skip
+
+
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Any
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Packed):
+    """Sequences without padding: `data` holds all first elements, then all second ones, and so on, longest first.
+
+    batch_sizes         how many sequences each step has, int64
+    sorted_indices      the sequences' numbers from the longest to the shortest, None if they came in this order
+    unsorted_indices    the inverse of that
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls, data: Tensor, batch_sizes: Tensor | None = None, sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
+    ) -> PackedSequence:  # fmt: skip
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def _with(self, data: Tensor) -> PackedSequence:
+        return PackedSequence(data, *self[1:])
+
+    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """The data converted as `Tensor.to` does."""
+        return self._with(self.data.to(*args, **kwargs))
+
+    def cpu(self) -> PackedSequence:
+        """The sequences themselves: they live on the CPU."""
+        return self
+
+    def double(self) -> PackedSequence:
+        """The data in float64."""
+        return self._with(self.data.double())
+
+    def float(self) -> PackedSequence:
+        """The data in float32."""
+        return self._with(self.data.float())
+
+    def half(self) -> PackedSequence:
+        """The data in float16."""
+        return self._with(self.data.half())
+
+    def pin_memory(self) -> PackedSequence:
+        """The sequences themselves."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """False: there is no pinned memory."""
+        return False
+
+    @property
+    def is_cuda(self) -> bool:
+        """False: the data live on the CPU."""
+        return False
+
+
+def step_sizes(packed: PackedSequence) -> list[int]:
+    """How many sequences each step has, as numbers."""
+    known = getattr(packed.batch_sizes, "_numbers", None)
+    return list(known) if known is not None else packed.batch_sizes.tolist()
+
+
+def _sizes_tensor(sizes: list[int]) -> Tensor:
+    made = tensor(sizes, dtype=dtypes.int64)
+    made._numbers = tuple(sizes)  # a trace has no other way back to them
+    return made
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes another."""
+    if permutation is None:
+        return None
+    return permutation.new_zeros(permutation.shape).scatter(0, permutation, _positions(int(permutation.shape[0])))
+
+
+def _positions(count: int) -> Tensor:
+    return tensor(list(range(count)), dtype=dtypes.int64)
+
+
+def _row_numbers(lengths: Sequence[int], batch: int) -> tuple[list[int], list[int]]:
+    """(number of every packed row in a (steps, batch) table, batch size of every step); lengths never grow."""
+    steps = np.arange(max(lengths))[:, None] < np.asarray(lengths)[None, :]
+    return (np.flatnonzero(steps.reshape(-1))).tolist(), steps.sum(1).tolist()
+
+
+def pack_padded_sequence(
+    input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+) -> PackedSequence:
+    """Pack (steps, batch, ...), or (batch, steps, ...) with `batch_first`; `lengths` says how much of each is data.
+
+    With `enforce_sorted` the longest sequence must come first. Raises RuntimeError for lengths that do not fit.
+    """
+    numbers = lengths.tolist() if isinstance(lengths, Tensor) else [int(n) for n in lengths]
+    input = transpose(input, 0, 1) if batch_first else input
+    order = None
+    if not enforce_sorted:
+        ranks = np.argsort(-np.asarray(numbers), kind="stable").tolist()
+        order = tensor(ranks, dtype=dtypes.int64)
+        numbers = [numbers[i] for i in ranks]
+        input = input.index_select(1, order)
+    batch, steps = int(input.shape[1]), int(input.shape[0])
+    if len(numbers) != batch:
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} (batch_size={batch})"
+        )
+    if min(numbers) <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if any(a < b for a, b in itertools.pairwise(numbers)):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement."
+        )
+    if numbers[0] > steps:
+        raise RuntimeError(f"Expected lengths of at most {steps} steps, but got {numbers[0]}")
+    rows, sizes = _row_numbers(numbers, batch)
+    table = input.reshape(steps * batch, *input.shape[2:])
+    return PackedSequence(table.index_select(0, tensor(rows, dtype=dtypes.int64)), _sizes_tensor(sizes), order)
+
+
+def pad_packed_sequence(
+    sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """(padded sequences (steps, batch, ...), their lengths), the inverse of `pack_padded_sequence`.
+
+    Raises ValueError if `total_length` is less than the longest sequence.
+    """
+    sizes = step_sizes(sequence)
+    steps, batch = len(sizes), sizes[0]
+    if total_length is not None:
+        if total_length < steps:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {steps}"
+            )
+        steps = total_length
+    lengths = [sum(size > i for size in sizes) for i in range(batch)]
+    rows, _ = _row_numbers(lengths, batch)
+    data = sequence.data
+    source = np.full(steps * batch, len(rows))
+    source[rows] = np.arange(len(rows))
+    padding = data.new_full((1, *data.shape[1:]), padding_value)
+    table = cat.call([data, padding], 0).index_select(0, tensor(source.tolist(), dtype=dtypes.int64))
+    out = table.reshape(steps, batch, *data.shape[1:])
+    found = tensor(lengths, dtype=dtypes.int64)
+    if sequence.unsorted_indices is not None:
+        out = out.index_select(1, sequence.unsorted_indices)
+        found = found.index_select(0, sequence.unsorted_indices)
+    return transpose(out, 0, 1) if batch_first else out, found
+
+
+def pad_sequence(
+    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
+    """Sequences (length, ...) of different lengths as one tensor (longest, count, ...), or (count, longest, ...)."""
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)
+    elif not isinstance(sequences, (list, tuple)):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    sequences = list(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(int(s.shape[0]) for s in sequences)
+    padded = []
+    for s in sequences:
+        gap = longest - int(s.shape[0])
+        if gap:
+            padding = s.new_full((gap, *s.shape[1:]), padding_value)
+            s = cat.call([padding, s] if padding_side == "left" else [s, padding], 0)
+        padded.append(s.unsqueeze(0 if batch_first else 1))
+    return cat.call(padded, 0 if batch_first else 1)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
+    """The sequences without their padding."""
+    padded = padded_sequences if batch_first else transpose(padded_sequences, 0, 1)
+    return [row[:length] for row, length in zip(padded.unbind(0), lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+    """Pack sequences (length, ...)."""
+    lengths = [int(s.shape[0]) for s in sequences]
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The packed sequences one by one."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    counts = concrete(lengths, "the lengths of sequences are values").tolist()
+    return [row[:length] for row, length in zip(padded.unbind(0), counts, strict=True)]
