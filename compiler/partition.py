@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import Shape
-from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, TensorLeaf, Trace
+from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, Question, TensorLeaf, Trace
 
 CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
@@ -123,7 +124,8 @@ def gradient_trace(
 
     for node in (*cotangents, *kept):
         add(node, None)
-    needed = _ancestors_until(wanted, set(given))
+    measured = [q for q in trace.questions if q.size is not None]
+    needed = _ancestors_until(wanted, set(given)) | {q.node for q in measured if q.node not in given}
     used = [n for n in trace.graph.inputs if n in needed and n in bindings]
     unbound = _symbols([*wanted, *given], needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
     for node in bindings:
@@ -149,6 +151,7 @@ def gradient_trace(
         dict(trace.hints),
         fastmath=trace.fastmath,
         checks=trace.checks,
+        questions=[Question(new[q.node], size=q.size) for q in measured],
     )
     return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
 
@@ -169,8 +172,12 @@ def _symbols(wanted: list[Node], needed: set[Node]) -> set[str]:
     for node in (*needed, *wanted):
         for d in node.type.shape:
             found |= sizes.symbols(d)
-        for value in node.attributes.values():
-            for d in value if isinstance(value, tuple) else (value,):
-                if isinstance(d, sizes.Size):
-                    found |= sizes.symbols(d)
+        found |= attribute_symbols(tuple(node.attributes.values()))
     return found
+
+
+def attribute_symbols(value: Any) -> set[str]:
+    """The symbols in an attribute, however deep."""
+    if isinstance(value, tuple):
+        return set().union(*map(attribute_symbols, value))
+    return sizes.symbols(value) if isinstance(value, sizes.Size) else set()

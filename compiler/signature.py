@@ -82,6 +82,19 @@ Output = Fresh | Same | Object
 
 
 @dataclass(slots=True)
+class Question:
+    """A 0-d value of the call that decides how it goes on.
+
+    With a size, the value (an int64) is what that size, which nothing else tells, stands for. Without, it has to have
+    these bits: Python code acted on them, and the trace is for calls with the same answer alone.
+    """
+
+    node: Node
+    bits: int = 0
+    size: sizes.Expr | None = None
+
+
+@dataclass(slots=True)
 class Trace:
     """A recorded function with everything needed to call it again."""
 
@@ -104,5 +117,5 @@ class Trace:
     """What kernels check besides indices: "nan", "inf"."""
     fastmath: bool = False
     """Whether kernels may round a product and a sum once instead of twice."""
-    questions: list[tuple[Node, int]] = field(default_factory=list)
-    """(0-d value, its bits): answers that the function's Python code acted on; the call is for these alone."""
+    questions: list[Question] = field(default_factory=list)
+    """In the order in which they were asked; nothing is written before the last is answered."""

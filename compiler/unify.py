@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -11,8 +11,11 @@ from eagerjit.compiler.ir import Graph, Node, TensorType
 Replacements = dict[str, sizes.Expr]
 
 
-def replacements(guards: Sequence[sizes.Guard]) -> Replacements:
-    """Symbols to replace, from the guards that say a symbol equals something not made of it."""
+def replacements(guards: Sequence[sizes.Guard], measured: Container[str] = ()) -> Replacements:
+    """Symbols to replace, from the guards that say a symbol equals something not made of it.
+
+    Symbols that are measured in the course of the call are known late: nothing known before is replaced by them.
+    """
     found: Replacements = {}
     for g in guards:
         if g.relation != "==" or not g.holds:
@@ -20,7 +23,8 @@ def replacements(guards: Sequence[sizes.Guard]) -> Replacements:
         a, b = sizes.substitute(g.a, found), sizes.substitute(g.b, found)
         if a == b:
             continue
-        pair = _oriented(a, b) or _oriented(b, a)
+        pairs = [_oriented(a, b), _oriented(b, a)]
+        pair = next((p for p in pairs if p is not None and not _is_late(p, measured)), None)
         if pair is None:
             continue
         name, value = pair
@@ -37,8 +41,15 @@ def _oriented(a: sizes.Expr, b: sizes.Expr) -> tuple[str, sizes.Expr] | None:
     if coefficient != 1 or len(atoms) != 1 or not isinstance(atoms[0], str) or atoms[0] in sizes.symbols(b):
         return None
     if sizes.is_symbol(b) and _order(str(b)) > _order(atoms[0]):
-        return str(b), a
+        return None
     return atoms[0], b
+
+
+def _is_late(pair: tuple[str, sizes.Expr], measured: Container[str]) -> bool:
+    """Whether the value is known later than the symbol."""
+    name, value = pair
+    late = [s for s in sizes.symbols(value) if s in measured]
+    return any(name not in measured or _order(s) > _order(name) for s in late)
 
 
 def _order(name: str) -> int:

@@ -18,6 +18,7 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
@@ -163,7 +164,7 @@ def describe(
         tracer.name,
         tracer.inputs,
         tracer.nodes,
-        [*(o.node for o in outputs if isinstance(o, Fresh)), *tracer.answers],
+        [*(o.node for o in outputs if isinstance(o, Fresh)), *(q.node for q in tracer.questions)],
         [(inputs[leaf], node) for leaf, node in writes],
     )
     return Trace(
@@ -176,7 +177,7 @@ def describe(
         dict(tracer.assumptions.hints),
         writes=writes,
         lines=[_line(tracer, node) for _, node in writes],
-        questions=[(node, bits) for node, (_, bits) in tracer.answers.items()],
+        questions=[replace(q) for q in tracer.questions],
         checks=debug.CHECKS,
         **conditions,
     )
@@ -187,26 +188,17 @@ def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     bindings: list[Binding] = []
     for b in tracer.bindings:
         bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
-    used = _reached(node)
-    graph = Graph(f"{tracer.name}_question", tracer.inputs, [n for n in tracer.nodes if n in used], [node])
+    measured = [replace(q) for q in tracer.questions if q.size is not None]
+    nodes = [node, *(q.node for q in measured)]
+    used = ancestors(nodes)
+    graph = Graph(f"{tracer.name}_question", tracer.inputs, [n for n in tracer.nodes if n in used], nodes)
     guards, hints = list(tracer.assumptions.guards), dict(tracer.assumptions.hints)
-    trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints)
+    trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints, questions=measured)
     executable, _ = executable_of(trace, graph, tracer.objects, pending=True)
     found = executable.run(tuple(leaves))
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")
     return found._data
-
-
-def _reached(node: Node) -> set[Node]:
-    found: set[Node] = set()
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        if current not in found:
-            found.add(current)
-            stack += current.inputs
-    return found
 
 
 def _line(tracer: Tracer, written: Node) -> int:
@@ -216,7 +208,8 @@ def _line(tracer: Tracer, written: Node) -> int:
 
 def simplified(trace: Trace) -> None:
     """Run the passes on the trace's graph, and follow its nodes."""
-    values = replacements(trace.guards)
+    measured = {str(q.size) for q in trace.questions if q.size is not None}
+    values = replacements(trace.guards, measured)
     graph = trace.graph
     if values:
         graph, new = unify(graph, values)
@@ -227,6 +220,8 @@ def simplified(trace: Trace) -> None:
                 b.strides = b.node.attributes.get("strides")
             elif isinstance(b, IntLeaf):
                 b.size = sizes.substitute(b.size, values)
+        for q in trace.questions:
+            q.size = None if q.size is None else sizes.substitute(q.size, values)
         trace.guards = [g for g in (g.replaced(values) for g in trace.guards) if not g.is_certain()]
     graph = run_pipeline(graph)
     trace.graph = graph
@@ -234,5 +229,6 @@ def simplified(trace: Trace) -> None:
     for output in trace.outputs:
         if isinstance(output, Fresh):
             output.node = next(nodes)
-    trace.questions = [(next(nodes), bits) for _, bits in trace.questions]
+    for q in trace.questions:
+        q.node = next(nodes)
     trace.writes = [(leaf, value) for (leaf, _), (_, value) in zip(trace.writes, graph.writes, strict=True)]

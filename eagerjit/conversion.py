@@ -14,6 +14,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
+from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete
 from eagerjit.ops.pointwise import cast
 from eagerjit.printing import format_tensor
@@ -38,6 +39,8 @@ def item(input: Tensor) -> Any:
     if tracer is not None and input.numel() == 1:
         if input.dtype.is_floating_point:
             return TracedFloat(tracer.value(input.reshape(()).to(dtypes.float64, copy=True)), None)
+        if input.dtype is not dtypes.bool_:
+            return measured(input, "a tensor's value was asked for with item()", negative=True)
         return _asked(tracer, input, "a tensor's value was asked for with item()")
     array = concrete(input, "a tensor's value was asked for with item()")
     if array.size != 1:

@@ -60,13 +60,14 @@ def _compile_joint(
     nodes = [o.node for o in gradients if isinstance(o, Fresh)]
     wanted, summed = nodes[: len(reached)], nodes[len(reached) :]
     given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
-    asked = [n for n, _ in trace.questions]
+    asked = [q.node for q in trace.questions]
     given += asked
     # A number of the call may be read by the gradient alone.
     forward = ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
     bindings = {b.node: b for b in trace.bindings if isinstance(b, TensorLeaf)}
     written = {leaf for leaf, _ in trace.writes}
     kept = saved_values(forward, nodes, {n for n, b in bindings.items() if b.leaf in written})
+    kept += [q.node for q in trace.questions if q.size is not None and q.node not in (*kept, *bindings)]
     trace.graph = Graph(
         trace.graph.name,
         [n for n in trace.graph.inputs if "cotangent" not in n.attributes],

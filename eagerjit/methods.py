@@ -13,6 +13,7 @@ from eagerjit.ops import (
     activation,
     arithmetic,
     composite,
+    counted,
     elementary,
     host,
     index,
@@ -97,10 +98,9 @@ FUNCTIONS: dict[str, Any] = {
     **elementary.FUNCTIONS,
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
-    "index_select": index.index_select, "index_add": index.index_add, "nonzero": subscript.nonzero,
-    **{name: getattr(host, name) for name in (
-        "sort", "argsort", "topk", "cumsum", "cumprod", "unique", "bincount", "median",
-    )},
+    "index_select": index.index_select, "index_add": index.index_add,
+    **{name: getattr(host, name) for name in ("sort", "argsort", "topk", "cumsum", "cumprod", "median")},
+    **{name: getattr(counted, name) for name in ("nonzero", "unique", "bincount")},
     "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
 """What is both a method and a function of the namespace."""

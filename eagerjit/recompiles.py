@@ -131,8 +131,9 @@ def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[st
                 out[name] = (_shown(objects[constant]), source)
     for g in trace.guards:
         out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)
-    for position, (node, bits) in enumerate(trace.questions):
-        out[f"the number that question {position} asks for"] = (str(bits), node.source)
+    for position, q in enumerate(trace.questions):
+        if q.size is None:
+            out[f"the number that question {position} asks for"] = (str(q.bits), q.node.source)
     if trace.grad_mode is not None:
         out["grad mode"] = ("on" if trace.grad_mode else "off", "")
     return out

@@ -31,7 +31,7 @@ def program_key(trace: Trace) -> str:
     parts += [repr(o) if not isinstance(o, Fresh) else f"fresh {o.aliases}" for o in trace.outputs]
     parts += [str(g) for g in trace.guards]
     parts += [f"{leaf} {line}" for (leaf, _), line in zip(trace.writes, trace.lines, strict=True)]
-    parts += [f"question {bits}" for _, bits in trace.questions]
+    parts += [f"question {q.bits} {q.size}" for q in trace.questions]
     parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch)))
     parts.append(repr((trace.fastmath, trace.checks)))
     return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))

@@ -20,7 +20,7 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.shapes import contiguous_strides
-from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, Question, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
@@ -90,12 +90,14 @@ class Tracer:
         self.observation: Any = None
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.arguments: Sequence[Any] | None = None
-        self.answers: dict[Node, tuple[Any, int]] = {}
+        self.questions: list[Question] = []
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
         self._versions: dict[int, tuple[Storage, int]] = {}
+        self._answers: dict[Node, Any] = {}
+        self._sizes: dict[Node, Any] = {}
         self._items: dict[tuple[int, str], Any] = {}
         self._symbols = 0
 
@@ -359,21 +361,39 @@ class Tracer:
 
         Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
         """
-        known = self.answers.get(node)
-        if known is None:
-            if self.arguments is None or self.fullgraph:
+        if node not in self._answers:
+            if self.fullgraph:
                 raise TraceBreak(reason, user_line())
-            from eagerjit.compilation import answer
-
-            before, observation = set_tracer(None), pause_observation()
-            try:
-                array = answer(self, node, self.arguments)
-            finally:
-                set_tracer(before)
-                resume_observation(observation)
+            array = self._value_now(node, reason)
             bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
-            known = self.answers[node] = (array.reshape(()).item(), bits)
-        return known[0]
+            self.questions.append(Question(node, bits))
+            self._answers[node] = array.reshape(()).item()
+        return self._answers[node]
+
+    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
+        """The int that a 0-d int64 node has, as a size that the compiled call learns while it runs.
+
+        Raises TraceBreak in an op's own body.
+        """
+        if node not in self._sizes:
+            number = int(self._value_now(node, reason).reshape(()))
+            size = self.new_symbol("n" if negative else "d", number)
+            self.questions.append(Question(node, size=size))
+            self._sizes[node] = SymbolicInt(size)
+        return self._sizes[node]
+
+    def _value_now(self, node: Node, reason: str) -> np.ndarray:
+        """A node's value in the call being recorded."""
+        if self.arguments is None:
+            raise TraceBreak(reason, user_line())
+        from eagerjit.compilation import answer
+
+        before, observation = set_tracer(None), pause_observation()
+        try:
+            return answer(self, node, self.arguments)
+        finally:
+            set_tracer(before)
+            resume_observation(observation)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ OPERANDS: dict[Op, str] = {
     Op.CHECK_GE: "slot constant",
     Op.CHECK_TRUE: "slot flag",
     Op.CHECK_VALUE: "slot width constant",
+    Op.READ_SIZE: "slot slot",
     Op.CONST: "slot constant",
     Op.ARENA: "slot slot",
     Op.OUTPUT_LEAF: "output leaf",

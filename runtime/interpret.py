@@ -209,6 +209,10 @@ def _check_value(frame: _Frame, slot: int, width: int, bits: int) -> None:
     _require(int.from_bytes(found, "little") == bits & (1 << 8 * width) - 1)
 
 
+def _read_size(frame: _Frame, slot: int, pointer: int) -> None:
+    frame.slots[slot] = ctypes.c_int64.from_address(frame.slots[pointer]).value
+
+
 def _extent(array: np.ndarray) -> tuple[int, int]:
     """First and one-past-last address of the array's elements; equal where it has none."""
     if array.size == 0:
@@ -368,6 +372,7 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.CHECK_GE: _check_ge,
     Op.CHECK_TRUE: _check_true,
     Op.CHECK_VALUE: _check_value,
+    Op.READ_SIZE: _read_size,
     Op.DISTINCT: _distinct,
     Op.CONST: _const,
     Op.ADD: _arithmetic(int.__add__),

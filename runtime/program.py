@@ -80,6 +80,7 @@ class Op(IntEnum):
     CONVOLUTION = 46  # (kind, dtype_code, X, W, Y, images, channels, rows, groups, then per spatial dim, of three:
     #               input, kernel, output, stride, padding, dilation)  kind: 0 makes Y, 1 X, 2 W; the rest are slots.
     #               channels and rows (of X and Y) per group; all memory is contiguous float32 or float64.
+    READ_SIZE = 47  # (slot, pointer_slot)  the int64 in memory; outside BEGIN..FINISH
     COPY = 43  # (destination_slot, source_slot, bytes_slot)
     FINISH = 44  # ()  takes the GIL back
     CALL = 45  # (call, n, slot...)  calls[call](address of n words, the slots' values); takes the GIL meanwhile

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from eagerjit.compiler import loops, sizes
@@ -19,7 +20,7 @@ from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.shapes import Shape, contiguous_strides
-from eagerjit.compiler.signature import Fresh, Object, Same, TensorLeaf, Trace
+from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
 from eagerjit.runtime.program import Failure, Op, Program
 
 
@@ -52,7 +53,7 @@ class Assembler(Placement):
         functions, kernels = self._deduplicate([*work, *copied, *written])
         phases = self._split(steps, work)
         launches = [[self._launch(w, functions) for w in phase] for phase in phases]
-        checks = [self._answer(node, bits) for node, bits in self.trace.questions]
+        checks = [self._answer(q) for q in self.trace.questions]
         launches[-1] += [self._launch(w, functions) for w in copied]
         launches[-1] += self._copies()
         launches[-1] += [self._launch(w, functions) for w in written]
@@ -60,19 +61,19 @@ class Assembler(Placement):
         work += [*copied, *written]
         failures = [self._failure(*f) for f in self.failures.messages]
         amounts = [self.size(self._total_work(phase)) for phase in phases]
-        for amount, instructions, check in zip(amounts, launches, [*checks, None], strict=True):
-            self.put(Op.BEGIN, amount)
-            self.instructions += instructions
-            self.put(Op.FINISH)
-            if check is not None:
-                self.instructions.append(check)
-        self._effects()
+        effects = list(self._effects())
+        instructions: list[tuple[int, ...]] = []
+        for prologue, amount, phase_launches, check in zip(
+            self.prologues, amounts, launches, [*checks, []], strict=True
+        ):
+            instructions += [*prologue, (Op.BEGIN, amount), *phase_launches, (Op.FINISH,), *check]
+        instructions += effects
         program = Program(
             self.trace.n_arguments,
             self.trace.n_leaves,
             self.n_slots,
             len(self.trace.outputs),
-            self.instructions,
+            instructions,
             [k.name for k in kernels],
             failures,
             int(self.trace.epoch),
@@ -122,8 +123,11 @@ class Assembler(Placement):
         """The steps that answer each question first, in their order: nothing is written before the last answer."""
         final = len(self.trace.questions)
         self.phase_of = {s.number: final for s in steps}
-        for k, (node, _) in reversed(list(enumerate(self.trace.questions))):
-            number = self.scheduler.find(self.scheduler.step_of[layout(node).root])
+        for k, q in reversed(list(enumerate(self.trace.questions))):
+            root = layout(q.node).root
+            if root not in self.scheduler.step_of:  # an input, known already
+                continue
+            number = self.scheduler.find(self.scheduler.step_of[root])
             needed = self.scheduler.steps[number].needs | 1 << number
             for s in steps:
                 if needed >> s.number & 1:
@@ -137,10 +141,16 @@ class Assembler(Placement):
             phases[self.phase_of[steps[w.step].number]].append(w)
         return phases
 
-    def _answer(self, node: Node, bits: int) -> tuple[int, ...]:
-        """The check that a question has the answer it was recorded with."""
-        where = layout(node)
-        return (Op.CHECK_VALUE, self._argument(Pointer(where.root, where.offset)), node.dtype.itemsize, bits)
+    def _answer(self, q: Question) -> list[tuple[int, ...]]:
+        """Read a size, or check that a question has the answer it was recorded with."""
+        where = layout(q.node)
+        pointer = self._argument(Pointer(where.root, where.offset))
+        if q.size is None:
+            return [(Op.CHECK_VALUE, pointer, q.node.dtype.itemsize, q.bits)]
+        if sizes.is_symbol(q.size) and str(q.size) in self.known_from:
+            return [(Op.READ_SIZE, self.size(q.size), pointer)]
+        slot = self.slot()
+        return [(Op.READ_SIZE, slot, pointer), (Op.CHECK_EQ, slot, self.size(q.size))]
 
     def _failure(self, exception: str, message: str, size: sizes.Expr | None) -> Failure:
         """What a kernel's check raises; a size known only at run time is shown by its slot."""
@@ -265,13 +275,14 @@ class Assembler(Placement):
                 result = sizes.add(result, multiplications(w.results[0]))
         return result
 
-    def _effects(self) -> None:
+    def _effects(self) -> Iterator[tuple[int, ...]]:
+        """What the call returns and leaves behind."""
         leaf_of = {b.node: b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf)}
         for k, output in enumerate(self.trace.outputs):
             if isinstance(output, Same):
-                self.put(Op.OUTPUT_LEAF, k, output.leaf)
+                yield (Op.OUTPUT_LEAF, k, output.leaf)
             elif isinstance(output, Object):
-                self.put(Op.OUTPUT_OBJECT, k, output.object)
+                yield (Op.OUTPUT_OBJECT, k, output.object)
         for k, node in self.views:
             where = layout(node)
             pointer = self._argument(Pointer(where.root, where.offset))
@@ -280,11 +291,11 @@ class Assembler(Placement):
             is_output = where.root in self.direct
             base = self.direct[where.root] if is_output else leaf_of[where.root]
             rank = len(node.type.shape)
-            self.put(Op.OUTPUT_VIEW, k, int(is_output), base, node.dtype.code, rank, pointer, *dims, *strides)
+            yield (Op.OUTPUT_VIEW, k, int(is_output), base, node.dtype.code, rank, pointer, *dims, *strides)
         for leaf, grad in self.trace.gradients:
-            self.put(Op.SET_GRAD, leaf, grad)
+            yield (Op.SET_GRAD, leaf, grad)
         for (leaf, _), line in zip(self.trace.writes, self.trace.lines, strict=True):
-            self.put(Op.BUMP_VERSION, leaf, line)
+            yield (Op.BUMP_VERSION, leaf, line)
 
 
 def _title(group: Group) -> str:

@@ -21,7 +21,11 @@ from eagerjit.compiler.shapes import Shape
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """One kernel in the making. `needs` is a bit set of the steps it depends on."""
+    """One kernel in the making.
+
+    phase   the sizes that it needs are known from then on
+    needs   a bit set of the steps it depends on
+    """
 
     number: int
     dims: Shape
@@ -31,6 +35,7 @@ class Group:
     columns: set[Node] = field(default_factory=set)
     total: set[Node] = field(default_factory=set)
     rows: sizes.Expr | None = None
+    phase: int = 0
     needs: int = 0
     reasons: list[str] = field(default_factory=list)
     cost: int = 0

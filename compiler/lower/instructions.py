@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.emit import Failures
@@ -17,9 +19,11 @@ class Instructions:
     def __init__(self, trace: Trace, lanes: int):
         self.trace = prepared(trace)
         self.graph, self.lanes = self.trace.graph, lanes
-        self.scheduler = Scheduler(self.graph)
+        self.known_from = known_from(self.trace)
+        self.scheduler = Scheduler(self.graph, self.known_from)
         self.failures = Failures(self.trace.checks)
-        self.instructions: list[tuple[int, ...]] = []
+        self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
+        self.slot_phase: dict[int, int] = {}
         self.n_slots = 0
         self.size_slots: dict[sizes.Expr, int] = {}
         self.pointer_slots: dict[Node, int] = {}
@@ -37,9 +41,19 @@ class Instructions:
         self.n_slots += count
         return first
 
-    def put(self, op: Op, *operands: int) -> None:
-        """Append an instruction."""
-        self.instructions.append((op, *operands))
+    def put(self, op: Op, *operands: int, needs: Iterable[int] = ()) -> int:
+        """Append an instruction to the prologue of the first phase in which the slots it `needs` are known."""
+        phase = max((self.slot_phase.get(slot, 0) for slot in needs), default=0)
+        self.prologues[phase].append((op, *operands))
+        return phase
+
+    def computed(self, op: Op, a: int, b: int) -> int:
+        """The slot of a number computed from two others."""
+        result = self.slot()
+        phase = self.put(op, result, a, b, needs=(a, b))
+        if phase:
+            self.slot_phase[result] = phase
+        return result
 
     def size(self, x: sizes.Expr) -> int:
         """The slot that holds a size, computing it at its first use."""
@@ -66,9 +80,7 @@ class Instructions:
     def _fold(self, op: Op, slots: list[int]) -> int:
         total_ = slots[0]
         for other in slots[1:]:
-            result = self.slot()
-            self.put(op, result, total_, other)
-            total_ = result
+            total_ = self.computed(op, total_, other)
         return total_
 
     def _atom(self, atom: sizes.Atom) -> int:
@@ -79,11 +91,15 @@ class Instructions:
         if found is None:
             op = {"//": Op.FLOORDIV, "%": Op.MOD, "min": Op.MIN, "max": Op.MAX}[atom.op]
             a, b = self.size(atom.a), self.size(atom.b)
-            found = self.size_slots[key] = self.slot()
-            self.put(op, found, a, b)
+            found = self.size_slots[key] = self.computed(op, a, b)
         return found
 
     def _read_leaves(self) -> None:
+        for phase, q in enumerate(self.trace.questions, 1):
+            # A size that is measured has its slot before anything asks for it.
+            if q.size is not None and sizes.is_symbol(q.size):
+                self.size_slots[q.size] = slot = self.slot()
+                self.slot_phase[slot] = phase
         for b in self.trace.bindings:
             match b:
                 case Load(leaf, op, operands):
@@ -100,16 +116,14 @@ class Instructions:
                     self.put(Op.READ_INT, leaf, slot)
                     self._bind(size, slot, None)
         for slot, size in self.deferred:
-            self.put(Op.CHECK_EQ, slot, self.size(size))
+            self.put(Op.CHECK_EQ, slot, self.size(size), needs=(self.size(size),))
         if self.trace.grad_mode is not None:
             self.put(Op.GRAD_MODE, int(self.trace.grad_mode))
         if self.trace.epoch:
             self.put(Op.EPOCH, 0)
         for g in self.trace.guards:
-            result = self.slot()
-            left, right = self.size(g.a), self.size(g.b)
-            self.put(Op.EQ if g.relation == "==" else Op.LT, result, left, right)
-            self.put(Op.CHECK_TRUE, result, int(g.holds))
+            result = self.computed(Op.EQ if g.relation == "==" else Op.LT, self.size(g.a), self.size(g.b))
+            self.put(Op.CHECK_TRUE, result, int(g.holds), needs=(result,))
         if self.trace.writes:
             written = [leaf for leaf, _ in self.trace.writes]
             others = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf not in written]
@@ -138,3 +152,9 @@ class Instructions:
         self.size_slots[x] = slot
         if least is not None:
             self.put(Op.CHECK_GE, slot, least)
+
+
+def known_from(trace: Trace) -> dict[str, int]:
+    """For every size that is measured in the course of the call the phase from which on it is known."""
+    phases = enumerate(trace.questions, 1)
+    return {str(q.size): phase for phase, q in phases if q.size is not None and sizes.is_symbol(q.size)}

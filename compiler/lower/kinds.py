@@ -1,10 +1,13 @@
-"""Which kind of kernel a reduction needs."""
+"""What nodes ask of the kernels that compute them: the kind of a reduction, and when their sizes are known."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eagerjit.compiler import sizes
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.lower.build import BLOCK
+from eagerjit.compiler.partition import attribute_symbols
 
 
 def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
@@ -22,3 +25,15 @@ def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
     if before == 1:
         return "columns", sizes.product(tuple(shape[a] for a in axes))
     return "middle", before
+
+
+def phases(graph: Graph, known_from: Mapping[str, int]) -> dict[Node, int]:
+    """From which phase on the sizes are known that a node, or what it is computed from, needs; absent: from the start."""
+    found: dict[Node, int] = {}
+    for node in (*graph.inputs, *graph.nodes) if known_from else ():
+        names = attribute_symbols((*node.type.shape, *node.attributes.values()))
+        phase = max((known_from.get(n, 0) for n in names), default=0)
+        phase = max((phase, *(found.get(i, 0) for i in node.inputs)))
+        if phase:
+            found[node] = phase
+    return found

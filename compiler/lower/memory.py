@@ -1,4 +1,4 @@
-"""Memory planning: which results share a piece of the arena."""
+"""Memory planning: which results share a piece of an arena. There is one arena for each phase that makes sizes known."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def aligned(size: sizes.Expr) -> sizes.Expr:
 
 @dataclass(slots=True)
 class Block:
-    """A piece of the arena and what has used it: (name, first step, last step)."""
+    """A piece of an arena and what has used it: (name, first step, last step)."""
 
     size: sizes.Expr
+    phase: int
     offset: sizes.Expr = 0
     free_after: int = -1
     uses: list[tuple[str, int, int]] = field(default_factory=list)
@@ -36,22 +37,26 @@ class Request:
     size: sizes.Expr
     first: int
     last: int
+    phase: int = 0
+    """The phase from which on the size is known."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """The arena: its blocks, its size in bytes, and every request's block."""
+    """The arenas: their blocks, their sizes in bytes by phase, and every request's block."""
 
     blocks: list[Block]
-    total: sizes.Expr
+    totals: dict[int, sizes.Expr]
     block_of: dict[str, Block]
 
     def __str__(self) -> str:
-        lines = [f"arena of {self.total} bytes"]
-        for block in self.blocks:
+        lines = []
+        for block in sorted(self.blocks, key=lambda b: b.phase):
+            if block.offset == 0:
+                lines.append(f"arena of {self.totals[block.phase]} bytes")
             uses = ", ".join(f"{name} ({first}..{last})" for name, first, last in block.uses)
             lines.append(f"  {block.offset}: {block.size} bytes: {uses}")
-        return "\n".join(lines)
+        return "\n".join(lines) or "no arena"
 
 
 def plan(requests: list[Request]) -> Plan:
@@ -60,17 +65,18 @@ def plan(requests: list[Request]) -> Plan:
     block_of: dict[str, Block] = {}
     for request in sorted(requests, key=lambda r: r.first):
         size = aligned(request.size)
-        fitting = [b for b in blocks if b.free_after < request.first and sizes.dominates(b.size, size)]
+        free = [b for b in blocks if b.phase == request.phase and b.free_after < request.first]
+        fitting = [b for b in free if sizes.dominates(b.size, size)]
         if fitting:
             block = min(fitting, key=lambda b: sizes.hint(b.size))
         else:
-            block = Block(size)
+            block = Block(size, request.phase)
             blocks.append(block)
         block.free_after = request.last
         block.uses.append((request.name, request.first, request.last))
         block_of[request.name] = block
-    total: sizes.Expr = 0
+    totals: dict[int, sizes.Expr] = {}
     for block in blocks:
-        block.offset = total
-        total = sizes.add(total, block.size)
-    return Plan(blocks, total, block_of)
+        block.offset = totals.get(block.phase, 0)
+        totals[block.phase] = sizes.add(block.offset, block.size)
+    return Plan(blocks, totals, block_of)

@@ -12,6 +12,7 @@ from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scra
 from eagerjit.compiler.lower.groups import Group, Step
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
+from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.dtypes import BY_SHORT
 from eagerjit.runtime.program import Op
@@ -146,36 +147,32 @@ class Placement(Instructions):
                     end = max(
                         i for i, o in enumerate(work) if o.built is not None and temporary in o.built.arguments
                     )
-                    requests.append(Request(temporary.name, size, position, end))
+                    requests.append(Request(temporary.name, size, position, end, self._phase(size)))
         copied = [o.node for o in self.trace.outputs if isinstance(o, Fresh) and not o.aliases]
         for value in [*copied, *(value for _, value in self.trace.writes)]:
             root = layout(value).root
             if root in last:
                 last[root] = len(work)
-        for node, _ in self.trace.questions:
-            last[layout(node).root] = len(work)
+        for q in self.trace.questions:
+            last[layout(q.node).root] = len(work)
         for root, start in first.items():
             size = sizes.mul(root.type.numel, root.dtype.itemsize)
-            requests.append(Request(names[root], size, start, last[root]))
+            requests.append(Request(names[root], size, start, last[root], self._phase(size)))
         self._names = names
         return plan(requests)
 
     def _allocate(self, plan_: Plan, work: list[Work]) -> None:
-        """Arena and outputs, and the pointers into them."""
-        if plan_.blocks:
-            arena = self.slot()
-            self.put(Op.ARENA, arena, self.size(plan_.total))
-            pointers = {id(b): self._advanced(arena, b.offset, 1) for b in plan_.blocks}
-            for root, name in self._names.items():
-                self.pointer_slots[root] = pointers[id(plan_.block_of[name])]
-            for name, block in plan_.block_of.items():
-                self.temporary_slots[name] = pointers[id(block)]
+        """Arenas and outputs, and the pointers into them."""
+        arenas = {phase: self._new_memory(Op.ARENA, (), (self.size(total),)) for phase, total in plan_.totals.items()}
+        pointers = {id(b): self._advanced(arenas[b.phase], b.offset, 1) for b in plan_.blocks}
+        for root, name in self._names.items():
+            self.pointer_slots[root] = pointers[id(plan_.block_of[name])]
+        for name, block in plan_.block_of.items():
+            self.temporary_slots[name] = pointers[id(block)]
         for root, k in self.direct.items():
             output = self.trace.outputs[k]
             shape = output.node.type.shape if self._covers(output.node, root) else root.type.shape
-            pointer = self.slot()
-            self.pointer_slots[root] = pointer
-            self.put(Op.OUTPUT, k, root.dtype.code, len(shape), pointer, *(self.size(d) for d in shape))
+            self.pointer_slots[root] = self._new_output(k, root, shape)
         for value in self.in_place:
             self.pointer_slots[value] = self.pointer_slots[self._memory(value)]
         self.extra: list[tuple[int, Node]] = []
@@ -183,6 +180,19 @@ class Placement(Instructions):
         for k, output in enumerate(self.trace.outputs):
             if isinstance(output, Fresh):
                 self._place_output(k, output)
+
+    def _new_output(self, k: int, root: Node, shape: Shape) -> int:
+        return self._new_memory(Op.OUTPUT, (k, root.dtype.code, len(shape)), tuple(map(self.size, shape)))
+
+    def _new_memory(self, op: Op, kind: tuple[int, ...], sizes_: tuple[int, ...]) -> int:
+        """The slot of a pointer to memory whose sizes are in slots."""
+        pointer = self.slot()
+        self.slot_phase[pointer] = self.put(op, *kind, pointer, *sizes_, needs=sizes_)
+        return pointer
+
+    def _phase(self, size: sizes.Expr) -> int:
+        """The phase from which on a size is known."""
+        return max((self.known_from.get(s, 0) for s in sizes.symbols(size)), default=0)
 
     def _covers(self, node: Node, root: Node) -> bool:
         """Whether a view is all of its root in order: then the output has the view's shape at once."""
@@ -197,9 +207,7 @@ class Placement(Instructions):
         elif output.aliases:
             self.views.append((k, output.node))
         else:
-            pointer = self.slot()
-            shape = output.node.type.shape
-            self.put(Op.OUTPUT, k, root.dtype.code, len(shape), pointer, *(self.size(d) for d in shape))
+            pointer = self._new_output(k, root, output.node.type.shape)
             if is_contiguous(output.node):
                 self.extra.append((pointer, output.node))
             else:
@@ -208,10 +216,7 @@ class Placement(Instructions):
     def _advanced(self, pointer: int, offset: sizes.Expr, itemsize: int) -> int:
         if isinstance(offset, int) and offset == 0:
             return pointer
-        distance = self.size(sizes.mul(offset, itemsize))
-        result = self.slot()
-        self.put(Op.ADD, result, pointer, distance)
-        return result
+        return self.computed(Op.ADD, pointer, self.size(sizes.mul(offset, itemsize)))
 
     def _argument(self, argument: Argument) -> int:
         match argument:

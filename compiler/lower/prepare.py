@@ -33,7 +33,7 @@ def prepared(trace: Trace) -> Trace:
             replaced[node] = nodes[-1]
     outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
     writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
-    questions = [(replaced.get(n, n), bits) for n, bits in trace.questions]
+    questions = [replace(q, node=replaced.get(q.node, q.node)) for q in trace.questions]
     graph = rebuild(trace.graph, nodes, replaced)
     return replace(trace, graph=remove_dead(graph), outputs=outputs, writes=writes, questions=questions)
 

@@ -7,13 +7,14 @@ step would have to run in between. What could not be fused says why (`Group.reas
 from __future__ import annotations
 
 import heapq
+from collections.abc import Mapping
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, is_inline, refined
-from eagerjit.compiler.lower.kinds import reduction_kind
+from eagerjit.compiler.lower.kinds import phases, reduction_kind
 from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
 
@@ -25,8 +26,9 @@ MAX_COST = 600
 class Scheduler:
     """Builds the steps of a graph."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, known_from: Mapping[str, int] | None = None):
         self.graph = graph
+        self.phase = phases(graph, known_from or {})
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
         self.inline: dict[Node, bool] = {}
@@ -109,7 +111,7 @@ class Scheduler:
         self._count += 1
 
     def _new_group(self, node: Node, shape: Shape, why: str) -> Group:
-        group = Group(self._count, without_ones(shape))
+        group = Group(self._count, without_ones(shape), phase=self.phase.get(node, 0))
         group.reasons.append(why)
         self._new_step(group, node)
         group.take(node)
@@ -130,6 +132,8 @@ class Scheduler:
 
     def _joinable(self, node: Node, group: Group) -> str:
         """Why the node's other operands keep it out of the group; empty if they do not."""
+        if self.phase.get(node, 0) != group.phase:
+            return "it needs a size that is known only when this kernel has run"
         if len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
             return "the kernel is large already"
         mark = 1 << group.number
@@ -216,7 +220,7 @@ class Scheduler:
             why = self._join_reduction(node, group)
             if not why:
                 return
-        group = Group(self._count, without_ones(node.inputs[0].type.shape))
+        group = Group(self._count, without_ones(node.inputs[0].type.shape), phase=self.phase.get(node, 0))
         group.reasons.append(why)
         self._new_step(group, node)
         group.take(node)
@@ -266,7 +270,7 @@ class Scheduler:
         """Make two groups one, if nothing has to run between them."""
         if len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST:
             return
-        if sizes.product(host.dims) != sizes.product(other.dims):
+        if host.phase != other.phase or sizes.product(host.dims) != sizes.product(other.dims):
             return
         if host.rows is not None and other.rows is not None and host.rows != other.rows:
             return

@@ -172,6 +172,16 @@ class _Examples(InnerTracer):
                 return self.outer.ask(self.outer.value(value), reason)
             return value._data.reshape(()).item()
 
+    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
+        """The int that a 0-d node has, if all examples have the same one."""
+        with self.suspended():
+            ((value, has_batch),) = self.computed([self.wrap(node)])
+            if has_batch:
+                raise TraceBreak(reason, user_line())
+            if self.outer is not None:
+                return self.outer.measure(self.outer.value(value), reason, negative)
+            return int(value._data.reshape(()))
+
 
 def _each(results: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return tuple(map(function, results)) if isinstance(results, tuple) else function(results)

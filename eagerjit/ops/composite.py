@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from eagerjit.ops import index, linear, subscript, views
+from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensor import Tensor
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
@@ -57,8 +56,9 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         input, dim = input.reshape(-1), 0
     d = views.dimension(dim, input.ndim)
     if isinstance(repeats, Tensor):
-        counts = index.concrete(repeats, "the size of the result depends on values")
-        return index.index_select(input, d, new_tensor(np.repeat(np.arange(len(counts)), counts)))
+        if repeats.ndim and repeats.shape[0] != 1:
+            return index.index_select(input, d, repeated_positions(repeats))
+        repeats = measured(repeats, "the size of the result depends on values")
     shape = tuple(input.shape)
     spread = views.expand(input.unsqueeze(d + 1), *shape[: d + 1], repeats, *shape[d + 1 :])
     return views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :])

@@ -250,31 +250,6 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return _cumprod.call(_summed_dtype(input, dtype), d)
 
 
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:
-    """The different elements in order; on request where each element went and how often each occurs."""
-    array = concrete(input, "the number of unique elements depends on values")
-    values, inverse, counts = np.unique(array, return_inverse=True, return_counts=True, axis=dim)
-    inverse = inverse.reshape(array.shape if dim is None else -1)
-    wanted = [values] + [inverse] * return_inverse + [counts] * return_counts
-    out = tuple(_tensor(w) for w in wanted)
-    return out[0] if len(out) == 1 else out
-
-
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each non-negative integer occurs, or the sum of its weights."""
-    array = concrete(input, "the number of bins depends on values")
-    if array.ndim != 1 or (array.size and array.min() < 0):
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    weight = None if weights is None else concrete(weights, "bincount() is computed by NumPy")
-    return _tensor(np.bincount(array, weight, minlength))
-
-
 def searchsorted(sorted_sequence: Tensor, values: Any, *, right: bool = False) -> Tensor:
     """Where values would go in a sorted vector."""
     array = concrete(sorted_sequence, "searchsorted() is computed by NumPy")
@@ -291,6 +266,6 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         return flat[(flat.numel() - 1) // 2]
     found = sort(input, dim)
     d = views.dimension(dim, input.ndim)
-    middle = (int(input.shape[d]) - 1) // 2
+    middle = (input.shape[d] - 1) // 2
     parts = [views.narrow(x, d, middle, 1) for x in found]
     return ValuesIndices(*(parts if keepdim else (p.squeeze(d) for p in parts)))

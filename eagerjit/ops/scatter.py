@@ -111,6 +111,6 @@ def hypot(input: Tensor, other: Tensor) -> Tensor:
 
 def argwhere(input: Tensor) -> Tensor:
     """Positions of the elements that are not zero."""
-    from eagerjit.ops.subscript import nonzero
+    from eagerjit.ops.counted import nonzero
 
     return nonzero(input)

@@ -9,7 +9,8 @@ import numpy as np
 from eagerjit.dispatch import Op
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
-from eagerjit.ops.index import add_rows, concrete, put_rows, wrapped
+from eagerjit.ops.counted import nonzero
+from eagerjit.ops.index import add_rows, put_rows, wrapped
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -123,13 +124,6 @@ def integer_indices(tensors: list[Any], shape: Any) -> list[Any]:
         else:
             out.append(entry)
     return out
-
-
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """Positions of the elements that are not zero: int64 of shape (count, dimensions)."""
-    array = concrete(input, "the number of non-zero elements depends on values")
-    out = new_tensor(np.ascontiguousarray(np.argwhere(array) if array.ndim else np.argwhere(array.reshape(1))[:, :0]))
-    return out.unbind(1) if as_tuple else out
 
 
 def get_item(input: Tensor, key: Any) -> Tensor:

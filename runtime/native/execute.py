@@ -118,6 +118,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = (load_i64(slots, 8 * a) != 0) == b
             case Op.CHECK_VALUE:
                 status = has_bits(load_ptr(slots, 8 * a), b, c)
+            case Op.READ_SIZE:
+                store_i64(slots, 8 * a, load_i64(load_ptr(slots, 8 * b), 0))
             case Op.CONST:
                 store_i64(slots, 8 * a, b)
             case Op.ADD:
