@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
+from eagerjit.observation import is_internal
 from eagerjit.tensor import Tensor
-from eagerjit.trace import is_internal
 
 _PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, Tensor)
 

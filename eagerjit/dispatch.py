@@ -21,12 +21,13 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.sizes import Size
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.observation import pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-from eagerjit.trace import Tracer, pause_observation, resume_observation, user_line
+from eagerjit.trace import Tracer
 
 OPS: dict[str, Op] = {}
 """Every public op by name."""

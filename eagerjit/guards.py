@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 
 from eagerjit.bytecode import Access, Observer, accesses, instructions_at
+from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import Op
 from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, Tracer, is_internal
+from eagerjit.trace import Tracer
 
 _PLAIN = (int, float, str, bool, bytes, type(None), complex)
 _IMPURE_BUILTINS = frozenset({"print", "open", "input", "exec", "eval", "setattr", "delattr", "globals"})

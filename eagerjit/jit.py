@@ -21,6 +21,7 @@ from eagerjit import explain as reports
 from eagerjit import pytree
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning, may_have_effects, observe
+from eagerjit.observation import TraceBreak
 from eagerjit.recompiles import Recompile, recompile
 from eagerjit.recording import Recording, key_of
 from eagerjit.runtime import log, mode
@@ -29,7 +30,6 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import state
-from eagerjit.trace import TraceBreak
 from eagerjit.variants import Variant
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import ancestors, gradient_trace, saved_values
 from eagerjit.compiler.signature import Fresh, TensorLeaf
+from eagerjit.observation import TraceBreak
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, Tracer
+from eagerjit.trace import Tracer
 from eagerjit.variants import Backward, Onto
 
 

@@ -17,10 +17,11 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.guards import Observer, Structure, add_guards, inspect_code, structure_of, unwrap
 from eagerjit.joint import compile_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.observation import TraceBreak
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, Tracer
+from eagerjit.trace import Tracer
 from eagerjit.variants import Variant
 
 _VALUES = (str, bytes, np.dtype)

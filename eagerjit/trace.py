@@ -7,10 +7,7 @@ are first read. In-place writes are values of the trace until it ends; the compi
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Sequence
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -20,48 +17,18 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.shapes import contiguous_strides
-from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, Question, TensorLeaf
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.observation import user_line
+from eagerjit.questions import Questions
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
-from eagerjit.runtime.source import here, is_library, line_of
+from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 
 
-class TraceBreak(Exception):
-    """The function did something that a trace cannot represent; the call runs eagerly instead."""
-
-    def __init__(self, reason: str, source: str):
-        super().__init__(f"{source}: {reason}")
-        self.reason, self.source = reason, source
-
-
-def is_internal(code: CodeType) -> bool:
-    """Whether this code belongs to the library, NumPy or the standard library rather than to the user."""
-    return is_library(code.co_filename)
-
-
-def pause_observation() -> Any:
-    """Stop noting lines while the library's own code runs; `resume_observation` undoes it."""
-    function = sys.gettrace()
-    if function is not None:
-        sys.settrace(None)
-    return function
-
-
-def resume_observation(function: Any) -> None:
-    """Note lines again."""
-    if function is not None:
-        sys.settrace(function)
-
-
-def user_line() -> str:
-    """`file:line` of the user's code that is running."""
-    return line_of(here())
-
-
-class Tracer:
+class Tracer(Questions):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
     single_example = False
@@ -71,9 +38,9 @@ class Tracer:
     """Whether this records the body of an op: nobody sees which of its values share memory."""
 
     def __init__(self, name: str, needs_grad: bool = False):
+        super().__init__()
         self.name = name
         self.needs_grad = needs_grad
-        self.fullgraph = False
         self.first_sequence = mode.next_sequence()
         self.inputs: list[Node] = []
         self.nodes: list[Node] = []
@@ -81,7 +48,6 @@ class Tracer:
         self.objects: list[Any] = []
         self.n_leaves = 0
         self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
-        self.assumptions = sizes.Assumptions(where=user_line)
         self.source: str | None = None
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self.written: dict[int, Tensor] = {}
@@ -89,17 +55,12 @@ class Tracer:
         self.owners: list[Any] = []
         self.observation: Any = None
         self.notes: list[tuple[Any, list[Tensor]]] = []
-        self.arguments: Sequence[Any] | None = None
-        self.questions: list[Question] = []
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
         self._versions: dict[int, tuple[Storage, int]] = {}
-        self._answers: dict[Node, Any] = {}
-        self._sizes: dict[Node, Any] = {}
         self._items: dict[tuple[int, str], Any] = {}
-        self._symbols = 0
 
     def __enter__(self) -> Tracer:
         self._before = set_tracer(self), sizes.active.assumptions
@@ -126,13 +87,6 @@ class Tracer:
                 return index
         self.objects.append(value)
         return len(self.objects) - 1
-
-    def new_symbol(self, prefix: str, hint: int) -> sizes.Size:
-        """A size known only at run time, with this call's value."""
-        name = f"{prefix}{self._symbols}"
-        self._symbols += 1
-        self.assumptions.hints[name] = hint
-        return sizes.symbol(name)
 
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
@@ -353,47 +307,6 @@ class Tracer:
         if node.op is elementwise.size_value:
             size = node.attributes["size"]
             self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
-
-    # -- questions ----------------------------------------------------------------------------------------------------
-
-    def ask(self, node: Node, reason: str) -> Any:
-        """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
-
-        Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
-        """
-        if node not in self._answers:
-            if self.fullgraph:
-                raise TraceBreak(reason, user_line())
-            array = self._value_now(node, reason)
-            bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
-            self.questions.append(Question(node, bits))
-            self._answers[node] = array.reshape(()).item()
-        return self._answers[node]
-
-    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
-        """The int that a 0-d int64 node has, as a size that the compiled call learns while it runs.
-
-        Raises TraceBreak in an op's own body.
-        """
-        if node not in self._sizes:
-            number = int(self._value_now(node, reason).reshape(()))
-            size = self.new_symbol("n" if negative else "d", number)
-            self.questions.append(Question(node, size=size))
-            self._sizes[node] = SymbolicInt(size)
-        return self._sizes[node]
-
-    def _value_now(self, node: Node, reason: str) -> np.ndarray:
-        """A node's value in the call being recorded."""
-        if self.arguments is None:
-            raise TraceBreak(reason, user_line())
-        from eagerjit.compilation import answer
-
-        before, observation = set_tracer(None), pause_observation()
-        try:
-            return answer(self, node, self.arguments)
-        finally:
-            set_tracer(before)
-            resume_observation(observation)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -18,20 +18,25 @@ _NUMPY = {d.code: d.numpy for d in dtypes.ALL}
 
 
 class _Memory:
-    """Contiguous memory at an address, as NumPy's array interface describes it."""
+    """Memory at an address, kept alive by its owner, as NumPy's array interface describes it."""
 
-    def __init__(self, address: int, shape: tuple[int, ...], itemsize: int, read_only: bool):
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, read_only),
-            "shape": shape,
-            "typestr": f"|V{itemsize}",
-        }
+    def __init__(self, owner: object, description: dict[str, Any]):
+        self.owner, self.__array_interface__ = owner, description
 
 
-def memory_at(address: int, shape: tuple[int, ...], dtype: np.dtype, read_only: bool = False) -> np.ndarray:
-    """An array over contiguous memory, which has to outlive it."""
-    return np.asarray(_Memory(address, shape, dtype.itemsize, read_only)).view(dtype)
+def memory_at(
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    read_only: bool = False,
+    strides: tuple[int, ...] | None = None,
+    owner: object = None,
+) -> np.ndarray:
+    """An array over memory that its owner keeps alive; contiguous unless it has strides, which are in bytes."""
+    description = {"version": 3, "data": (address, read_only), "shape": shape, "typestr": f"|V{dtype.itemsize}"}
+    if strides is not None:
+        description["strides"] = strides
+    return np.asarray(_Memory(owner, description)).view(dtype)
 
 
 class BoundCall:

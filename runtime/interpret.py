@@ -16,14 +16,13 @@ import numpy as np
 
 from eagerjit.runtime import blas, dtypes, memory, mode
 from eagerjit.runtime.binding import bound, bump_version, new_tensor, shared_storage
-from eagerjit.runtime.host import BoundCall
+from eagerjit.runtime.host import BoundCall, memory_at
 from eagerjit.runtime.program import Op, Program
 
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 ALIGNMENT = 64
 _ABSENT = object()
 _TYPES = tuple(d.numpy for d in sorted(dtypes.ALL, key=lambda d: d.code))
-_WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 class _Miss:
@@ -279,20 +278,6 @@ def _output_leaf(frame: _Frame, output: int, leaf: int) -> None:
     frame.outputs[output] = frame.leaves[leaf]
 
 
-class _Window:
-    """Memory at an address, kept alive by its owner, as NumPy's array interface describes it."""
-
-    def __init__(self, owner: object, address: int, shape: tuple[int, ...], strides: tuple[int, ...], word: type):
-        self.owner = owner
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (address, False),
-            "shape": shape,
-            "strides": strides,
-            "typestr": np.dtype(word).str,
-        }
-
-
 def _output_view(
     frame: _Frame, output: int, is_output: int, base: int, code: int, ndim: int, pointer: int, *sizes: int
 ) -> None:
@@ -300,8 +285,7 @@ def _output_view(
     dtype = _TYPES[code]
     shape = tuple(frame.slots[d] for d in sizes[:ndim])
     strides = tuple(frame.slots[s] * dtype.itemsize for s in sizes[ndim:])
-    window = _Window(owner._data, frame.slots[pointer], shape, strides, _WORDS[dtype.itemsize])
-    view = new_tensor(np.asarray(window).view(dtype))
+    view = new_tensor(memory_at(frame.slots[pointer], shape, dtype, strides=strides, owner=owner._data))
     view._data.flags.writeable = owner._data.flags.writeable
     view._storage = shared_storage(owner)
     frame.outputs[output] = view

@@ -28,7 +28,7 @@ def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
 
 
 def phases(graph: Graph, known_from: Mapping[str, int]) -> dict[Node, int]:
-    """From which phase on the sizes are known that a node, or what it is computed from, needs; absent: from the start."""
+    """The phase from which on all sizes are known that a node depends on; nodes that are not there: from the start."""
     found: dict[Node, int] = {}
     for node in (*graph.inputs, *graph.nodes) if known_from else ():
         names = attribute_symbols((*node.type.shape, *node.attributes.values()))

@@ -1,4 +1,4 @@
-"""Memory planning: which results share a piece of an arena. There is one arena for each phase that makes sizes known."""
+"""Memory planning: which results share a piece of an arena. Each phase that makes sizes known has an arena."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_mixed
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
+from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, pause_observation, resume_observation, user_line
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]

@@ -12,9 +12,9 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
 from eagerjit.numbers import expression
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, user_line
 
 Dims = Any
 

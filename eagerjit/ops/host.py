@@ -11,13 +11,13 @@ from eagerjit.autograd.node import record
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.ops.index import concrete
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-from eagerjit.trace import TraceBreak, user_line
 
 
 class HostOp(Op):

@@ -22,7 +22,7 @@ def concrete(tensor: Tensor, reason: str) -> np.ndarray:
     """A tensor's array; inside a trace there is none, and the call runs eagerly instead."""
     if state.tracer is None:
         return tensor._data
-    from eagerjit.trace import TraceBreak, user_line
+    from eagerjit.observation import TraceBreak, user_line
 
     raise TraceBreak(reason, user_line())
 

@@ -14,13 +14,13 @@ import numpy as np
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage
-from eagerjit.trace import TraceBreak, user_line
 
 
 class InplaceOp(Op):

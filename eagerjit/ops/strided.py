@@ -9,12 +9,12 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.creation import arange
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, inverse
 from eagerjit.ops.index import concrete
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, user_line
 
 View = Callable[..., Any]
 

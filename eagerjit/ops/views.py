@@ -9,11 +9,11 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.shapes import common_refinement, reshape_strides
 from eagerjit.numbers import SymbolicInt, expression, wrap
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
-from eagerjit.trace import TraceBreak, user_line
 
 
 def dimension(dim: Any, rank: int) -> int:

@@ -1,0 +1,74 @@
+"""Numbers that Python code asks of a call being traced: conditions, or sizes, of the compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.signature import Question
+from eagerjit.numbers import SymbolicInt
+from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
+from eagerjit.state import set_tracer
+
+
+class Questions:
+    """What a tracer has been asked, and the answers of the call being recorded."""
+
+    def __init__(self) -> None:
+        self.assumptions = sizes.Assumptions(where=user_line)
+        self.fullgraph = False
+        self.arguments: Sequence[Any] | None = None
+        self.questions: list[Question] = []
+        self._answers: dict[Node, Any] = {}
+        self._sizes: dict[Node, Any] = {}
+        self._symbols = 0
+
+    def new_symbol(self, prefix: str, hint: int) -> sizes.Size:
+        """A size known only at run time, with this call's value."""
+        name = f"{prefix}{self._symbols}"
+        self._symbols += 1
+        self.assumptions.hints[name] = hint
+        return sizes.symbol(name)
+
+    def ask(self, node: Node, reason: str) -> Any:
+        """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
+
+        Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
+        """
+        if node not in self._answers:
+            if self.fullgraph:
+                raise TraceBreak(reason, user_line())
+            array = self._value_now(node, reason)
+            bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
+            self.questions.append(Question(node, bits))
+            self._answers[node] = array.reshape(()).item()
+        return self._answers[node]
+
+    def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
+        """The int that a 0-d int64 node has, as a size that the compiled call learns while it runs.
+
+        Raises TraceBreak in an op's own body.
+        """
+        if node not in self._sizes:
+            number = int(self._value_now(node, reason).reshape(()))
+            size = self.new_symbol("n" if negative else "d", number)
+            self.questions.append(Question(node, size=size))
+            self._sizes[node] = SymbolicInt(size)
+        return self._sizes[node]
+
+    def _value_now(self, node: Node, reason: str) -> np.ndarray:
+        """A node's value in the call being recorded."""
+        if self.arguments is None:
+            raise TraceBreak(reason, user_line())
+        from eagerjit.compilation import answer
+
+        before, observation = set_tracer(None), pause_observation()
+        try:
+            return answer(self, node, self.arguments)
+        finally:
+            set_tracer(before)
+            resume_observation(observation)
