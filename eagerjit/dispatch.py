@@ -25,6 +25,7 @@ from eagerjit.observation import pause_observation, resume_observation, user_lin
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.once import lock
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
@@ -198,18 +199,27 @@ class Op:
         """Run the Program for arguments of these types, compiling it at the first such call."""
         key, leaves = self.signature(arguments)
         programs = self.programs.setdefault(key, [])
-        for executable in programs:
-            result = executable.run(leaves)
-            if result is not MISS:
-                return result
-        executable = self.compile(arguments)
-        programs.append(executable)
+        made = None
+        while True:
+            known = len(programs)
+            for executable in programs:
+                result = executable.run(leaves)
+                if result is not MISS:
+                    return result
+                if executable is made:
+                    raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
+            made = self._compile_another(programs, known, arguments)
+
+    def _compile_another(self, programs: list[Any], known: int, arguments: tuple[Any, ...]) -> Any:
+        """A program for arguments that those known do not serve; None where another thread has just added one."""
+        with lock:
+            if len(programs) > known:
+                return None
+            executable = self.compile(arguments)
+            programs.append(executable)
         for entry in self.entries:
             entry.insert(arguments, executable)
-        result = executable.run(leaves)
-        if result is MISS:
-            raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
-        return result
+        return executable
 
     def signature(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """(what the Program depends on, the leaves it is run with)."""

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from eagerjit import background, pytree
 from eagerjit import explain as reports
-from eagerjit import pytree
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning, may_have_effects, observe
 from eagerjit.observation import TraceBreak
@@ -41,6 +42,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+PATIENCE = 1.0
+"""Seconds that a call waits for another thread to record the same function; then it runs eagerly. The user's code that
+is recorded may itself wait for something that the waiting thread holds."""
+
+
+class Busy(Exception):
+    """A version for this call is being made: until it is there, calls run eagerly."""
+
+
 @dataclass(slots=True)
 class CacheInfo:
     """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
@@ -59,6 +69,7 @@ class Options:
     fullgraph: bool = False
     on_recompile: str = "ignore"
     fastmath: bool = False
+    background: bool = False
 
     def __post_init__(self) -> None:
         if self.on_recompile not in ("ignore", "warn", "error"):
@@ -81,6 +92,9 @@ class JitFunction(Function):
         self._recording = Recording(function, self.__name__, self.options.fullgraph, self.options.fastmath)
         self._eager = False
         self._checked = False
+        self._lock = threading.RLock()
+        self._pending: list[tuple[Any, background.Job]] = []
+        self._failure: BaseException | None = None
 
     def __repr__(self) -> str:
         return f"<eagerjit.jit {self.__qualname__}>"
@@ -101,10 +115,23 @@ class JitFunction(Function):
 
     def clear(self) -> None:
         """Forget all compiled versions, counts, and that the function ran eagerly."""
-        super().clear()
-        self.variants.clear()
-        self.info = CacheInfo()
-        self._eager = self._checked = False
+        with self._lock:
+            super().clear()
+            self.variants, self._pending = [], []  # other threads may still walk through the old ones
+            self.info, self._failure = CacheInfo(), None
+            self._eager = self._checked = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all that compiles in the background is ready; False if `timeout` seconds pass before.
+
+        Raises what compiling raised.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for _, job in list(self._pending):
+            if not job.ended.wait(None if deadline is None else max(deadline - time.monotonic(), 0)):
+                return False
+        self._raise_failure()
+        return True
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What is compiled for a call with these arguments, as an object that prints as a report.
@@ -113,7 +140,9 @@ class JitFunction(Function):
         """
         leaves: list[Any] = []
         structure = pytree.flatten((args, kwargs), leaves)
-        variant = self._matching(structure, leaves) or self._record(structure, leaves)
+        self.wait()
+        with self._lock:
+            variant = self._matching(structure, leaves) or self._record(structure, leaves)
         return explain(self, variant)
 
     def verify(self, *args: Any, **kwargs: Any) -> Verification:
@@ -141,33 +170,45 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         if not self._checked:
-            self._checked = True
-            if may_have_effects(function, args, kwargs):
-                result, effect = observe(function, args, kwargs)
-                if effect is not None:
-                    self._give_up(f"it {effect.what}, which compiled code would not do", effect.source)
+            suspect = may_have_effects(function, args, kwargs)
+            result, effect = observe(function, args, kwargs) if suspect else (None, None)
+            self._checked = True  # only now: calls of other threads meanwhile have the same effects
+            if effect is not None:
+                self._give_up(f"it {effect.what}, which compiled code would not do", effect.source)
+            if suspect:
                 return result
         leaves: list[Any] = []
         structure = pytree.flatten((args, kwargs), leaves)
-        for variant in self.variants:
-            if variant.structure == structure and self._applies(variant):
-                flat = variant.executable.run(tuple(leaves))
-                if flat is not MISS:
-                    self.info.hits += 1
-                    return self._result(variant, flat, leaves)
+        made = None
         try:
-            variant = self._record(structure, leaves)
+            while made is None:
+                known = len(self.variants)
+                for variant in self.variants:
+                    if variant.structure == structure and self._applies(variant):
+                        flat = variant.executable.run(tuple(leaves))
+                        if flat is not MISS:
+                            self.info.hits += 1
+                            return self._result(variant, flat, leaves)
+                made = self._another(structure, leaves, known)
+        except Busy:
+            return function(*args, **kwargs)
         except TraceBreak as problem:
             if problem.__cause__ is None:
                 return self._fall_back(problem.reason, problem.source, args, kwargs)
             result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
             self._give_up(problem.reason, problem.source)
             return result
-        flat = variant.executable.run(tuple(leaves))
+        flat = made.executable.run(tuple(leaves))
+        if flat is MISS and self._is_overtaken(made):
+            return function(*args, **kwargs)
         if flat is MISS:
             reason = "arguments share memory that the function writes"
             return self._fall_back(reason, self._recording.where(), args, kwargs)
-        return self._result(variant, flat, leaves)
+        return self._result(made, flat, leaves)
+
+    def _is_overtaken(self, made: Variant) -> bool:
+        """Whether a new version misses its own call because another thread has changed what it reads."""
+        return not made.report.trace.writes or made.executable.epochs[0] != mode.epoch()
 
     def _result(self, variant: Variant, flat: Any, leaves: Sequence[Any]) -> Any:
         if variant.plain:
@@ -185,24 +226,70 @@ class JitFunction(Function):
         """Check what native guards cannot, and let the native ones know of a new epoch."""
         if not all(guard() for guard in variant.guards):
             return False
-        epochs = variant.executable.epochs
-        if len(epochs) and epochs[0] != mode.epoch():
+        epochs, epoch = variant.executable.epochs, mode.epoch()  # read first: later changes by other threads count
+        if len(epochs) and epochs[0] != epoch:
             if not variant.state.holds():
                 return False
-            epochs[0] = mode.epoch()
+            epochs[0] = epoch
         return True
 
     # -- compiling ----------------------------------------------------------------------------------------------------
 
+    def _another(self, structure: Any, leaves: list[Any], known: int) -> Variant | None:
+        """One more version; None where another thread has just added one, Busy where it takes time."""
+        if not self._lock.acquire(timeout=PATIENCE):
+            raise Busy
+        try:
+            if len(self.variants) != known:
+                return None
+            if self.options.background:
+                self._record_for_later(structure, leaves)
+                raise Busy
+            return self._record(structure, leaves)
+        finally:
+            self._lock.release()
+
     def _record(self, structure: Any, leaves: list[Any]) -> Variant:
         started = time.perf_counter()
-        variant = self._recording.record(structure, leaves)
+        return self._compile(self._recording.trace(structure, leaves), started)
+
+    def _record_for_later(self, structure: Any, leaves: list[Any]) -> None:
+        """Record the call now, when all is as the call sees it, and compile in the background."""
+        self._raise_failure()
+        pending = self._pending
+        pending[:] = [(kind, job) for kind, job in pending if not job.ended.is_set()]
+        kind = structure, key_of(leaves), mode.grad_mode()
+        if any(kind == other for other, _ in pending):
+            return
+        started = time.perf_counter()
+        compile = self._recording.trace(structure, leaves)
+
+        def work() -> None:
+            try:
+                self._compile(compile, started, pending)
+            except BaseException as error:
+                self._failure = error
+
+        pending.append((kind, background.submit(work)))
+
+    def _raise_failure(self) -> None:
+        """Raise, once, what compiling in the background raised."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _compile(self, compile: Callable[[], Variant], started: float, pending: Any = None) -> Variant:
+        """Compile and publish; not what was forgotten meanwhile."""
+        variant = compile()
         if len(variant.executable.epochs):
             variant.executable.epochs[0] = variant.state.epoch
         variant.report.seconds["total"] = time.perf_counter() - started
-        if self.variants:
-            self._note_recompile(recompile(self.__wrapped__, self.variants, variant))
-        self._publish_variant(variant)
+        with self._lock:
+            if pending is not None and pending is not self._pending:
+                return variant
+            if self.variants:
+                self._note_recompile(recompile(self.__wrapped__, self.variants, variant))
+            self._publish_variant(variant)
         return variant
 
     def _publish_variant(self, variant: Variant) -> None:
@@ -249,7 +336,12 @@ class JitFunction(Function):
 
 
 def jit(
-    function: Any = None, *, fullgraph: bool = False, on_recompile: str = "ignore", fastmath: bool = False
+    function: Any = None,
+    *,
+    fullgraph: bool = False,
+    on_recompile: str = "ignore",
+    fastmath: bool = False,
+    background: bool = False,
 ) -> Any:
     """Compile a function, method or other callable: results are those of the plain call, bit for bit.
 
@@ -258,11 +350,11 @@ def jit(
     fullgraph       what would make a call run eagerly is a RuntimeError that names the line
     on_recompile    "warn" or "error" when another version has to be compiled, saying what changed
     fastmath        lets products be fused with sums (one rounding for two): faster, and no longer bit for bit
+    background      calls run eagerly while another thread compiles: the first ones wait for the recording only, and
+                    `wait()` for the rest; what compiling raises, the next call raises
     """
-    options = Options(fullgraph, on_recompile, fastmath)
-    if function is None:
-        return functools.partial(jit, fullgraph=fullgraph, on_recompile=on_recompile, fastmath=fastmath)
-    return jit_with(function, options)
+    options = Options(fullgraph, on_recompile, fastmath, background)
+    return functools.partial(jit_with, options=options) if function is None else jit_with(function, options)
 
 
 def jit_with(function: Any, options: Options) -> Any:

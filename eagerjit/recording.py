@@ -7,6 +7,7 @@ import functools
 import gc
 import operator
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,18 @@ class _Hooks:
         return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
 
 
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Keep Python from looking for garbage: a recording makes many objects that live until it ends."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class Recording:
     """Records calls of one function."""
 
@@ -46,23 +59,28 @@ class Recording:
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
         """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
+        return self.trace(structure, leaves)()
+
+    def trace(self, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
+        """Record a call on these arguments. What is returned compiles it: once, in any thread."""
         tracer = Tracer(self.name, needs_grad=True)
-        collecting = gc.isenabled()
-        gc.disable()  # a recording makes many objects that live until it ends
-        try:
-            variant = self._traced(tracer, structure, leaves)
-        finally:
-            if collecting:
-                gc.enable()
+        with _collecting_later():
+            compile = self._traced(tracer, structure, leaves)
+        tracer.arguments = None
         self._check_leaks(tracer)
+
+        def variant() -> Variant:
+            with _collecting_later(), tracer:
+                return compile()
+
         return variant
 
     def where(self) -> str:
         """The line where the function begins."""
         return first_line(self.function, self.name)
 
-    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any]) -> Variant:
-        """Record and compile; no traced tensor outlives this frame unless the function kept it."""
+    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
+        """Record; no traced tensor outlives this frame unless the function kept it."""
         grad_mode = mode.grad_mode()
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
@@ -91,7 +109,7 @@ class Recording:
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [_Hooks(reached)] if reached else []
             structure_now = structure_of(owners)
-            return self._compile(tracer, n_arguments, structure, shape, out, leaves, grad_mode, guards, structure_now)
+            return self._variant(tracer, n_arguments, structure, shape, out, leaves, grad_mode, guards, structure_now)
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         try:
@@ -101,7 +119,7 @@ class Recording:
         except Exception as error:
             raise TraceBreak(f"{type(error).__name__}: {error}", self.where()) from error
 
-    def _compile(
+    def _variant(
         self,
         tracer: Tracer,
         n_arguments: int,
@@ -112,7 +130,8 @@ class Recording:
         grad_mode: bool,
         guards: list[Callable[[], bool]],
         structure_now: Structure,
-    ) -> Variant:
+    ) -> Callable[[], Variant]:
+        """What compiles the recording to a Variant."""
         unique = list({id(x): x for x in out}.values())
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
         results = [self._output(tracer, x) for x in unique]
@@ -136,36 +155,34 @@ class Recording:
             "gradients": new_grads,
             "fastmath": self.fastmath,
         }
-        executable, report, backward = compile_call(tracer, n_arguments, results, rerun, **conditions)
+        compile = compile_call(tracer, n_arguments, results, rerun, **conditions)
         freed = [
             i for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and r._node is not None and r._node.inputs is None and type(r._data) is Node
         ]  # fmt: skip
-        single = shape == pytree.LEAF
-        extra = len(results) > len(unique) or backward is not None
-        rebuild = None
-        if not single or extra:
-            in_order = len(unique) != 1 and order == list(range(len(unique)))
-            if single:
-                rebuild = _first
-            elif not (pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra):
-                rebuild = functools.partial(_restore, shape, order)
-        return Variant(
-            executable,
-            structure,
-            shape,
-            len(unique),
-            report,
-            guards,
-            structure_now,
-            backward,
-            freed,
-            _aliases(tracer, unique),
-            rebuild,
-            key_of(leaves),
-            numbers,
-            notes,
-        )
+        n_results, n_user, aliases, key = len(results), len(unique), _aliases(tracer, unique), key_of(leaves)
+
+        def compiled() -> Variant:
+            executable, report, backward = compile()
+            rebuild = _rebuilder(shape, order, n_results > n_user or backward is not None)
+            return Variant(
+                executable,
+                structure,
+                shape,
+                n_user,
+                report,
+                guards,
+                structure_now,
+                backward,
+                freed,
+                aliases,
+                rebuild,
+                key,
+                numbers,
+                notes,
+            )
+
+        return compiled
 
     def _output(self, tracer: Tracer, value: Any) -> Any:
         """A result as something that a compiled call can return."""
@@ -242,6 +259,16 @@ def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
         else:
             out.append(type(x) if type(x) in (int, float) else x)
     return tuple(out)
+
+
+def _rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any]], Any] | None:
+    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
+    if shape == pytree.LEAF:
+        return _first if extra else None
+    in_order = len(order) != 1 and order == list(range(len(order)))
+    if pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra:
+        return None
+    return functools.partial(_restore, shape, order)
 
 
 def _first(flat: Sequence[Any]) -> Any:

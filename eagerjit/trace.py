@@ -25,7 +25,7 @@ from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
-from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
+from eagerjit.tensor import Shape, Tensor, check_writable, new_tensor, storage_of
 
 
 class Tracer(Questions):
@@ -59,7 +59,7 @@ class Tracer(Questions):
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
         self._floats: dict[Node, tuple[int, float]] = {}
-        self._versions: dict[int, tuple[Storage, int]] = {}
+        self._versions: dict[int, list[Any]] = {}
         self._items: dict[tuple[int, str], Any] = {}
 
     def __enter__(self) -> Tracer:
@@ -70,8 +70,9 @@ class Tracer(Questions):
     def __exit__(self, *exc: object) -> None:
         tracer, sizes.active.assumptions = self._before
         set_tracer(tracer)
-        for storage, version in self._versions.values():
-            storage.version = version
+        for storage, writes in self._versions.values():
+            storage.version -= writes  # other threads may have written it meanwhile
+        self._versions.clear()
 
     # -- leaves -------------------------------------------------------------------------------------------------------
 
@@ -236,7 +237,7 @@ class Tracer(Questions):
             self.write(view.base, view.write(self, self.value(view.base), node))
         else:
             storage = storage_of(tensor)
-            self._versions.setdefault(id(storage), (storage, storage.version))
+            self._versions.setdefault(id(storage), [storage, 0])[1] += 1
             storage.version += 1
             storage.source = here()
             if type(tensor._data) is not Node:

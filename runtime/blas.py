@@ -23,6 +23,7 @@ from eagerjit.runtime import cpu, dtypes
 from eagerjit.runtime.native import matmul as layout
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY
+from eagerjit.runtime.once import once
 
 _FUNCTIONS = {"sgemm": layout.SGEMM, "dgemm": layout.DGEMM, "sgemv": layout.SGEMV, "dgemv": layout.DGEMV}
 
@@ -97,7 +98,7 @@ def _load(path: Path, prefix: str, suffix: str) -> Blas | None:
     return Blas(str(path), prefix, suffix, texts[0], texts[1], library)
 
 
-@functools.cache
+@once
 def blas() -> Blas | None:
     """The BLAS in use, loaded and handed to native code on first call; None where there is none.
 

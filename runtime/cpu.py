@@ -12,8 +12,9 @@ import ctypes
 import functools
 import itertools
 import os
-import threading
 from typing import Any
+
+from eagerjit.runtime.once import lock, once
 
 PASSES: dict[str, tuple[str, ...]] = {
     "none": (),
@@ -24,20 +25,19 @@ PASSES: dict[str, tuple[str, ...]] = {
 kernel, O2 (named "full") 2 ms, with the same machine code. "inline" also inlines functions marked `alwaysinline`; on
 the native runtime it gives code as fast as O2's in a quarter of the time."""
 
-_lock = threading.RLock()
 _names = itertools.count()
 _symbols: dict[str, int] = {}
+_unloaded: list[Any] = []  # code that nobody needs any more: whoever takes the lock next gives it back to LLVM
 
 
-@functools.cache
+@once
 def _binding() -> Any:
     """llvmlite.binding with the native target set up."""
-    with _lock:
-        import llvmlite.binding as binding
+    import llvmlite.binding as binding
 
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        return binding
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def _new_target_machine() -> Any:
     )
 
 
-@functools.cache
+@once
 def _target_machine() -> Any:
     return _new_target_machine()
 
@@ -111,23 +111,23 @@ def _optimized(llvm_text: str, passes: str) -> Any:
 
 def compile_text(llvm_text: str, passes: str = "light") -> bytes:
     """Object code of LLVM text. `passes` is "none", "light", "inline" or "full" (see PASSES)."""
-    with _lock:
+    with lock:
         return bytes(_target_machine().emit_object(_optimized(llvm_text, passes)))
 
 
 def assembly(llvm_text: str, passes: str = "light") -> str:
     """The assembly that `compile_text` would encode."""
-    with _lock:
+    with lock:
         return str(_target_machine().emit_assembly(_optimized(llvm_text, passes)))
 
 
 def optimized_text(llvm_text: str, passes: str = "light") -> str:
     """The LLVM text after the passes."""
-    with _lock:
+    with lock:
         return str(_optimized(llvm_text, passes))
 
 
-@functools.cache
+@once
 def _linker() -> Any:
     binding = _binding()
     return binding.create_lljit_compiler(_new_target_machine(), use_jit_link=True, suppress_errors=True)
@@ -143,12 +143,15 @@ class LoadedObject:
         self._trackers = [tracker]
         self._addresses: dict[str, int] = {}
 
+    def __del__(self, unloaded: list[Any] = _unloaded) -> None:
+        unloaded.append(self._trackers)
+
     def address(self, name: str) -> int:
         """The address of a function or global variable the object defines; KeyError if it defines none such."""
         known = self._addresses.get(name)
         if known is not None:
             return known
-        with _lock:
+        with lock:
             try:
                 tracker = _linker().lookup(self._name, name)
             except RuntimeError as error:
@@ -161,7 +164,8 @@ class LoadedObject:
 def load_object(data: bytes) -> LoadedObject:
     """Links object code. Undefined symbols come from `define_symbol`, then from this process (libc, libm, CPython)."""
     binding = _binding()
-    with _lock:
+    with lock:
+        _unloaded.clear()
         name = f"object{next(_names)}"
         builder = binding.JITLibraryBuilder().add_object_img(data).add_current_process()
         for symbol, address in _symbols.items():
@@ -172,7 +176,7 @@ def load_object(data: bytes) -> LoadedObject:
 
 def define_symbol(name: str, address: int) -> None:
     """Makes `name` known to objects loaded from now on (a name of its own: no part of names objects define)."""
-    with _lock:
+    with lock:
         _symbols[name] = address
 
 

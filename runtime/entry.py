@@ -29,6 +29,7 @@ from eagerjit.runtime.native.operators import (
     MAX_KEY_NDIM,
     MAX_PARAMETERS,
 )
+from eagerjit.runtime.once import lock
 from eagerjit.runtime.source import here
 
 MAX_ENTRIES = 512
@@ -85,13 +86,15 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
 
         `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result.
         """
-        self._entries = [*self._entries, (executable, finish, with_arguments)]
-        self._publish()
+        with lock:
+            self._entries = [*self._entries, (executable, finish, with_arguments)]
+            self._publish()
 
     def clear(self) -> None:
         """Forgets all executables."""
-        forgotten, self._entries = self._entries, []
-        self._publish()
+        with lock:
+            forgotten, self._entries = self._entries, []
+            self._publish()
         forgotten.clear()  # not before native code knows
 
     @property
@@ -196,20 +199,24 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         """
         arguments = tuple(arguments)
         key = self._key(arguments)
-        if key is None or len(arguments) > MAX_PARAMETERS or sum(map(len, self._filed.values())) >= MAX_ENTRIES:
+        if key is None or len(arguments) > MAX_PARAMETERS:
             return False
         leaves = tuple(i for i, a in enumerate(arguments) if self._is_leaf(i, a))
         fixed = tuple(a for i, a in enumerate(arguments) if i not in leaves)
         if len(leaves) != executable.n_arguments or not all(map(self._has_identity, fixed)):
             return False
-        self._filed.setdefault(key, []).append(_Entry(executable, leaves, fixed))
-        self._publish()
+        with lock:
+            if sum(map(len, self._filed.values())) >= MAX_ENTRIES:
+                return False
+            self._filed.setdefault(key, []).append(_Entry(executable, leaves, fixed))
+            self._publish()
         return True
 
     def clear(self) -> None:
         """Forgets all executables."""
-        forgotten, self._filed = self._filed, {}
-        self._publish()
+        with lock:
+            forgotten, self._filed = self._filed, {}
+            self._publish()
         forgotten.clear()
 
     def _is_leaf(self, position: int, argument: object) -> bool:

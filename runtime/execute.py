@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, excep
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
 from eagerjit.runtime.native.library import native
+from eagerjit.runtime.once import once
 from eagerjit.runtime.program import Op, Program
 
 __all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
@@ -73,7 +73,7 @@ def _words(values: Sequence[int]) -> Any:
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
-@functools.cache
+@once
 def _install_run() -> None:
     address = native().address("executable_run")
     heap_types.install_native_method(NativeExecutable, "run", address, "Run on a tuple of arguments.")

@@ -16,6 +16,7 @@ from eagerjit.runtime import dtypes, heap_types, log, memory, mode, source
 from eagerjit.runtime.binding import bound, slot_names
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
+from eagerjit.runtime.once import lock
 
 _VERSION, _ARRAY_TYPE, _NEW_FROM_DESCRIPTOR, _SET_BASE_OBJECT = 0, 2, 94, 282
 """Indices into NumPy's C API table."""
@@ -40,15 +41,18 @@ def ready() -> bool:
     global _failure, _filled_for
     if _filled_for == bound.generation:
         return True
-    if _failure or not bound.tensor_types or not wanted():
+    if not bound.tensor_types or not wanted():
         return False
-    try:
-        _fill()
-    except LayoutError as reason:
-        _failure = str(reason)
-        log.write("compile", f"native execution is off: {reason}")
-        return False
-    _filled_for = bound.generation
+    with lock:
+        if _failure or _filled_for == bound.generation:
+            return not _failure
+        try:
+            _fill()
+        except LayoutError as reason:
+            _failure = str(reason)
+            log.write("compile", f"native execution is off: {reason}")
+            return False
+        _filled_for = bound.generation
     return True
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from eagerjit.runtime.native import memory as layout
 from eagerjit.runtime.native.library import native
+from eagerjit.runtime.once import once
 
 _SET_HANDLER = 304  # index of PyDataMem_SetHandler in NumPy's C API table
 _HANDLER_NAME_BYTES = 127
@@ -31,7 +32,7 @@ class _Handler(ctypes.Structure):
     )
 
 
-@functools.cache
+@once
 def handler_capsule() -> Any:
     """A capsule over our PyDataMem_Handler: an ndarray that owns a block of ours refers to it (`mem_handler`)."""
     library = native()

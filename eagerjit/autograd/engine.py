@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -307,7 +309,25 @@ def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
     if leaf._hooks is not None:
         grad = _leaf_hooked(leaf, grad)
     tracer = state.tracer
-    known = leaf._grad if tracer is None else tracer.get_grad(leaf)
+    if tracer is None:
+        with _accumulating:
+            _add(leaf, grad, leaf._grad, shared, create_graph)
+    else:
+        _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
+    if leaf._hooks is not None:
+        for hook in list(leaf._hooks.get("post", {}).values()):
+            _observed(hook, leaf)
+
+
+_accumulating = threading.RLock()
+"""Gradients that several threads add to one tensor are added one by one."""
+os.register_at_fork(
+    before=_accumulating.acquire, after_in_parent=_accumulating.release, after_in_child=_accumulating.release
+)
+
+
+def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], create_graph: bool) -> None:
+    """Add to the known gradient of a leaf."""
     if known is not None and not create_graph:
         known._increase(grad)
     else:
@@ -318,13 +338,10 @@ def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
                 grad = grad.clone()
             shared.add(id(grad))
             grad = grad if grad._node is None else grad.detach()
-        if tracer is None:
+        if state.tracer is None:
             leaf._grad = grad
         else:
-            tracer.set_grad(leaf, grad)
-    if leaf._hooks is not None:
-        for hook in list(leaf._hooks.get("post", {}).values()):
-            _observed(hook, leaf)
+            state.tracer.set_grad(leaf, grad)
 
 
 def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:

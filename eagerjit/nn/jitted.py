@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.jit import JitFunction, Options
 from eagerjit.nn.module import Module
 
-_FUNCTION_NAMES = frozenset({"explain", "cache_info", "clear", "verify", "variants", "info", "options"})
+_FUNCTION_NAMES = frozenset({"explain", "cache_info", "clear", "verify", "variants", "info", "options", "wait"})
 
 
 class JittedModule:

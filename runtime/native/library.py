@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib
 import os
-import threading
 from enum import IntEnum
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +12,7 @@ from typing import Any
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.native import expressions, intrinsics, language, translate
+from eagerjit.runtime.once import once
 
 MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.memory",
@@ -35,8 +34,6 @@ MODULES: tuple[str, ...] = (
 )
 """Native source files; adding one is a line here."""
 
-_lock = threading.Lock()
-
 
 class NativeLibrary:
     """Loaded native code: addresses of its public functions and globals."""
@@ -54,18 +51,13 @@ class NativeLibrary:
         return kind(result, *arguments)(self.address(name))
 
 
-@functools.cache
-def _load() -> NativeLibrary:
+@once
+def native() -> NativeLibrary:
+    """The native library, loaded on first use."""
     modules = [importlib.import_module(name) for name in MODULES]
     library = NativeLibrary(cpu.load_object(compiled(modules)))
     os.register_at_fork(after_in_child=library.function("forget_threads", None))
     return library
-
-
-def native() -> NativeLibrary:
-    """The native library, loaded on first use."""
-    with _lock:
-        return _load()
 
 
 def compiled(modules: list[ModuleType]) -> bytes:
