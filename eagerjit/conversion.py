@@ -21,7 +21,7 @@ from eagerjit.printing import format_tensor
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import state
-from eagerjit.tensor import Parameter, Tensor, new_tensor
+from eagerjit.tensor import Parameter, Tensor, new_tensor, storage_of
 
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
 
@@ -278,6 +278,15 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def shallow_copy(self: Tensor) -> Tensor:
+    """copy.copy: another tensor over the same memory."""
+    made = views.detach(self) if type(self) is Tensor else new_tensor(self._data, type(self))
+    made._storage = storage_of(self)
+    made._requires_grad = self._requires_grad
+    made.__dict__.update(self.__dict__)
     return made
 
 

@@ -118,6 +118,7 @@ METHODS: dict[str, Any] = {
 SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
+    "__copy__": c.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
     "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, *range(self.ndim)),

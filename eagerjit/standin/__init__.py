@@ -32,6 +32,7 @@ _PLACES = {
     "torch.optim.sgd": "eagerjit.optim",
     "torch.autograd.variable": "eagerjit.autograd",
     "torch.distributions.utils": "eagerjit.distributions",
+    "torch.storage": "eagerjit.serialization.storages",
 }
 """Modules of torch whose names lie elsewhere."""
 
@@ -81,6 +82,8 @@ class Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """The module for a name of torch; ModuleNotFoundError for one that eagerjit lacks, None for other names."""
+        if name == "safetensors.torch":
+            return ModuleSpec(name, _Loader(importlib.import_module("eagerjit.serialization.safetensors")))
         if name != "torch" and not name.startswith("torch."):
             return None
         module = module_for(name)

@@ -52,6 +52,18 @@ def test_modules_are_eagerjits_own(tmp_path: Path) -> None:
     assert printed(tmp_path, IMPORTS, "-x", "1") == ["['-x', '1'] __main__ 2.13.0"]
 
 
+FILES = """
+import torch
+from safetensors.torch import load, save
+
+print(load(save({"a": torch.ones(2)})))
+"""
+
+
+def test_safetensors_are_read_without_torch(tmp_path: Path) -> None:
+    assert printed(tmp_path, FILES) == ["{'a': tensor([1., 1.])}"]
+
+
 MISSING = """
 import torch
 for attempt in (lambda: torch.flattn, lambda: torch.nn.Liner, lambda: torch.nn.functional.reluu,

@@ -1,0 +1,144 @@
+"""Saving and loading in PyTorch's file formats. Nothing that a file says is ever run."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from eagerjit.devices import Device
+from eagerjit.serialization import archive, legacy
+from eagerjit.serialization.known import (
+    Known,
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from eagerjit.serialization.saving import Writer
+from eagerjit.serialization.storages import FileStorage, StorageType
+from eagerjit.serialization.unpickle import LoadError, Unpickler
+
+__all__ = ["LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+
+
+def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **ignored: Any) -> None:
+    """Write an object to a path or an open binary file, for `load` here and in PyTorch.
+
+    Tensors, numbers, text and containers of these can be read anywhere, objects of classes where these are known. Views
+    of one memory share it when they are read. A path is written beside itself and then replaced, so that it never holds
+    half a file. Raises RuntimeError if its folder does not exist.
+    """
+    writer = Writer()
+    writer.dump(obj)
+    pickled = writer.out.getvalue()
+    if hasattr(f, "write"):
+        archive.write(f, pickled, writer.memories)
+        return
+    path = Path(f)
+    if path.exists() and not path.is_file():
+        with open(path, "wb") as file:
+            archive.write(file, pickled, writer.memories)
+        return
+    if not path.parent.is_dir():
+        raise RuntimeError(f"Parent directory {path.parent} does not exist.")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            archive.write(file, pickled, writer.memories)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(
+    f: Any,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **ignored: Any,
+) -> Any:
+    """Read what `save`, or `torch.save` of any version since 0.4, wrote.
+
+    Data, tensors and arrays are read, and instances of classes that `add_safe_globals` names. With
+    `weights_only=False` also those of imported Modules and optimizers: they get their attributes, and no function of
+    the file's choice is called. `map_location` is needed for tensors of other devices; `mmap` reads a path's tensors
+    when they are used. Raises LoadError, saying what is wrong, for files that are damaged or something else.
+    """
+    known, locate = Known(classes=weights_only is False), _Locations(map_location)
+    if hasattr(f, "read"):
+        if mmap:
+            raise ValueError("f must be a string or os.PathLike object in order to use mmap argument")
+        return _read(f, "the file", known, locate)
+    with open(f, "rb") as file:
+        return _read(file, str(f), known, locate, bool(mmap))
+
+
+def _read(file: Any, name: str, known: Known, locate: _Locations, memory: bool = False) -> Any:
+    if not (hasattr(file, "readinto") and hasattr(file, "seek") and file.seekable()):
+        file = io.BytesIO(file.read())
+    begin = file.tell()
+    is_archive = file.read(4) == b"PK\x03\x04"
+    file.seek(begin)
+    try:
+        if is_archive:
+            return _read_archive(archive.Archive(file, memory), known, locate)
+        if memory:
+            raise LoadError("mmap can only be used with files saved with torch.save of version 1.6 or newer")
+        return legacy.load(memoryview(file.read()), known, locate)
+    except LoadError as error:
+        raise LoadError(f"{name} cannot be loaded: {error}") from None
+
+
+def _read_archive(source: archive.Archive, known: Known, locate: _Locations) -> Any:
+    storages: dict[str, FileStorage] = {}
+
+    def storage(identity: Any) -> FileStorage:
+        if not isinstance(identity, tuple) or len(identity) != 5 or identity[0] != "storage":
+            raise LoadError("it refers to something of an unknown kind")
+        _, kind, key, location, count = identity
+        if not isinstance(kind, StorageType) or not isinstance(key, str) or type(count) is not int:
+            raise LoadError("it describes memory in a form that makes no sense")
+        locate(location)
+        if key not in storages:
+            data = source.memory(f"data/{key}")
+            if len(data) < count * kind.itemsize:
+                raise LoadError(f"it is damaged: memory {key} has {len(data)} bytes instead of {count * kind.itemsize}")
+            storages[key] = FileStorage(data, kind.dtype)
+        found = storages[key]
+        return found if found.dtype is kind.dtype else FileStorage(found.data, kind.dtype, found.shared)
+
+    pickled = source.read("data.pkl").data
+    return Unpickler(pickled, known.find, known.may_call, storage).load()
+
+
+class _Locations:
+    """Whether tensors of a device may be read here, as `map_location` has it."""
+
+    def __init__(self, wanted: Any):
+        self.wanted = wanted
+        if wanted is not None and not callable(wanted) and not isinstance(wanted, dict):
+            Device(wanted)
+
+    def __call__(self, location: Any) -> None:
+        """Raise RuntimeError for a location whose tensors cannot be had."""
+        location = str(location)
+        if isinstance(self.wanted, dict):
+            location = str(self.wanted.get(location, location))
+        elif self.wanted is not None:
+            return
+        if location.partition(":")[0] not in ("cpu", "meta", ""):
+            raise LoadError(
+                f"it holds tensors of the device {location}, which is not here. Use "
+                "eagerjit.load with map_location=eagerjit.device('cpu') to map them to the CPU."
+            )

@@ -1,0 +1,138 @@
+"""What `save` writes: a pickle with PyTorch's names for tensors, and each memory once."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+
+from eagerjit.devices import Device
+from eagerjit.ops.index import concrete
+from eagerjit.runtime.dtypes import DType
+from eagerjit.serialization.storages import KIND_OF_DTYPE
+from eagerjit.tensor import Parameter, Shape, Tensor
+
+_Base: Any = pickle._Pickler  # type: ignore[attr-defined]  # the pickler in Python, which can write names that are not here
+
+
+class _Name:
+    """A global of PyTorch's, written by name."""
+
+    def __init__(self, module: str, name: str):
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> Any:
+        """Pickle wants to see that it can be called; nothing calls it."""
+
+
+class _Memory:
+    """A reference to memory that the pickle does not hold."""
+
+    def __init__(self, key: str, dtype: DType, count: int):
+        self.identity = ("storage", _name("torch", f"{KIND_OF_DTYPE[dtype.name]}Storage"), key, "cpu", count)
+
+
+_names: dict[tuple[str, str], _Name] = {}
+
+
+def _name(module: str, name: str) -> _Name:
+    """The one object for a name, so that a pickle writes it once."""
+    return _names.setdefault((module, name), _Name(module, name))
+
+
+def _owner(array: np.ndarray) -> np.ndarray:
+    """The array whose memory this one is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+class Writer(_Base):  # type: ignore[misc]
+    """Pickles an object. `memories` are then the bytes it refers to."""
+
+    def __init__(self) -> None:
+        self.out = io.BytesIO()
+        super().__init__(self.out, 2)
+        self.memories: dict[str, np.ndarray] = {}
+        self._known: dict[Any, tuple[_Memory, np.ndarray]] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        """How memory is referred to."""
+        return obj.identity if type(obj) is _Memory else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        """How the library's own objects are written."""
+        if isinstance(obj, Tensor):
+            return self._tensor(obj)
+        if isinstance(obj, Shape):
+            return _name("torch", "Size"), (tuple(map(int, obj)),)
+        if isinstance(obj, Device):
+            return _name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
+        return NotImplemented
+
+    def _tensor(self, tensor: Tensor) -> Any:
+        array = concrete(tensor, "a tensor was saved")
+        memory, offset, steps = self._place(array, tensor.dtype)
+        leaf_grad = tensor._requires_grad and tensor._node is None
+        parameter = isinstance(tensor, Parameter)
+        made: Any = (
+            _name("torch._utils", "_rebuild_tensor_v2"),
+            (memory, offset, tuple(array.shape), steps, leaf_grad and not parameter, OrderedDict()),
+        )
+        if not parameter:
+            return made
+        return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), leaf_grad, OrderedDict())
+
+    def _place(self, array: np.ndarray, dtype: DType) -> tuple[_Memory, int, tuple[int, ...]]:
+        """Where an array lies: a memory, and the first element and steps in it.
+
+        The memory is all of that which the array is a view of; if that can't be described, a copy of the array.
+        """
+        owner = _owner(array)
+        flat = owner.ravel("K") if owner.flags.c_contiguous or owner.flags.f_contiguous else owner
+        forward = all(s >= 0 and s % array.itemsize == 0 for s in array.strides)
+        if flat.ndim != 1 or not flat.flags.c_contiguous or flat.dtype != array.dtype or not forward:
+            array = np.ascontiguousarray(array).reshape(array.shape)
+            flat = array.reshape(-1)
+        key = (flat.ctypes.data, flat.size, dtype)
+        if key not in self._known:
+            number = str(len(self._known))
+            self._known[key] = _Memory(number, dtype, flat.size), flat
+            self.memories[number] = flat.view(np.uint8)
+        offset = (array.ctypes.data - flat.ctypes.data) // array.itemsize if array.size else 0
+        return self._known[key][0], offset, tuple(s // array.itemsize for s in array.strides)
+
+
+class _Rebuilt:
+    """A tensor inside of a Parameter, written by what makes it."""
+
+    def __init__(self, made: Any):
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return self.made
+
+
+def _save_name(writer: Any, name: _Name) -> None:
+    writer.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())
+    writer.memoize(name)
+
+
+def _save_dtype(writer: Any, dtype: DType) -> None:
+    writer.save(_name("torch", dtype.name))
+
+
+def _save_number(writer: Any, number: np.generic) -> None:
+    """A NumPy number as Python's: files that hold NumPy's are refused where only weights are wanted."""
+    writer.save(number.item())
+
+
+Writer.dispatch = {
+    **_Base.dispatch,
+    _Name: _save_name,
+    DType: _save_dtype,
+    **{kind: _save_number for kind in set(np.sctypeDict.values()) if np.dtype(kind).kind in "biuf"},
+}

@@ -1,0 +1,122 @@
+"""Memory of tensors in files: what kinds there are, and tensors over it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.serialization.unpickle import LoadError
+from eagerjit.tensor import Parameter, Storage, Tensor, new_tensor
+
+_NAMES = {
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
+    "Short": "int16", "Char": "int8", "Byte": "uint8", "Bool": "bool", "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}  # fmt: skip
+KIND_OF_DTYPE = {dtype: kind for kind, dtype in _NAMES.items()}
+"""PyTorch's names of storages by dtype: `FloatStorage` holds float32."""
+
+
+class StorageType:
+    """What a file calls a kind of memory; `dtype` is None for bytes without a type."""
+
+    def __init__(self, dtype: DType | None):
+        self.dtype = dtype
+        self.itemsize = 1 if dtype is None else dtype.itemsize
+
+
+def storage_type(name: str) -> StorageType | None:
+    """The kind of memory that a file calls `FloatStorage` and the like; None for other names."""
+    if name == "UntypedStorage":
+        return StorageType(None)
+    dtype = _NAMES.get(name.removesuffix("Storage")) if name.endswith("Storage") else None
+    if dtype is None:
+        return None
+    if dtype not in dtypes.BY_NAME:
+        raise LoadError(f"it holds tensors of dtype {dtype}, which eagerjit does not have")
+    return StorageType(dtypes.BY_NAME[dtype])
+
+
+class FileStorage:
+    """Memory that a file describes: bytes, their dtype, and what tensors over them share."""
+
+    def __init__(self, data: np.ndarray, dtype: DType | None, shared: Storage | None = None):
+        self.data, self.dtype = data, dtype
+        self.shared = Storage() if shared is None else shared
+
+    def part(self, first: int, count: int) -> FileStorage:
+        """Some of the elements."""
+        size = 1 if self.dtype is None else self.dtype.itemsize
+        if not 0 <= first <= first + count <= len(self.data) // size:
+            raise LoadError("it describes a part of memory that is not there")
+        return FileStorage(self.data[first * size : (first + count) * size], self.dtype, self.shared)
+
+
+def rebuild_tensor(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any = False,
+    hooks: Any = None,
+    metadata: Any = None,
+    dtype: DType | None = None,
+) -> Tensor:
+    """A tensor over a storage, after a check that it lies inside."""
+    if not isinstance(storage, FileStorage):
+        raise LoadError(f"it describes a tensor over a {type(storage).__name__}")
+    kind = dtype or storage.dtype
+    if kind is None:
+        raise LoadError("it describes a tensor without a dtype")
+    sizes, strides = tuple(size), tuple(stride)
+    if len(sizes) != len(strides) or not all(type(n) is int and n >= 0 for n in (offset, *sizes, *strides)):
+        raise LoadError(f"it describes a tensor of size {sizes} and strides {strides}")
+    data = storage.data[: len(storage.data) // kind.itemsize * kind.itemsize].view(kind.numpy)
+    last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    if math.prod(sizes) and last >= len(data):
+        raise LoadError(f"it describes a tensor that ends at element {last + 1} of memory for {len(data)}")
+    if math.prod(sizes):
+        steps = tuple(s * kind.itemsize for s in strides)
+        array = np.lib.stride_tricks.as_strided(data[offset:], sizes, steps)
+    else:
+        array = np.empty(sizes, kind.numpy)
+    made = new_tensor(array)
+    made._storage = storage.shared
+    return made.requires_grad_() if requires_grad else made
+
+
+def rebuild_typed_tensor(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Tensor:
+    """A tensor over bytes, with its dtype beside them."""
+    if not isinstance(dtype, DType):
+        raise LoadError("it describes a tensor without a dtype")
+    return rebuild_tensor(storage, offset, size, stride, requires_grad, hooks, metadata, dtype)
+
+
+def rebuild_parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Parameter:
+    """A Parameter over a tensor's memory."""
+    if not isinstance(data, Tensor):
+        raise LoadError(f"it describes a Parameter over a {type(data).__name__}")
+    made = Parameter(data, bool(requires_grad))
+    made._storage = data._storage
+    return with_attributes(made, state)
+
+
+def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
+    """A tensor or Parameter that had attributes."""
+    if function not in (rebuild_tensor, rebuild_typed_tensor, rebuild_parameter):
+        raise LoadError("it describes a tensor of an unknown kind")
+    return with_attributes(function(*arguments), state)
+
+
+def with_attributes(tensor: Any, state: Any) -> Any:
+    """Give a tensor its attributes."""
+    for attributes in state if isinstance(state, tuple) else (state,):
+        if attributes:
+            tensor.__dict__.update({str(k): v for k, v in attributes.items()})
+    return tensor
