@@ -93,6 +93,11 @@ def _along(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     return b.emit(node.op, *map(b.everywhere, inputs), **moved)
 
 
+def _replace_block(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+    a = node.attributes
+    return b.emit(node.op, *map(b.everywhere, inputs), starts=(0, *a["starts"]), steps=(1, *a["steps"]))
+
+
 def _matmul(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     left, right = inputs
     if not right.batched and len(node.shape) == 2:
@@ -184,6 +189,7 @@ RULES: dict[Primitive, Rule] = {
     indexing.gather: _along,
     indexing.scatter_add: _along,
     indexing.slice_scatter: _along,
+    indexing.replace_block: _replace_block,
     indexing.cat: _along,
     elementwise.random_bits: _random,
 }

@@ -16,6 +16,7 @@ BOTH = {
 
 METHODS = {
     "eagerjit.ops.strided": "unfold",
+    "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
 }
 """Methods only."""
@@ -30,8 +31,17 @@ def _homes(*tables: dict[str, str]) -> dict[str, str]:
     return {name: module for table in tables for module, names in table.items() for name in names.split()}
 
 
+_NETWORK = {
+    "eagerjit.ops.padding": "pad",
+}
+
 HOMES = _homes(BOTH, FUNCTIONS)
 """The module that defines each name of the namespace."""
+
+
+_CONVOLUTIONS = {k: v for k, v in FUNCTIONS.items() if k.endswith("convolution")}
+NETWORK_FUNCTIONS = _homes(_CONVOLUTIONS, _NETWORK)
+"""The module that defines each late function of `nn.functional`."""
 
 
 def load(module: str, name: str) -> Any:

@@ -53,6 +53,14 @@ class RegionBuilder:
         strides = (*self.strides[:dim], sizes.mul(self.strides[dim], a["step"]), *self.strides[dim + 1 :])
         return [self._base(), self._copy(1, self.node.inputs[1], strides, sizes.mul(self.strides[dim], a["start"]))]
 
+    def _replace_block(self) -> list[Built]:
+        a = self.node.attributes
+        strides = tuple(map(sizes.mul, self.strides, a["steps"]))
+        offset: sizes.Expr = 0
+        for start, stride in zip(a["starts"], self.strides, strict=True):
+            offset = sizes.add(offset, sizes.mul(start, stride))
+        return [self._base(), self._copy(1, self.node.inputs[1], strides, offset)]
+
     def _add_rows(self) -> list[Built]:
         return [self._base(), self._rows("add")]
 

@@ -180,6 +180,51 @@ slice_scatter = declare(
 )
 
 
+def _block(starts: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Where a block lies that has this shape."""
+    return tuple(slice(a, a + max((n - 1) * s + 1, 0), s) for a, s, n in zip(starts, steps, shape, strict=True))
+
+
+def _replace_block_type(
+    base: TensorType, value: TensorType, starts: tuple[sizes.Expr, ...], steps: tuple[int, ...]
+) -> TensorType:
+    same_dtype("replace_block", (base, value))
+    if not len(base.shape) == len(value.shape) == len(starts) == len(steps):
+        raise ValueError(f"replace_block: a block of type {value} at {starts} in {base}")
+    return base
+
+
+def _replace_block_reference(
+    base: np.ndarray, value: np.ndarray, starts: tuple[int, ...], steps: tuple[int, ...]
+) -> np.ndarray:
+    out = base.copy()
+    out[_block(starts, steps, value.shape)] = value
+    return out
+
+
+def _shown_block(g: Any, shape: Any, starts: tuple[Any, ...], steps: tuple[int, ...]) -> Any:
+    """The elements where a block lies."""
+    for dim, (start, step, size) in enumerate(zip(starts, steps, shape, strict=True)):
+        g = g.slice(dim, start, start + (size - 1) * step + 1, step)
+    return g
+
+
+replace_block = declare(
+    Primitive(
+        "replace_block",
+        "index",
+        _replace_block_type,
+        _replace_block_reference,
+        "base with the block of every step-th element from starts on, along all dimensions, replaced; none is empty.",
+        derivative=(
+            lambda g, out, base, value, starts, steps: g.replace_block(g.new_zeros(value.shape), starts, steps),
+            lambda g, out, base, value, starts, steps: _shown_block(g, value.shape, starts, steps),
+        ),
+        scalar="replace_block",
+    )
+)
+
+
 def _cat_type(*types: TensorType, dim: int) -> TensorType:
     dtype = same_dtype("cat", types)
     total: sizes.Expr = 0

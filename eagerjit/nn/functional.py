@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import random
+from eagerjit import late, random
 from eagerjit.compiler.ops import indexing
 from eagerjit.creation import arange, zeros
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops import activation, index, views
+from eagerjit.ops import activation, index
 from eagerjit.ops.attention import scaled_dot_product_attention
 from eagerjit.ops.classification import cross_entropy, nll_loss
 from eagerjit.ops.elementary import ELEMENTARY
@@ -60,7 +60,6 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
-    "pad",
     "pairwise_distance",
     "prelu",
     "relu",
@@ -217,28 +216,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return (x1 * x2).sum(dim) / lengths
 
 
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
-    """A border of constants: (left, right) of the last dimension, then of the one before it, and so on."""
-    if mode != "constant":
-        raise NotImplementedError(f"padding mode {mode!r} is not supported")
-    if len(pad) % 2 or len(pad) // 2 > input.ndim:
-        raise RuntimeError(
-            f"Padding length must be divisible by 2 and at most twice the number of dimensions: {tuple(pad)}"
-        )
-    out = input
-    for number in range(len(pad) // 2):
-        left, right = pad[2 * number : 2 * number + 2]
-        d = input.ndim - 1 - number
-        size = out.shape[d]
-        out = views.slice_dim(out, d, max(-left, 0), size - max(-right, 0))
-        left, right = max(left, 0), max(right, 0)
-        if left or right:
-            shape = tuple(out.shape)
-            wider = (*shape[:d], shape[d] + left + right, *shape[d + 1 :])
-            out = out.new_full(wider, 0 if value is None else value).slice_scatter(out, d, left, left + shape[d], 1)
-    return out if out is not input else input.clone()
-
-
 def batch_norm(*args: Any, **kwargs: Any) -> Tensor:
     """Mean 0 and variance 1 per channel; see `eagerjit.nn.batch`."""
     return _batch().batch_norm(*args, **kwargs)
@@ -253,3 +230,15 @@ def _batch() -> Any:
     from eagerjit.nn import batch
 
     return batch
+
+
+def __getattr__(name: str) -> Any:
+    """Functions that cost time to import come when they are first used."""
+    if name not in late.NETWORK_FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+    globals()[name] = value = late.load(late.NETWORK_FUNCTIONS[name], name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *late.NETWORK_FUNCTIONS})

@@ -75,6 +75,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "gather": [([(3, 2), matrix], {"dim": 0}), ([(2, 3), matrix], {"dim": 1})],
         "scatter_add": [([(3, 2), matrix, (2, 2)], {"dim": 0}), ([(2, 3), matrix, (2, 2)], {"dim": 1})],
         "slice_scatter": [([(2, 5), (2, 2)], cut)],
+        "replace_block": [([(3, 5), (2, 2)], {"starts": (1, 0), "steps": (1, 3)})],
         "cat": [([(2, 3), (2, 1), (2, 2)], {"dim": 1}), ([(1, 2), (3, 2)], {"dim": 0})],
         "cast": [([(2, 3)], {"dtype": dtypes.float64}), ([(2, 3)], {"dtype": dtypes.int64})],
         "where": [([*shapes], {}) for shapes in SHAPES[3]],

@@ -1,0 +1,156 @@
+"""Borders around tensors: constants, reflections, copies of the edge, the other side."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from eagerjit.compiler.ops import indexing
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import SymbolicInt, expression
+from eagerjit.ops import index, views
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+Numbers = tuple[Any, ...]
+
+
+def shown(input: Tensor, shape: Any, starts: Any, steps: Any) -> Tensor:
+    """Every step-th element from starts on along all dimensions, as many as `shape` says."""
+    for d, (size, start, step) in enumerate(zip(shape, starts, steps, strict=True)):
+        input = views.slice_dim(input, d, start, start + (size - 1) * step + 1, step)
+    return input
+
+
+def _replace_block(input: Tensor, src: Tensor, starts: Numbers, steps: tuple[int, ...]) -> Tensor:
+    """input with a block of every step-th element from `starts` on replaced by src; it lies within input."""
+    if any(n == 0 for n in src.shape):
+        return input.clone()
+    return emit(
+        indexing.replace_block, input, as_dtype(src, input.dtype), starts=tuple(map(expression, starts)), steps=steps
+    )
+
+
+replace_block_op = Op(
+    "replace_block",
+    _replace_block,
+    (
+        lambda g, out, input, src, starts, steps: replace_block(g, g.new_zeros(src.shape), starts, steps),
+        lambda g, out, input, src, starts, steps: shown(g, src.shape, starts, steps),
+        None,
+        None,
+    ),
+    shapes=("starts",),
+)
+replace_block = replace_block_op.call
+
+
+def surrounded(input: Tensor, before: Any, after: Any, steps: Any = None, value: Any = 0) -> Tensor:
+    """input with so many elements of one value before and after, per dimension, and steps - 1 between its elements."""
+    steps = (1,) * input.ndim if steps is None else tuple(steps)
+    sizes = zip(input.shape, before, after, steps, strict=True)
+    shape = tuple((n - 1) * s + 1 + a + b for n, a, b, s in sizes)
+    return replace_block(input.new_full(shape, value), input, tuple(before), steps)
+
+
+def _constant(input: Tensor, amounts: Numbers, value: Any) -> Tensor:
+    before, after = ([0] * input.ndim for _ in range(2))
+    out = input
+    for number in range(len(amounts) // 2):
+        d = input.ndim - 1 - number
+        left, right = amounts[2 * number : 2 * number + 2]
+        out = views.slice_dim(out, d, max(-left, 0), out.shape[d] - max(-right, 0))
+        before[d], after[d] = max(left, 0), max(right, 0)
+    if all(type(n) is int and n == 0 for n in (*before, *after)):
+        return out.clone()
+    return surrounded(out, before, after, value=value) if out.numel() else out.new_full(
+        tuple(n + a + b for n, a, b in zip(out.shape, before, after, strict=True)), value
+    )
+
+
+def _border(input: Tensor, d: int, count: Any, mode: str, last: bool) -> Tensor:
+    """What stands before the first element, or after the last."""
+    size = input.shape[d]
+    if mode == "replicate":
+        edge = views.narrow(input, d, size - 1 if last else 0, 1)
+        return edge.expand(tuple(count if i == d else n for i, n in enumerate(input.shape)))
+    if mode == "circular":
+        return views.narrow(input, d, 0 if last else size - count, count)
+    return views.narrow(input, d, size - 1 - count if last else 1, count).flip(d)
+
+
+def _pad(input: Tensor, amounts: Numbers, mode: str, value: Any) -> Tensor:
+    """input with a border; see `pad`."""
+    if mode == "constant":
+        return _constant(input, amounts, value)
+    out = input
+    for number in range(len(amounts) // 2):
+        d = input.ndim - 1 - number
+        left, right = amounts[2 * number : 2 * number + 2]
+        parts = [views.slice_dim(out, d, max(-left, 0), out.shape[d] - max(-right, 0))]
+        source = parts[0] if mode == "circular" else out  # PyTorch wraps what has been cut, and mirrors what has not
+        if left > 0:
+            parts.insert(0, _border(source, d, left, mode, False))
+        if right > 0:
+            parts.append(_border(source, d, right, mode, True))
+        out = index.cat.call(parts, d)
+    return out
+
+
+pad_op = Op("pad", _pad, numbers=("value",), shapes=("amounts",))
+
+
+def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
+    """The errors of modes that take elements from the tensor itself."""
+    spatial = len(amounts) // 2
+    if spatial not in (1, 2, 3) or input.ndim not in (spatial + 1, spatial + 2):
+        raise NotImplementedError(
+            f"Padding size {len(amounts)} is not supported for {input.ndim}D input tensor: the mode {mode} pads the "
+            "last dimension of 2D or 3D, the last two of 3D or 4D, the last three of 4D or 5D tensors"
+        )
+    if mode == "reflect" and input.dtype is dtypes.bool_:
+        raise NotImplementedError(f"\"reflection_pad{spatial}d\" not implemented for 'Bool'")
+    for number in range(spatial):
+        d = input.ndim - 1 - number
+        pair = amounts[2 * number : 2 * number + 2]
+        size = input.shape[d]
+        if mode == "reflect" and any(p >= size for p in pair):
+            raise RuntimeError(
+                f"Argument #4: Padding size should be less than the corresponding input dimension, but got: padding "
+                f"{pair} at dimension {d} of input {list(input.shape)}"
+            )
+        if mode == "circular" and any(p > size for p in pair):
+            raise RuntimeError(
+                f"Padding value causes wrapping around more than once: padding {pair} at dimension {d} of input "
+                f"{list(input.shape)}"
+            )
+        if mode == "replicate" and size == 0:
+            raise RuntimeError(f"replication_pad{spatial}d: cannot take an edge of input {list(input.shape)}")
+
+
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """A border: (left, right) of the last dimension, then of the one before it, and so on; negative numbers cut.
+
+    `mode` is "constant" (of `value`), "reflect", "replicate" or "circular"; all but the first pad one to three spatial
+    dimensions. Raises RuntimeError for paddings that do not fit, NotImplementedError for modes that are none.
+    """
+    amounts = tuple(p if isinstance(p, SymbolicInt) else operator.index(p) for p in pad)
+    if len(amounts) % 2:
+        raise RuntimeError(f"Padding length must be divisible by 2, but is {len(amounts)}")
+    if len(amounts) > 2 * input.ndim:
+        raise RuntimeError(
+            f"Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(amounts)} and input of dimension {input.ndim}"
+        )
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    if mode != "constant":
+        if value is not None and value != 0:
+            raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        _check_borders(input, amounts, mode)
+    for number in range(len(amounts) // 2):
+        size = input.shape[input.ndim - 1 - number] + amounts[2 * number] + amounts[2 * number + 1]
+        if size < 0:
+            raise RuntimeError(f"pad: padding {list(amounts)} leaves less than nothing of input {list(input.shape)}")
+    return pad_op.call(input, amounts, mode, 0 if value is None else value)
