@@ -23,6 +23,8 @@ METHODS = {
 
 FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+    "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
+    "eagerjit.ops.adaptive": "adaptive_avg_pool1d adaptive_max_pool1d",
 }
 """Functions of the namespace only."""
 
@@ -33,14 +35,16 @@ def _homes(*tables: dict[str, str]) -> dict[str, str]:
 
 _NETWORK = {
     "eagerjit.ops.padding": "pad",
+    "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
+    "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",
+    "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
 }
 
 HOMES = _homes(BOTH, FUNCTIONS)
 """The module that defines each name of the namespace."""
 
-
-_CONVOLUTIONS = {k: v for k, v in FUNCTIONS.items() if k.endswith("convolution")}
-NETWORK_FUNCTIONS = _homes(_CONVOLUTIONS, _NETWORK)
+_SHARED = {k: v for k, v in FUNCTIONS.items() if k.partition("ops.")[2] in ("convolution", "pooling", "adaptive")}
+NETWORK_FUNCTIONS = _homes(_SHARED, _NETWORK)
 """The module that defines each late function of `nn.functional`."""
 
 

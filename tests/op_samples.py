@@ -21,7 +21,7 @@ from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.inplace import InplaceOp
 
-for _module in sorted({*late.HOMES.values(), *late.METHODS}):
+for _module in sorted({*late.HOMES.values(), *late.METHODS, *late.NETWORK_FUNCTIONS.values()}):
     importlib.import_module(_module)
 
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 2))
@@ -79,6 +79,7 @@ M, N, V = draw("m", (2, 3)), draw("n", (2, 3)), draw("v", (3,))
 STATE = integers(7, 0)
 CLASSES, FLAGS, HALVES = integers(2, 0), booleans([True, False, True], [False, True, True]), draw("p", (2, 3), 0.2, 0.8)
 COLUMNS = integers([0, 2], [1, 1])
+IMAGE = draw("image", (1, 2, 4, 5), -1.0, 1.0)
 
 LOSS = [Sample((M, N, reduction, 1.0)) for reduction in ("mean", "sum", "none")]
 SIGNED = ("abs neg relu gelu silu leaky_relu elu selu softplus hardtanh hardsigmoid hardswish mish logsigmoid softsign "
@@ -120,6 +121,19 @@ SAMPLES: dict[str, list[Sample]] = {
         Sample((draw("y", (1, 1, 2)), draw("w", (1, 1, 2)), None, (4,), (2,), (0,), (1,), 1))],
     "convolution_weight": [
         Sample((draw("y", (2, 2, 2, 2)), draw("x", (2, 4, 4, 3)), (3, 2), (2, 1), (1, 0), (1, 1), 2))],
+    "pad": [Sample((M, (1, 2, 0, 1), "constant", 0.5)), Sample((M, (1, -1), "constant", 0.0)),
+            *(Sample((draw("p", (1, 2, 3)), (1, 2), mode, 0)) for mode in ("reflect", "replicate", "circular"))],
+    "replace_block": [Sample((draw("b", (3, 4)), draw("s", (2, 2)), (1, 0), (1, 3))),
+                      Sample((draw("b", (3, 4)), draw("", (0, 2)), (0, 0), (1, 1)))],
+    "window_sum": [Sample((IMAGE, (2, 2), (3, 2), (2, 2), (1, 0))), Sample((IMAGE, (1, 1), (4, 5), (1, 1), (0, 0)))],
+    "window_spread": [Sample((draw("g", (1, 2, 2, 2)), (4, 5), (3, 2), (2, 2), (1, 0)))],
+    "max_pool": [Sample((IMAGE, (3, 2), (2, 2), (1, 0), (1, 2), True)),
+                 Sample((IMAGE, (4, 5), (1, 1), (0, 0), (1, 1), False))],
+    "max_pool_values": [Sample((IMAGE, (3, 2), (2, 2), (1, 0), (1, 2), True))],
+    "avg_pool": [Sample((IMAGE, (3, 2), (2, 2), (1, 0), True, False, None)),
+                 Sample((IMAGE, (3, 2), (2, 2), (1, 0), False, True, 5))],
+    "adaptive_avg_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 5))), Sample((IMAGE, (1, 1)))],
+    "adaptive_max_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 1)))],
     "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],
     "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
     "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),

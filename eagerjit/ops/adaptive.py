@@ -1,0 +1,163 @@
+"""Adaptive pooling: as many windows as asked for, which cover the input evenly."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.creation import arange
+from eagerjit.dispatch import Op
+from eagerjit.ops.activation import widened
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pooling import _like, _named, batched, scattered
+from eagerjit.ops.windows import Numbers, better, window_maximum, window_sum
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+def _even(x: Tensor, size: Any) -> Numbers | None:
+    """The kernel of equal windows that lie side by side; None where the sizes do not divide."""
+    if any(n == 0 for n in size) or any(n % s != 0 for n, s in zip(x.shape[2:], size, strict=True)):
+        return None
+    return tuple(int(n // s) for n, s in zip(x.shape[2:], size, strict=True))
+
+
+def _bounds(n: Any, size: Any) -> tuple[Tensor, Tensor]:
+    """Where each window along a dimension begins and ends."""
+    each = arange(size)
+    return (each * n) // size, ((each + 1) * n + (size - 1)) // size
+
+
+def _most(n: Any, size: Any) -> int:
+    """The most places that a window sees: it may begin within one and end within another."""
+    n, size = int(n), int(size)
+    return min(n, (n + size - 1) // size + (1 if size and n % size else 0)) if size else 0
+
+
+def _column(vector: Tensor, d: int, rank: int) -> Tensor:
+    """A vector along one dimension of many."""
+    return vector.reshape([-1 if a == d else 1 for a in range(rank)])
+
+
+def _seen(x: Tensor, d: int, place: Tensor) -> Tensor:
+    """What is at a place along a dimension, for each window."""
+    shape = tuple(place.shape[0] if a == d else n for a, n in enumerate(x.shape))
+    return x.gather(d, _column(place, d, x.ndim).expand(shape))
+
+
+def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
+    """The means of `size` windows of (batch, channels, ...)."""
+    (x,) = widened(input)
+    if any(n == 0 for n in size):
+        return input.sum(tuple(range(2, x.ndim)), keepdim=True).expand((*x.shape[:2], *size)).contiguous()
+    if all(type(n) is int and n == 1 for n in size):
+        return as_dtype(x.mean(tuple(range(2, x.ndim)), keepdim=True), input.dtype)
+    kernel = _even(x, size)
+    if kernel is not None:
+        count = 1
+        for k in kernel:
+            count *= k
+        return as_dtype(window_sum.call(x, tuple(size), kernel, kernel, (0,) * len(kernel)) / count, input.dtype)
+    for axis, wanted in enumerate(size):
+        d, n = axis + 2, x.shape[axis + 2]
+        start, end = _bounds(n, wanted)
+        total = x.new_zeros(tuple(wanted if a == d else m for a, m in enumerate(x.shape)))
+        for t in range(_most(n, wanted)):
+            seen = _seen(x, d, (start + t).clamp(max=n - 1))
+            total = total + seen.where(_column(start + t < end, d, x.ndim), 0.0)
+        x = total / as_dtype(_column(end - start, d, x.ndim), x.dtype)
+    return as_dtype(x, input.dtype)
+
+
+adaptive_avg_op = Op("adaptive_avg_pool", _adaptive_avg, shapes=("size",))
+
+
+def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
+    """The largest numbers of `size` windows of (batch, channels, ...), and where they are."""
+    rank = len(size)
+    if any(n == 0 for n in size):
+        empty = input.new_zeros((*input.shape[:2], *size))
+        return empty, empty.long()
+    kernel = _even(input, size)
+    if kernel is not None:
+        values, places = window_maximum(input, kernel, kernel, (0,) * rank, (1,) * rank, False, True)
+        assert places is not None
+        return values, places
+    x, sizes = input, input.shape[2:]
+    places = arange(1).reshape((1,) * x.ndim).expand(x.shape)
+    step: Any = 1
+    for axis in reversed(range(rank)):
+        d, n, wanted = axis + 2, sizes[axis], size[axis]
+        start, end = _bounds(n, wanted)
+        best = chosen = None
+        for t in range(max(_most(n, wanted), 1)):
+            at = (start + t).clamp(max=n - 1)
+            seen = _seen(x, d, at)
+            place = _seen(places, d, at) + _column(at, d, x.ndim) * step
+            if best is None:
+                best, chosen = seen, place
+                continue
+            take = better(seen, best).logical_and(_column(start + t < end, d, x.ndim))
+            best, chosen = seen.where(take, best), place.where(take, chosen)
+        x, places = best, chosen
+        step = step * n
+    return x, places
+
+
+adaptive_max_op = Op(
+    "adaptive_max_pool",
+    _adaptive_max,
+    (lambda g, out, input, size: scattered(g[0], out[1], input), None),
+    shapes=("size",),
+)
+
+
+def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:
+    """How many windows along each dimension; None keeps the input's size."""
+    wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
+    if rank == 1 and wanted[0] is None:
+        raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
+    if len(wanted) != rank:
+        raise RuntimeError(f"{name}: output_size must be {rank}, not {list(wanted)}")
+    size = tuple(n if w is None else w if isinstance(w, int) else operator.index(w)
+                 for n, w in zip(x.shape[2:], wanted, strict=True))  # fmt: skip
+    if any(s < 0 for s in size):
+        raise RuntimeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {list(size)}"
+        )
+    return size
+
+
+def _avg_function(rank: int) -> Callable[..., Tensor]:
+    name = f"adaptive_avg_pool{rank}d"
+
+    def function(input: Tensor, output_size: Any) -> Tensor:
+        x = batched(name, input, rank)
+        if not x.dtype.is_floating_point:
+            raise RuntimeError(
+                f"{name}(): mean(): could not infer output dtype. Input dtype must be either a floating point or "
+                f"complex dtype. Got: {input.dtype}"
+            )
+        return _like(adaptive_avg_op.call(x, _sizes(name, x, output_size, rank)), input)
+
+    function.__doc__ = "The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size."
+    return _named(function, name)
+
+
+def _max_function(rank: int) -> Callable[..., Any]:
+    name = f"adaptive_max_pool{rank}d"
+
+    def function(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+        x = batched(name, input, rank)
+        if x.dtype in (dtypes.bool_,):
+            raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+        values, places = adaptive_max_op.call(x, _sizes(name, x, output_size, rank))
+        return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
+
+    function.__doc__ = "The largest numbers of `output_size` windows that cover the spatial dimensions evenly."
+    return _named(function, name)
+
+
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_avg_function, (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = map(_max_function, (1, 2, 3))

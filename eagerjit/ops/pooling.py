@@ -1,0 +1,289 @@
+"""Pooling over sliding windows: maxima, means, norms, and maxima put back."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.autograd.modes import is_grad_enabled
+from eagerjit.dispatch import Op
+from eagerjit.ops import views
+from eagerjit.ops.activation import widened
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+# -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
+
+
+def _max_pool(
+    input: Tensor, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, ceil_mode: bool
+) -> tuple[Tensor, Tensor]:
+    """The largest number in each window, and where it is."""
+    best, place = window_maximum(input, kernel, stride, padding, dilation, ceil_mode, True)
+    assert place is not None
+    return best, place
+
+
+def scattered(values: Any, places: Any, like: Any) -> Any:
+    """Numbers added to their places in zeros of the size of (batch, channels, ...)."""
+    flat = values.new_zeros((*like.shape[:2], views._numel(tuple(like.shape[2:]))))
+    return flat.scatter_add(2, places.flatten(2), values.flatten(2)).reshape(like.shape)
+
+
+max_pool_op = Op("max_pool", _max_pool, (lambda g, out, input, *how: scattered(g[0], out[1], input), *(None,) * 5))
+
+
+def _max_pool_values(
+    input: Tensor, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, ceil_mode: bool
+) -> Tensor:
+    """The largest number in each window."""
+    return window_maximum(input, kernel, stride, padding, dilation, ceil_mode, False)[0]
+
+
+max_pool_values = Op("max_pool_values", _max_pool_values, differentiable=False)
+
+
+def _seen(windows: Any, size: Any, kernel: int, stride: int, padding: int, with_padding: bool) -> Tensor:
+    """How many places each window along a dimension sees, those of the padding among them or not."""
+    from eagerjit.creation import arange
+
+    start = arange(windows) * stride - padding
+    if with_padding:
+        return (start + kernel).clamp(max=size + padding) - start
+    return (start + kernel).clamp(max=size) - start.clamp(min=0)
+
+
+def _avg_pool(
+    input: Tensor, kernel: Numbers, stride: Numbers, padding: Numbers, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window."""
+    (x,) = widened(input)
+    sizes = x.shape[2:]
+    rank = len(kernel)
+    windows = tuple(
+        count(n, k, s, p, 1, ceil_mode) for n, k, s, p in zip(sizes, kernel, stride, padding, strict=True)
+    )
+    total = window_sum.call(x, windows, kernel, stride, padding)
+    divisor: Any = 1
+    if divisor_override is not None:
+        divisor = divisor_override
+    elif not ceil_mode and (count_include_pad or not any(padding)):
+        for k in kernel:
+            divisor *= k
+    else:
+        for d in range(rank):
+            seen = _seen(windows[d], sizes[d], kernel[d], stride[d], padding[d], count_include_pad)
+            divisor = divisor * seen.reshape((-1, *(1,) * (rank - 1 - d)))
+        divisor = as_dtype(divisor, x.dtype)
+    if input.dtype.is_floating_point:
+        return as_dtype(total / divisor, input.dtype)
+    return as_dtype(total.div(divisor, rounding_mode="trunc"), input.dtype)
+
+
+avg_pool_op = Op("avg_pool", _avg_pool)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def numbers(name: str, what: str, value: Any, rank: int) -> Numbers:
+    """One int per spatial dimension. Raises RuntimeError where there are neither one nor `rank`."""
+    if not isinstance(value, (tuple, list)):
+        return (operator.index(value),) * rank
+    if len(value) == 1:
+        return (operator.index(value[0]),) * rank
+    if len(value) != rank:
+        raise RuntimeError(f"{name}: {what} must either be a single int, or a tuple of {rank} ints, not {list(value)}")
+    return tuple(map(operator.index, value))
+
+
+def batched(name: str, input: Tensor, rank: int) -> Tensor:
+    """The input with a batch dimension. Raises RuntimeError for other ranks."""
+    if input.ndim not in (rank + 1, rank + 2):
+        raise RuntimeError(
+            f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor, but got input of size "
+            f"{list(input.shape)}"
+        )
+    if any(n == 0 for n in input.shape[-rank - 1 :]):
+        raise RuntimeError(
+            f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
+            f"input, but got: {list(input.shape)}"
+        )
+    return input if input.ndim == rank + 2 else input.unsqueeze(0)
+
+
+def _windows(
+    name: str, x: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Kernel, stride, padding and dilation. Raises RuntimeError where they are not possible."""
+    kernel = numbers(name, "kernel_size", kernel_size, rank)
+    empty = stride is None or (isinstance(stride, (tuple, list)) and not stride)
+    steps = kernel if empty else numbers(name, "stride", stride, rank)
+    zeros, spread = numbers(name, "padding", padding, rank), numbers(name, "dilation", dilation, rank)
+    for what, values in (("kernel size", kernel), ("stride", steps), ("dilation", spread)):
+        if any(v <= 0 for v in values):
+            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {list(values)}")
+    if any(p < 0 or p > ((k - 1) * d + 1) // 2 for p, k, d in zip(zeros, kernel, spread, strict=True)):
+        raise RuntimeError(
+            f"{name}: pad should be non-negative and at most half of effective kernel size, but got pad={list(zeros)}, "
+            f"kernel_size={list(kernel)} and dilation={list(spread)}"
+        )
+    sizes = x.shape[2:]
+    out = [count(*each, ceil_mode) for each in zip(sizes, kernel, steps, zeros, spread, strict=True)]
+    if any(n < 1 for n in out):
+        given, found = (" x ".join(map(str, (x.shape[1], *values))) for values in (sizes, out))
+        raise RuntimeError(
+            f"{name}: Given input size: ({given}). Calculated output size: ({found}). Output size is too small"
+        )
+    return kernel, steps, zeros, spread
+
+
+def _like(result: Tensor, input: Tensor) -> Tensor:
+    """The result without the batch dimension that the input lacked."""
+    return result if result.ndim == input.ndim else result.squeeze(0)
+
+
+# -- the functions ----------------------------------------------------------------------------------------------------
+
+
+def _max_function(rank: int) -> Callable[..., Any]:
+    name = f"max_pool{rank}d"
+
+    def function(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        x = batched(name, input, rank)
+        if x.dtype is dtypes.bool_:
+            raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+        how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
+        if not return_indices and not (x._requires_grad and is_grad_enabled()):
+            return _like(max_pool_values.call(x, *how), input)
+        values, places = max_pool_op.call(x, *how)
+        return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
+
+    function.__doc__ = (
+        f"The largest number in each window over the last {rank} dimensions of (batch, channels, ...) or "
+        "(channels, ...); with `return_indices` also where it is. RuntimeError where a window does not fit."
+    )
+    return _named(function, name)
+
+
+def _avg_function(rank: int) -> Callable[..., Tensor]:
+    name = f"avg_pool{rank}d"
+
+    def run(
+        input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: Any,
+    ) -> Tensor:  # fmt: skip
+        x = batched(name, input, rank)
+        kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, ceil_mode)
+        if rank == 3 and any(k > n for k, n in zip(kernel, x.shape[2:], strict=True)):
+            raise RuntimeError(f"{name}: input image {list(x.shape[2:])} smaller than kernel size {list(kernel)}")
+        if divisor_override == 0:
+            raise RuntimeError(f"{name}: divisor must be not zero")
+        how = (kernel, steps, zeros, bool(ceil_mode), bool(count_include_pad), divisor_override)
+        return _like(avg_pool_op.call(x, *how), input)
+
+    if rank == 1:
+        def function(
+            input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+            count_include_pad: bool = True,
+        ) -> Tensor:  # fmt: skip
+            return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    else:
+        def function(  # type: ignore[misc]
+            input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+            count_include_pad: bool = True, divisor_override: int | None = None,
+        ) -> Tensor:  # fmt: skip
+            return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+    function.__doc__ = (
+        f"The mean of each window over the last {rank} dimensions of (batch, channels, ...) or (channels, ...); zeros "
+        "of the padding count if `count_include_pad`. RuntimeError where a window does not fit."
+    )
+    return _named(function, name)
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+max_pool1d, max_pool2d, max_pool3d = map(_max_function, (1, 2, 3))
+avg_pool1d, avg_pool2d, avg_pool3d = map(_avg_function, (1, 2, 3))
+
+
+def _with_indices(function: Callable[..., Any]) -> Callable[..., Any]:
+    def pooled(
+        input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        ceil_mode: bool = False, return_indices: bool = True,
+    ) -> Any:  # fmt: skip
+        return function(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    pooled.__doc__ = f"{function.__name__} with where the largest numbers are."
+    return _named(pooled, f"{function.__name__}_with_indices")
+
+
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = map(
+    _with_indices, (max_pool1d, max_pool2d, max_pool3d)
+)
+
+
+def _lp_function(rank: int) -> Callable[..., Tensor]:
+    pool = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
+
+    def function(
+        input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> Tensor:
+        size = 1
+        for k in numbers(name, "kernel_size", kernel_size, rank):
+            size *= k
+        mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+        return (mean.sign() * mean.abs().relu()).mul(size).pow(1.0 / norm_type)
+
+    name = f"lp_pool{rank}d"
+    function.__doc__ = "The norm of each window: the root of the sum of powers `norm_type`."
+    return _named(function, name)
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = map(_lp_function, (1, 2, 3))
+
+
+def _unpool_function(rank: int) -> Callable[..., Tensor]:
+    name = f"max_unpool{rank}d"
+
+    def function(
+        input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    ) -> Tensor:
+        if indices.dtype is not dtypes.int64:
+            raise RuntimeError(f"{name}: elements in indices should be type int64 but got: {indices.dtype}")
+        if tuple(indices.shape) != tuple(input.shape):
+            raise RuntimeError(
+                f"{name}: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but "
+                f"got indices tensor with shape: {list(indices.shape)}"
+            )
+        x, places = batched(name, input, rank), batched(name, indices, rank)
+        kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, False)
+        natural = [
+            (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, zeros, kernel, strict=True)
+        ]
+        size = list(natural) if output_size is None else list(output_size)[-rank:]
+        if len(size) != rank:
+            raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, not {size}")
+        for n, wanted, s in zip(natural, size, steps, strict=True):
+            if not n - s < wanted < n + s:
+                raise ValueError(f"{name}: invalid output_size {size} (each must be within the stride of {natural})")
+        flat = x.new_zeros((*x.shape[:2], views._numel(tuple(size))))
+        out = flat.scatter(2, places.flatten(2), x.flatten(2)).reshape((*x.shape[:2], *size))
+        return _like(out, input)
+
+    function.__doc__ = "Zeros with numbers put back to where `max_pool` found them."
+    return _named(function, name)
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool_function, (1, 2, 3))

@@ -1,0 +1,175 @@
+"""Windows sliding over spatial dimensions: which there are, and sums and maxima of what they see.
+
+A tap is a place in the window: what all windows see there is a strided slice, so that a reduction over windows is
+elementwise operations on slices, one fused loop. Larger windows are reduced along one dimension after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from eagerjit.creation import arange
+from eagerjit.dispatch import Op
+from eagerjit.ops import views
+from eagerjit.ops.padding import surrounded
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+Numbers = tuple[int, ...]
+FLAT_TAPS = 16
+"""Windows of more taps are reduced dimension by dimension."""
+
+
+def count(size: Any, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False) -> Any:
+    """How many windows there are along a dimension; with `ceil_mode` also the last one that begins within."""
+    free = size + 2 * padding - dilation * (kernel - 1) - 1
+    if not ceil_mode:
+        return free // stride + 1
+    windows = (free + stride - 1) // stride + 1
+    return windows - 1 if (windows - 1) * stride >= size + padding else windows
+
+
+def _bordered(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers,
+              value: Any) -> Tensor:  # fmt: skip
+    """The input with the border that its windows reach into."""
+    before, after = [0, 0], [0, 0]
+    for size, n, k, s, p, d in zip(input.shape[2:], windows, kernel, stride, padding, dilation, strict=True):
+        missing = (n - 1) * s + d * (k - 1) + 1 - size - p
+        before.append(p)
+        after.append(missing if missing > 0 else 0)
+    if all(type(n) is int and n == 0 for n in (*before, *after)):
+        return input
+    return surrounded(input, before, after, value=value)
+
+
+def _taps(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilation: Numbers) -> Iterator[Any]:
+    """Every tap with what the windows see there."""
+    for tap in product(*map(range, kernel)):
+        seen = input
+        for axis, (t, n, s, d) in enumerate(zip(tap, windows, stride, dilation, strict=True)):
+            seen = views.slice_dim(seen, axis + 2, t * d, t * d + (n - 1) * s + 1, s)
+        yield tap, seen
+
+
+def _passes(kernel: Numbers) -> list[Numbers]:
+    """The dimensions that are reduced at once: all together, or one after the other, the last first."""
+    dims = tuple(range(len(kernel)))
+    few = math.prod(kernel) <= FLAT_TAPS or sum(k > 1 for k in kernel) < 2
+    return [dims] if few else [(d,) for d in reversed(dims)]
+
+
+def _part(dims: Numbers, x: Tensor, windows: Any, kernel: Numbers, stride: Numbers) -> tuple[Any, Numbers, Numbers]:
+    """Windows, kernel and stride of a pass that reduces these dimensions alone."""
+    along = [d in dims for d in range(len(kernel))]
+    counts = tuple(w if a else n for w, n, a in zip(windows, x.shape[2:], along, strict=True))
+    sizes, steps = ([v if a else 1 for v, a in zip(values, along, strict=True)] for values in (kernel, stride))
+    return counts, tuple(sizes), tuple(steps)
+
+
+# -- sums -------------------------------------------------------------------------------------------------------------
+
+
+def _total(x: Tensor, windows: Any, kernel: Numbers, stride: Numbers) -> Tensor:
+    for dims in _passes(kernel):
+        counts, part, steps = _part(dims, x, windows, kernel, stride)
+        total = None
+        for _, seen in _taps(x, counts, part, steps, (1,) * len(kernel)):
+            total = seen if total is None else total + seen
+        assert total is not None
+        x = total
+    return x if any(k > 1 for k in kernel) else x.clone()
+
+
+def _window_sum(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers) -> Tensor:
+    """The sums over windows of (batch, channels, ...), `size` of them per dimension; zeros around."""
+    windows = tuple(size)
+    x = _bordered(input, windows, kernel, stride, padding, (1,) * len(kernel), 0)
+    return _total(x, windows, kernel, stride)
+
+
+def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers) -> Tensor:
+    """Every window's number added to all places it sees of spatial sizes `size`: the transpose of `window_sum`."""
+    before, after = [0, 0], [0, 0]
+    for n, windows, k, s, p in zip(size, input.shape[2:], kernel, stride, padding, strict=True):
+        missing = n + p - (windows - 1) * s - 1
+        before.append(k - 1 - p)
+        after.append(missing if missing > 0 else 0)
+    spread = surrounded(input, before, after, (1, 1, *stride))
+    return _total(spread, tuple(size), kernel, (1,) * len(kernel))
+
+
+window_sum = Op(
+    "window_sum",
+    _window_sum,
+    (lambda g, out, input, size, *how: window_spread.call(g, tuple(input.shape[2:]), *how), *(None,) * 4),
+    shapes=("size",),
+)
+window_spread = Op(
+    "window_spread",
+    _window_spread,
+    (lambda g, out, input, size, *how: window_sum.call(g, tuple(input.shape[2:]), *how), *(None,) * 4),
+    shapes=("size",),
+)
+
+
+# -- maxima -----------------------------------------------------------------------------------------------------------
+
+
+def lowest(dtype: Any) -> Any:
+    """What every number of a dtype is at least."""
+    if dtype.is_floating_point:
+        return -float("inf")
+    return bool(0) if dtype is dtypes.bool_ else int(np.iinfo(dtype.numpy).min)
+
+
+def better(value: Tensor, best: Tensor) -> Tensor:
+    """Whether a value takes the place of the best so far: NaN does, as in PyTorch, an equal one does not."""
+    larger = value > best
+    return larger.logical_or(value != value) if value.dtype.is_floating_point else larger
+
+
+def window_maximum(
+    input: Tensor, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, ceil_mode: bool, indexed: bool
+) -> tuple[Tensor, Tensor | None]:
+    """(the largest number in each window, where it is among the spatial places, in row-major order; if `indexed`)."""
+    sizes = input.shape[2:]
+    windows = tuple(
+        count(n, k, s, p, d, ceil_mode) for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
+    )
+    x = _bordered(input, windows, kernel, stride, padding, dilation, lowest(input.dtype))
+    rank = len(kernel)
+    steps = [1] * rank  # from one place to the next along each dimension
+    for d in reversed(range(rank - 1)):
+        steps[d] = steps[d + 1] * sizes[d + 1]
+    offset = None  # of the best so far from the window's first place
+    for dims in _passes(kernel):
+        counts, part, strides = _part(dims, x, windows, kernel, stride)
+        best = chosen = None
+        offsets = None if offset is None else _taps(offset, counts, part, strides, dilation)
+        for tap, seen in _taps(x, counts, part, strides, dilation):
+            place = None
+            if indexed:
+                moved = sum(t * d * s for t, d, s in zip(tap, dilation, steps, strict=True))
+                place = seen.new_full((), moved, dtype=dtypes.int32)
+                place = place if offsets is None else place + next(offsets)[1]
+            if best is None:
+                best, chosen = seen, place
+                continue
+            take = better(seen, best)
+            best = seen.where(take, best)
+            chosen = place if chosen is None or place is None else place.where(take, chosen)
+        assert best is not None
+        x, offset = best, chosen
+    if not indexed:
+        return (x if any(k > 1 for k in kernel) else x.clone()), None
+    assert offset is not None
+    first = 0
+    for d in range(rank):
+        along = (arange(windows[d]) * stride[d] - padding[d]) * steps[d]
+        first = first + along.reshape((-1, *(1,) * (rank - 1 - d)))
+    return (x if any(k > 1 for k in kernel) else x.clone()), (offset + first).expand(x.shape).contiguous()
