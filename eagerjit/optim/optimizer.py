@@ -171,9 +171,11 @@ class Optimizer:
         parameters = chain.from_iterable(g["params"] for g in self.param_groups)
         by_number = dict(zip(numbers, parameters, strict=True))
         self.state.clear()
-        steps: dict[float, Tensor] = {}
+        group_of = {number: index for index, group in enumerate(groups) for number in group["params"]}
+        steps: list[dict[float, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
         for number, saved in state_dict["state"].items():
-            self.state[by_number[number]] = {k: _taken(k, v, by_number[number], steps) for k, v in saved.items()}
+            shared = steps[group_of[number]]
+            self.state[by_number[number]] = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
         for own, saved in zip(self.param_groups, groups, strict=True):
             for key, value in saved.items():
                 if key != "params":
