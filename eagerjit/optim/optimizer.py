@@ -156,7 +156,7 @@ class Optimizer:
             {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()}
             for group in self.param_groups
         ]
-        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+        return {"state": {numbers[id(p)]: _apart(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over options and state; tensors are copied, in their parameter's dtype."""
@@ -210,6 +210,11 @@ class Optimizer:
 def _unnamed(parameter: Any) -> Any:
     """The parameter of a (name, parameter) pair."""
     return parameter[1] if isinstance(parameter, tuple) else parameter
+
+
+def _apart(state: dict[str, Any]) -> dict[str, Any]:
+    """A parameter's state with a count of steps of its own: in PyTorch each parameter increases its own."""
+    return {key: value.clone() if key == "step" else value for key, value in state.items()}
 
 
 def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) -> Any:
