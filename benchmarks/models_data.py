@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from benchmarks import models_resnet
+
 MLP_SIZES = (784, 512, 512, 10)
 LAYERS, HEADS, WIDTH, CONTEXT, VOCABULARY = 4, 8, 256, 128, 100
 LEARNING_RATE, BETAS, EPSILON, DECAY = 1e-3, (0.9, 0.999), 1e-8, 1e-2
@@ -14,6 +16,8 @@ BATCH = {"MLP": 128, "GPT": 4}
 
 def parameters(model: str) -> dict[str, np.ndarray]:
     """Return a model's parameters by the names that PyTorch gives them; weights are (out, in)."""
+    if model == "ResNet":
+        return models_resnet.parameters()
     generator = np.random.default_rng(0)
     values: dict[str, np.ndarray] = {}
 
@@ -46,6 +50,8 @@ def parameters(model: str) -> dict[str, np.ndarray]:
 
 def batch(model: str) -> tuple[np.ndarray, np.ndarray]:
     """Return inputs and the classes to predict."""
+    if model == "ResNet":
+        return models_resnet.batch()
     generator = np.random.default_rng(1)
     if model == "MLP":
         inputs = generator.standard_normal((BATCH[model], MLP_SIZES[0]), dtype=np.float32)

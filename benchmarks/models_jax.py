@@ -8,6 +8,7 @@ import jax
 from jax import numpy as jnp
 
 from benchmarks import models_data as data
+from benchmarks import models_resnet
 
 
 def linear(values: dict, name: str, x):
@@ -42,9 +43,36 @@ def gpt(values: dict, tokens):
     return linear(values, "head", norm(values, "norm", x))
 
 
+def convolution(values: dict, name: str, x, stride: int = 1):
+    weight = values[f"{name}.weight"]
+    pad = weight.shape[2] // 2
+    return jax.lax.conv_general_dilated(x, weight, (stride, stride), [(pad, pad)] * 2)
+
+
+def batch_norm(values: dict, name: str, x):
+    mean = x.mean((0, 2, 3), keepdims=True)
+    variance = ((x - mean) ** 2).mean((0, 2, 3), keepdims=True)
+    scale, shift = (values[f"{name}.{part}"].reshape(-1, 1, 1) for part in ("weight", "bias"))
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * scale + shift
+
+
+def resnet(values: dict, x):
+    """The network while training; nothing keeps what its norms have seen."""
+    x = jax.nn.relu(batch_norm(values, "bn1", convolution(values, "conv1", x, 2)))
+    window, border = (1, 1, 3, 3), [(0, 0), (0, 0), (1, 1), (1, 1)]
+    x = jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, (1, 1, 2, 2), border)
+    for name, _, _, stride in models_resnet.blocks():
+        out = jax.nn.relu(batch_norm(values, f"{name}.bn1", convolution(values, f"{name}.conv1", x, stride)))
+        out = batch_norm(values, f"{name}.bn2", convolution(values, f"{name}.conv2", out))
+        if f"{name}.downsample.0.weight" in values:
+            x = batch_norm(values, f"{name}.downsample.1", convolution(values, f"{name}.downsample.0", x, stride))
+        x = jax.nn.relu(out + x)
+    return linear(values, "fc", x.mean((2, 3)))
+
+
 def make_step(model: str) -> tuple[Callable, tuple]:
     """Return the training step, which keeps its state to itself, and its batch."""
-    forward = {"MLP": mlp, "GPT": gpt}[model]
+    forward = {"MLP": mlp, "GPT": gpt, "ResNet": resnet}[model]
     decay = data.DECAY if model == "GPT" else 0.0
     (beta1, beta2), rate = data.BETAS, data.LEARNING_RATE
 
@@ -56,6 +84,9 @@ def make_step(model: str) -> tuple[Callable, tuple]:
     def update(state, inputs, targets):
         values, first, second, count = state
         loss, gradients = jax.value_and_grad(loss_of)(values, inputs, targets)
+        if model == "ResNet":
+            first = jax.tree.map(lambda m, g: models_resnet.MOMENTUM * m + g, first, gradients)
+            return (jax.tree.map(lambda p, m: p - models_resnet.RATE * m, values, first), first, second, count), loss
         count = count + 1
         first = jax.tree.map(lambda m, g: beta1 * m + (1 - beta1) * g, first, gradients)
         second = jax.tree.map(lambda v, g: beta2 * v + (1 - beta2) * g * g, second, gradients)

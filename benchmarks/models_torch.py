@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import models_data as data
+from benchmarks import models_resnet
 
 
 def build(model: str, torch: Any) -> Any:
@@ -56,8 +57,9 @@ def build(model: str, torch: Any) -> Any:
                 x = block(x)
             return self.head(self.norm(x))
 
-    built = {"MLP": MLP, "GPT": GPT}[model]()
-    built.load_state_dict({name: torch.tensor(value) for name, value in data.parameters(model).items()})
+    built = models_resnet.build(torch) if model == "ResNet" else {"MLP": MLP, "GPT": GPT}[model]()
+    values = {name: torch.tensor(value) for name, value in data.parameters(model).items()}
+    built.load_state_dict(values, strict=model != "ResNet")  # what its norms have seen so far is no parameter
     return built
 
 
@@ -65,7 +67,9 @@ def make_step(model: str, torch: Any, peer: str, compiler: Callable | None) -> t
     """Return the training step, compiled where a compiler is given, and its batch."""
     built = build(model, torch)
     common: dict[str, Any] = {"lr": data.LEARNING_RATE, "betas": data.BETAS, "eps": data.EPSILON}
-    if model == "MLP":
+    if model == "ResNet":
+        optimizer = torch.optim.SGD(built.parameters(), lr=models_resnet.RATE, momentum=models_resnet.MOMENTUM)
+    elif model == "MLP":
         optimizer = torch.optim.Adam(built.parameters(), **common)
     else:
         optimizer = torch.optim.AdamW(built.parameters(), weight_decay=data.DECAY, **common)

@@ -1,4 +1,4 @@
-"""Whole training steps: forward, backward and optimizer, of a multi-layer perceptron and of a small GPT."""
+"""Whole training steps: forward, backward and optimizer, of a multi-layer perceptron, a small GPT and a ResNet-18."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 
 from benchmarks.harness import Rows, seconds_once, seconds_per_call
 
-TITLE = "Training steps (MLP 784-512-512-10, batch 128, Adam; GPT 4 layers, 256 wide, 4x128 tokens, AdamW)"
+TITLE = (
+    "Training steps (MLP 784-512-512-10, batch 128, Adam; GPT 4 layers, 256 wide, 4x128 tokens, AdamW; ResNet-18 on 16 "
+    "images of 32x32, SGD)"
+)
 UNIT = "s"
 PEERS = ("eagerjit", "eagerjit eager", "torch", "torch.compile", "jax")
 ROUNDS = 3
 PHASES = ("nothing cached", "second process")
 
-MODELS = ("MLP", "GPT")
+MODELS = ("MLP", "GPT", "ResNet")
 COMPILES = ("eagerjit", "torch.compile", "jax")
 
 

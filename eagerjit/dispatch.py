@@ -84,12 +84,14 @@ class Op:
     shapes          parameters that are tuples of sizes, which are run-time inputs too
     traceable       whether a trace can run its body
     symbolic        whether its programs serve all sizes, or those of the call they were compiled for
+    derives         whether a gradient without rules runs the body again, so that it reads no results
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     """
 
     needs_grad = False
     aliases = False
     accumulates = False
+    derives = True
     linear = False
     traceable = True
     symbolic = True

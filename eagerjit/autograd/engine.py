@@ -368,7 +368,8 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
     if op.rules is not None:
         used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
-    if node.overwritten is not None and (read is None or 1 in read):
+    reads_output = 1 in read if read is not None else not getattr(op, "derives", False)
+    if node.overwritten is not None and reads_output:
         what = f"{described(node.outputs()[0])}, the output"
         raise RuntimeError(overwritten(what, node.op.name, node.source, node.overwritten))
     for index, x in enumerate(node.inputs or ()):
