@@ -11,7 +11,9 @@ ROUNDS = 5
 PHASES = ("calls",)
 
 SIZE = 16
+PARAMETERS = 20
 COMPILED = "compiled x*2+1"
+GUARDED = f"compiled, two tensors and a Module of {PARAMETERS} parameters"
 ADD, ADD_GRAD, BACKWARD = "eager x+y", "eager x+y, recording", "eager (p*y).sum().backward()"
 
 
@@ -21,6 +23,22 @@ def line(x):
 
 def add(x, y):
     return x + y
+
+
+def scaled(torch):
+    """A Module with many parameters and next to no work."""
+
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scales = torch.nn.ParameterList([torch.nn.Parameter(torch.ones(SIZE)) for _ in range(PARAMETERS)])
+
+        def forward(self, x, y):
+            for scale in self.scales:
+                x = x * scale
+            return x + y
+
+    return Scaled()
 
 
 def measure(peer: str, phase: str) -> Rows:
@@ -56,23 +74,27 @@ def measure_torch(peer: str, array) -> Rows:
 
         compiled = torch.compile(line)
     x = torch.tensor(array)
+    rows, check = {}, {}
+    if peer in ("eagerjit", "torch.compile"):
+        module = (torch.jit if peer == "eagerjit" else torch.compile)(scaled(torch))
+        with torch.no_grad():
+            check = {"line": compiled(x).tolist(), "scaled": module(x, x).tolist()}
+            guarded = seconds_per_call(module, x, x)
+        rows = {COMPILED: seconds_per_call(compiled, x), GUARDED: guarded}
     if peer == "torch.compile":
-        return Rows({COMPILED: seconds_per_call(compiled, x)}, {"line": compiled(x).tolist()})
+        return Rows(rows, check)
 
     p = torch.tensor(array, requires_grad=True)
 
     def backward(p, y):
         (p * y).sum().backward()
 
-    rows = {
+    rows |= {
         ADD: seconds_per_call(add, x, x),
         ADD_GRAD: seconds_per_call(add, p, x),
         BACKWARD: seconds_per_call(backward, p, x),
     }
-    check = {"add": (x + x).tolist()}
-    if peer == "eagerjit":
-        rows = {COMPILED: seconds_per_call(compiled, x), **rows}
-        check["line"] = compiled(x).tolist()
+    check["add"] = (x + x).tolist()
     p.grad = None
     backward(p, x)
     check["backward"] = p.grad.tolist()

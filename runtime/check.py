@@ -44,7 +44,7 @@ WITHOUT_GIL = frozenset(
 )
 """What may stand between BEGIN and FINISH: nothing that can miss, or that needs the GIL without taking it."""
 
-_LOADS = (Op.LOAD_OBJECT, Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD)
+_LOADS = (Op.LOAD_OBJECT, Op.CAPTURED, Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD)
 _OUTPUTS = (Op.OUTPUT, Op.OUTPUT_LEAF, Op.OUTPUT_VIEW, Op.OUTPUT_OBJECT)
 
 
@@ -54,6 +54,8 @@ def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
         case Op.TENSOR, (_, _, ndim, contiguous, *_):
             sizes = [f"slots {ndim}", "any" if contiguous else f"slots {ndim}"]
             return ["leaf", "dtype", "rank", "flag", "grad", "slot", *sizes]
+        case Op.CAPTURED, (_, _, _, _, _, *dims):
+            return ["leaf", "object", "dtype", "grad", "slot", *["constant"] * len(dims)]
         case Op.DISTINCT, (n_written, *rest) if 0 <= n_written < len(rest):
             return ["count", *["leaf"] * n_written, "count", *["leaf"] * rest[n_written]]
         case Op.OUTPUT, (_, _, ndim, *_):

@@ -176,6 +176,16 @@ def _tensor(
         frame.slots[strides : strides + ndim] = [stride // array.itemsize for stride in array.strides]
 
 
+def _captured(frame: _Frame, leaf: int, index: int, code: int, grad: int, pointer: int, *dims: int) -> None:
+    _load_object(frame, leaf, index)
+    tensor = frame.leaves[leaf]
+    array = _array_of(tensor)
+    _require(array.dtype is _TYPES[code] and array.shape == dims and array.flags.c_contiguous and array.flags.aligned)
+    _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
+    frame.alive.append(array)
+    frame.slots[pointer] = array.ctypes.data
+
+
 def _read_float(frame: _Frame, leaf: int, slot: int) -> None:
     _require(type(frame.leaves[leaf]) is float)
     frame.slots[slot] = struct.unpack("q", struct.pack("d", frame.leaves[leaf]))[0]
@@ -349,6 +359,7 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.GRAD_MODE: _grad_mode,
     Op.EPOCH: _epoch,
     Op.TENSOR: _tensor,
+    Op.CAPTURED: _captured,
     Op.READ_FLOAT: _read_float,
     Op.READ_INT: _read_int,
     Op.CHECK_EQ: _check_eq,

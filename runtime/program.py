@@ -40,6 +40,8 @@ class Op(IntEnum):
     #               strides are not stored; 0: any strides that are multiples of the itemsize, stored from stride_slot
     #               on. Dims are stored from dim_slot on. grad: 0 needs no gradient, 1 needs one, 2 either
     #               (needs a gradient = `_requires_grad` is True).
+    CAPTURED = 31  # (leaf, object, dtype_code, grad, pointer_slot, dim...)  LOAD_OBJECT, and TENSOR with C-contiguous
+    #                memory of these very dims in one: what a call reads of its surroundings is mostly that
     READ_FLOAT = 12  # (leaf, slot)   exact float; its bits
     READ_INT = 13  # (leaf, slot)     exact int (not bool) that fits 64 bits
     CHECK_EQ = 14  # (slot, slot)

@@ -100,12 +100,16 @@ class Instructions:
             if q.size is not None and sizes.is_symbol(q.size):
                 self.size_slots[q.size] = slot = self.slot()
                 self.slot_phase[slot] = phase
+        known_whole = self._known_whole()
         for b in self.trace.bindings:
             match b:
                 case Load(leaf, op, operands):
-                    self.put(op, leaf, *operands)
+                    if leaf not in known_whole:
+                        self.put(op, leaf, *operands)
                 case ObjectGuard(leaf, op, constant):
                     self.put(op, leaf, constant)
+                case TensorLeaf(leaf) if leaf in known_whole:
+                    self._read_captured(b, known_whole[leaf])
                 case TensorLeaf():
                     self._read_tensor(b)
                 case FloatLeaf(leaf, node):
@@ -128,6 +132,21 @@ class Instructions:
             written = [leaf for leaf, _ in self.trace.writes]
             others = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf not in written]
             self.put(Op.DISTINCT, len(written), *written, len(others), *others)
+
+    def _known_whole(self) -> dict[int, int]:
+        """Leaves that are a constant Tensor of known sizes, which one instruction reads, with the Tensor's object."""
+        objects = {b.leaf: b.operands[0] for b in self.trace.bindings if isinstance(b, Load) and b.op == Op.LOAD_OBJECT}
+        found = {}
+        for b in self.trace.bindings:
+            plain = isinstance(b, TensorLeaf) and b.strides is None and b.leaf in objects
+            if plain and all(isinstance(d, int) for d in b.node.type.shape):
+                found[b.leaf] = objects[b.leaf]
+        return found
+
+    def _read_captured(self, leaf: TensorLeaf, constant: int) -> None:
+        type_ = leaf.node.type
+        pointer = self.pointer_slots[leaf.node] = self.slot()
+        self.put(Op.CAPTURED, leaf.leaf, constant, type_.dtype.code, leaf.grad, pointer, *map(int, type_.shape))
 
     def _read_tensor(self, leaf: TensorLeaf) -> None:
         type_ = leaf.node.type

@@ -18,9 +18,6 @@ class JittedModule:
     _orig_mod: Module
     _compiled: JitFunction
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._compiled(*args, **kwargs)
-
     def __getattr__(self, name: str) -> Any:
         if name in _FUNCTION_NAMES:
             return getattr(self._compiled, name)
@@ -48,7 +45,10 @@ def jit_module(module: Module, options: Options) -> Any:
 @functools.cache
 def _jitted_class(owner: type[Module]) -> type:
     """The class of jitted instances of a class."""
-    return type(owner.__name__, (JittedModule, owner), {
+    made = type(owner.__name__, (JittedModule, owner), {
         "__slots__": ("_orig_mod", "_compiled"), "__module__": owner.__module__, "__qualname__": owner.__qualname__,
         "__doc__": owner.__doc__,
     })  # fmt: skip
+    # The compiled function itself stands where Python looks for a method: a call runs no code of ours.
+    made.__call__ = made.__dict__["_compiled"]  # type: ignore[method-assign]
+    return made

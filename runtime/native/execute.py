@@ -27,6 +27,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.guards import (
+    guard_captured,
     guard_distinct,
     guard_equal,
     guard_tensor,
@@ -108,6 +109,9 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 return DONE
             case Op.TENSOR:
                 status = guard_tensor(operands, leaves, held, slots)
+            case Op.CAPTURED:
+                rank = load_i64(operands, -8) - 5
+                status = guard_captured(operands, rank, objects, leaves, held, slots)
             case Op.CHECK_EQ:
                 status = load_i64(slots, 8 * a) == load_i64(slots, 8 * b)
             case Op.CHECK_CONST:

@@ -130,6 +130,35 @@ def guard_tensor(operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
     return 1
 
 
+def guard_captured(operands: ptr, rank: i64, objects: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
+    """CAPTURED: the leaf and its ndarray are new references."""
+    tensor = load_ptr(objects, 8 * load_i64(operands, 8))
+    array = array_of(tensor)
+    if array == 0:
+        return 0
+    wanted = ALIGNED_FLAG | CONTIGUOUS_FLAG
+    if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * load_i64(operands, 16)):
+        return 0
+    if load_i32(array, ARRAY_NDIM) != rank or (load_i32(array, ARRAY_FLAGS) & wanted) != wanted:
+        return 0
+    grad = load_i64(operands, 24)
+    if grad != 2:
+        needs = load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE)
+        if needs != grad:
+            return 0
+    dims = load_ptr(array, ARRAY_DIMS)
+    for i in range(rank):
+        if load_i64(dims, 8 * i) != load_i64(operands, 40 + 8 * i):
+            return 0
+    leaf = load_i64(operands, 0)
+    store_ptr(slots, 8 * load_i64(operands, 32), load_ptr(array, ARRAY_DATA))
+    Py_IncRef(tensor)
+    store_ptr(leaves, 8 * leaf, tensor)
+    Py_IncRef(array)
+    store_ptr(held, 8 * leaf, array)
+    return 1
+
+
 def guard_equal(a: ptr, b: ptr) -> i64:
     """EQUAL: strings and ints are compared here, floats and tuples by `same_value` in Python."""
     if a == b:

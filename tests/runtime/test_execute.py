@@ -197,6 +197,25 @@ def test_tensor_stores_pointer_sizes_and_strides(executor: str) -> None:
 
 
 @both
+def test_captured_is_one_tensor_of_known_sizes(executor: str) -> None:
+    x = tensor(np.arange(6, dtype=np.float32).reshape(2, 3), grad=True)
+
+    def kept(*operands: int) -> bool:
+        found = leaf_after(executor, (Op.CAPTURED, 5, 0, *operands), objects=(x,))
+        assert found is x or found is MISS
+        return found is x
+
+    assert kept(F32, 2, 0, 2, 3) and kept(F32, 1, 0, 2, 3)
+    assert not kept(F32, 0, 0, 2, 3) and not kept(F32 + 1, 2, 0, 2, 3)
+    assert not kept(F32, 2, 0, 3, 2) and not kept(F32, 2, 0, 6) and not kept(F32, 2, 0, 2, 3, 1)
+    step = (Op.CAPTURED, 5, 0, F32, 2, 0, 2, 3)
+    x._data = x._data.T.copy().T
+    assert leaf_after(executor, step, objects=(x,)) is MISS
+    for other in (None, x._data, tensor([1.0], kind=Custom)):
+        assert leaf_after(executor, step, objects=(other,)) is MISS
+
+
+@both
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 def test_tensor_tells_dtypes_apart(executor: str, dtype: dtypes.DType) -> None:
     x = tensor(np.zeros(3, dtype.numpy))
