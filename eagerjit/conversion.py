@@ -33,6 +33,10 @@ def _asked(tracer: Any, input: Tensor, reason: str) -> Any:
     return float(value) if input.dtype.is_floating_point else value
 
 
+LISTED = 64
+"""Elements up to which a trace makes each number of a list one of the call's own."""
+
+
 def item(input: Tensor) -> Any:
     """The one element as a Python number."""
     tracer = state.tracer
@@ -59,6 +63,8 @@ def scalar(input: Tensor) -> Any:
 
 def tolist(input: Tensor) -> Any:
     """Nested lists of Python numbers."""
+    if state.tracer is not None and input.numel() <= LISTED:
+        return [tolist(part) for part in input.unbind()] if input.ndim else item(input)
     array = concrete(input, "a tensor's values were asked for with tolist()")
     return (array.astype(np.float32) if array.dtype == dtypes.bfloat16.numpy else array).tolist()
 

@@ -159,3 +159,22 @@ def a_count_is_an_error(jit):
             f(x)
         except (RuntimeError, ValueError) as error:
             yield str(error)
+
+
+@case(versions=1)
+def a_list_of_the_elements(jit):
+    def f(x, n):
+        first, second = x.tolist()
+        shift = sum(n.tolist())
+        return x * first + second + shift, n.tolist()[1]
+
+    f = jit(f)
+    for k in range(3):
+        f(torch.tensor([1.5, 2.0]) + k, torch.arange(3) * k)
+
+
+@case
+def a_list_of_truths(jit):
+    f = jit(lambda x: [v for v, large in zip(x.unbind(), (x > 1).tolist(), strict=True) if large])
+    for k in range(3):
+        f(torch.tensor([0.5, 1.5, 2.0]) - k)
