@@ -188,6 +188,7 @@ RULES: dict[Primitive, Rule] = {
     indexing.put_rows: _change_rows,
     indexing.gather: _along,
     indexing.scatter_add: _along,
+    indexing.scatter: _along,
     indexing.slice_scatter: _along,
     indexing.replace_block: _replace_block,
     indexing.cat: _along,

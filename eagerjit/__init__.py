@@ -17,8 +17,7 @@ from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
 from eagerjit.dispatch import forget_programs as _forget_programs
 from eagerjit.names import explain_missing as _explain_missing
-from eagerjit.ops import activation, composite, contraction, host, index, linear, normalization, views
-from eagerjit.ops.pointwise import where as _where
+from eagerjit.ops import activation, composite, contraction, index, linear, normalization
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
 from eagerjit.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -173,17 +172,16 @@ for _module, _names in {
     "linspace logspace eye",
     random: "rand randn randint rand_like randn_like randint_like randperm bernoulli normal multinomial",
     index: "stack",
-    composite: "meshgrid broadcast_tensors atleast_1d atleast_2d hstack vstack",
+    composite: "meshgrid",
     contraction: "einsum tensordot",
-    host: "searchsorted",
     normalization: "softmax log_softmax",
 }.items():
     _functions.update({_name: getattr(_module, _name) for _name in _names.split()})
 _functions.update(
-    cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, where=_where.call, relu=activation.relu.call,
+    cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, relu=activation.relu.call,
     addmm=linear.addmm.call, rsub=lambda input, other: other - input,
     asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
-    embedding=_functional("embedding"), softplus=activation.softplus.call, broadcast_to=views.expand,
+    embedding=_functional("embedding"), softplus=activation.softplus.call,
 )  # fmt: skip
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
 _functions.update({_d.name: _d for _d in _dtypes.ALL})

@@ -92,7 +92,9 @@ def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tenso
     """The in-place version of a function: its result copied into its first argument."""
 
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self.copy_(function(self, *args, **kwargs))
+        # A gradient may need the tensor as it was.
+        before = self.clone() if mode.grad_mode() and self._requires_grad else self
+        return self.copy_(function(before, *args, **kwargs))
 
     write.__name__ = write.__qualname__ = name or f"{function.__name__}_"
     write.__doc__ = f"In-place version of `{write.__name__[:-1]}`."

@@ -8,9 +8,25 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from eagerjit.dispatch import Op
+
 BOTH = {
     "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
     "eagerjit.ops.memory": "as_strided_ resize_as_ select_scatter slice_scatter",
+    "eagerjit.ops.shaping": "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk "
+    "unsafe_split_with_sizes narrow_copy rot90 diag_embed diagflat adjoint positive broadcast_to",
+    "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cummax cummin "
+    "logcumsumexp cumsum cumprod cov corrcoef",
+    "eagerjit.ops.differences": "diff",
+    "eagerjit.ops.sorting": "sort argsort topk msort kthvalue median nanmedian mode quantile nanquantile",
+    "eagerjit.ops.bins": "histc histogram isin unique bincount unique_consecutive",
+    "eagerjit.ops.complexes": "conj conj_physical resolve_conj resolve_neg",
+    "eagerjit.ops.numeric": "logaddexp logaddexp2 hypot heaviside float_power ldexp signbit isreal frexp gcd lcm "
+    "bitwise_left_shift bitwise_right_shift nextafter gcd_ lcm_ ldexp_",
+    "eagerjit.ops.gamma": "lgamma digamma polygamma mvlgamma igamma igammac erfinv i0 i0_",
+    "eagerjit.ops.scatter": "scatter scatter_reduce",
+    "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
+    "masked_scatter masked_select argwhere",
 }
 """Functions of the namespace that are methods too."""
 
@@ -18,6 +34,12 @@ METHODS = {
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
+    "eagerjit.ops.shaping": "fill_diagonal_",
+    "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
+    "eagerjit.ops.gamma": "lgamma_ digamma_ erfinv_ mvlgamma_ igamma_ igammac_ polygamma_",
+    "eagerjit.ops.scatter": "scatter_ scatter_reduce_",
+    "eagerjit.ops.positions": "index_add_ index_copy_ index_fill_ index_reduce_ put_ masked_scatter_",
+    "eagerjit.ops.statistics": "cumsum_ cumprod_ renorm_",
 }
 """Methods only."""
 
@@ -25,6 +47,13 @@ FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool1d adaptive_max_pool1d",
+    "eagerjit.ops.shaping": "expand_copy permute_copy transpose_copy t_copy select_copy squeeze_copy unsqueeze_copy "
+    "unbind_copy split_copy view_copy detach_copy alias_copy atleast_1d atleast_2d atleast_3d hstack vstack row_stack "
+    "dstack column_stack block_diag cartesian_prod combinations vander broadcast_shapes broadcast_tensors "
+    "unravel_index tril_indices triu_indices",
+    "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
+    "eagerjit.ops.bins": "searchsorted bucketize",
+    "eagerjit.ops.positions": "where",
 }
 """Functions of the namespace only."""
 
@@ -49,8 +78,9 @@ NETWORK_FUNCTIONS = _homes(_SHARED, _NETWORK)
 
 
 def load(module: str, name: str) -> Any:
-    """What a module defines under a name."""
-    return getattr(importlib.import_module(module), name)
+    """What a module defines under a name; of an op its call."""
+    value = getattr(importlib.import_module(module), name)
+    return value.call if isinstance(value, Op) else value
 
 
 class LateMethod:

@@ -15,13 +15,11 @@ from eagerjit.ops import (
     composite,
     counted,
     elementary,
-    host,
     index,
     linear,
     normalization,
     pointwise,
     reduce,
-    scatter,
     subscript,
     views,
 )
@@ -37,6 +35,11 @@ BINARY = {
     "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
 }  # fmt: skip
 """Operators that have a reflected and an in-place form."""
+
+SHIFTS = {
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "ilshift": "bitwise_left_shift_",
+    "irshift": "bitwise_right_shift_", "rlshift": "reflected_left_shift", "rrshift": "reflected_right_shift",
+}  # fmt: skip
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
@@ -89,18 +92,11 @@ FUNCTIONS: dict[str, Any] = {
     **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
     **{name: getattr(composite, name) for name in (
         "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diag", "trace",
-        "masked_select",
-    )},
-    **{name: getattr(scatter, name) for name in (
-        "scatter", "index_fill", "index_copy", "take", "take_along_dim", "count_nonzero", "logaddexp", "hypot",
-        "argwhere",
     )},
     **elementary.FUNCTIONS,
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
-    "index_select": index.index_select, "index_add": index.index_add,
-    **{name: getattr(host, name) for name in ("sort", "argsort", "topk", "cumsum", "cumprod", "median")},
-    **{name: getattr(counted, name) for name in ("nonzero", "unique", "bincount")},
+    "index_select": index.index_select, "nonzero": counted.nonzero,
     "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
@@ -120,6 +116,7 @@ SPECIAL = {
     "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
     "__copy__": c.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
+    **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
     "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, *range(self.ndim)),
     "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
@@ -279,19 +276,6 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     filled = list(indices) + [None] * (self.ndim - len(indices))
     subscript.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
     return self
-
-
-def _written(name: str) -> Any:
-    function = FUNCTIONS[name]
-
-    def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self.copy_(function(self, *args, **kwargs))
-
-    write.__name__, write.__doc__ = f"{name}_", f"In-place version of `{name}`."
-    return write
-
-
-METHODS.update({f"{name}_": _written(name) for name in ("index_add", "index_fill", "index_copy", "scatter")})
 
 
 def _scaled(name: str) -> Any:

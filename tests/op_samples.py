@@ -11,6 +11,7 @@ import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
+from op_samples_namespace import namespace_samples
 
 import eagerjit as torch
 import eagerjit.nn
@@ -188,6 +189,8 @@ SAMPLES: dict[str, list[Sample]] = {
 
 EAGER = {"as_strided": "depends on where tensors lie in memory"}
 """Ops that no trace can represent, and why."""
+
+SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 
 WRITES = {
     "rand": (0,), "randn": (0,), "randint": (0,), "dropout": (1,),

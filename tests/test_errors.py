@@ -162,7 +162,7 @@ ARGUMENTS: dict[str, tuple[Call, tuple[str, ...]]] = {
     "operator with a string": (lambda t: t.ones(2) + "a", ("+", "'Tensor' and 'str'")),
     "operator after None": (lambda t: None + t.ones(2), ("+", "'NoneType' and 'Tensor'")),
     "unknown attribute": (lambda t: t.ones(2).nothing, ("'Tensor'", "'nothing'")),
-    "unknown function": (lambda t: t.no_such_function, ("'no_such_function'",)),
+    "unknown function": (lambda t: t.no_such_function, ("no_such_function",)),
     "module attribute": (lambda t: t.nn.Linear(2, 2).nothing, ("'Linear'", "'nothing'")),
     "size of a float": (lambda t: t.zeros(1.5), ("ints", "float")),
     "data": (lambda t: t.tensor([None]), ("dtype", "NoneType")),
@@ -350,9 +350,9 @@ def test_an_index_out_of_range_in_an_eager_kernel_names_the_operation() -> None:
     x = eagerjit.ones(2, 3)
     x.gather(1, eagerjit.tensor([[0], [2]]))
     for index in (3, -1):
-        with pytest.raises(IndexError, match="gather: the dimension has size 3"):
+        with pytest.raises(RuntimeError, match="gather: the dimension has size 3"):
             x.gather(1, eagerjit.tensor([[0], [index]]))
-    with pytest.raises(IndexError, match="gather: the dimension has size 5"):
+    with pytest.raises(RuntimeError, match="gather: the dimension has size 5"):
         eagerjit.ones(2, 5).gather(1, eagerjit.tensor([[0], [5]]))
 
 

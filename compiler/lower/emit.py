@@ -343,7 +343,7 @@ class Emitter:
         return self.let("cast", (c[node.attributes["word"]],), "i64")
 
     def _gathered(self, node: Node, map_: Map) -> tuple[str, int]:
-        """A load at an index that is itself a value; out of range ends the kernel with an IndexError."""
+        """A load at an index that is itself a value; out of range ends the kernel with an exception."""
         table, index = node.inputs
         rank = len(index.type.shape)
         if "rows" in node.op.traits:
@@ -366,7 +366,8 @@ class Emitter:
         high = self.let("lt", (index, limit), "bool")
         inside = self.let("and", (low, high), "bool")
         message = f"index out of range in {node.op.name}{_where(node)}".replace("%", "%%")
-        status = self.failures.status("IndexError", f"{message}: the dimension has size %d", size)
+        exception = node.attributes.get("error") or ("RuntimeError" if "dim" in node.attributes else "IndexError")
+        status = self.failures.status(exception, f"{message}: the dimension has size %d", size)
         self.add(inside[1], loops.Check(inside[0], status))
 
     def indexed_load(

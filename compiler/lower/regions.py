@@ -110,10 +110,13 @@ class RegionBuilder:
         return found[0]
 
     def _scatter_add(self) -> list[Built]:
-        return [self._base(), self._elements()]
+        return [self._base(), self._elements("add")]
 
-    def _elements(self) -> Built:
-        """Elements of the value added one by one; tasks take the dimensions before the scattered one."""
+    def _scatter(self) -> list[Built]:
+        return [self._base(), self._elements(self.node.attributes["combine"])]
+
+    def _elements(self, op: str) -> Built:
+        """Elements of the value combined one by one; tasks take the dimensions before the scattered one."""
         base, index, value = self.node.inputs
         dim = self.node.attributes["dim"]
         dims = without_ones(index.type.shape)
@@ -131,9 +134,11 @@ class RegionBuilder:
         rest = (*map_[:dim], Affine(), *map_[dim + 1 :])
         place = address(rest, self.strides, 0)
         stride = emitter.amount(self.strides[dim])
-        before = emitter.name()
-        emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, before))
-        after = emitter.let("add", ((before, ROW), (incoming[0], ROW)), dtype)
+        after = (incoming[0], ROW)
+        if op:
+            before = emitter.name()
+            emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, before))
+            after = emitter.let(op, ((before, ROW), after), dtype)
         emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, None, after[0]))
         merged = merge_loops(emitter, len(dims), lead)
         writer = Writer(emitter, merged)

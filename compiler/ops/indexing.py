@@ -73,7 +73,7 @@ add_rows = declare(
 )
 
 
-def _gather_type(x: TensorType, index: TensorType, dim: int) -> TensorType:
+def _gather_type(x: TensorType, index: TensorType, dim: int, error: str | None = None) -> TensorType:
     _index_dtype("gather", index)
     if len(x.shape) != len(index.shape):
         raise ValueError("gather: Index tensor must have the same number of dimensions as input tensor")
@@ -87,7 +87,7 @@ def _gather_type(x: TensorType, index: TensorType, dim: int) -> TensorType:
     return TensorType(x.dtype, index.shape)
 
 
-def _gather_reference(x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+def _gather_reference(x: np.ndarray, index: np.ndarray, dim: int, error: str | None = None) -> np.ndarray:
     return x[_positions(index, dim)]
 
 
@@ -103,9 +103,9 @@ gather = declare(
         "index",
         _gather_type,
         _gather_reference,
-        "out[..., i, ...] = x[..., index[..., i, ...], ...] along dim.",
+        "out[..., i, ...] = x[..., index[..., i, ...], ...] along dim; out of range is the exception `error`.",
         derivative=(
-            lambda g, out, x, index, dim: g.new_zeros(x.shape).scatter_add(dim, index, g),
+            lambda g, out, x, index, dim, error=None: g.new_zeros(x.shape).scatter_add(dim, index, g),
             None,
         ),
         cost=2,
@@ -141,6 +141,43 @@ scatter_add = declare(
             lambda g, out, base, index, value, dim: g.gather(dim, index),
         ),
         scalar="scatter_add",
+        traits=frozenset({"checks_index"}),
+    )
+)
+
+
+def _scatter_type(base: TensorType, index: TensorType, value: TensorType, dim: int, combine: str) -> TensorType:
+    if combine not in COMBINE:
+        raise ValueError(f"scatter: values cannot be combined by {combine!r}")
+    return _scatter_add_type(base, index, value, dim)
+
+
+COMBINE = {"": None, "mul": np.multiply, "maximum": np.maximum, "minimum": np.minimum}
+"""How `scatter` combines a value with what is there; "" replaces it."""
+
+
+def _scatter_reference(
+    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, combine: str
+) -> np.ndarray:
+    out = base.copy()
+    function = COMBINE[combine]
+    if function is None:
+        for place in np.ndindex(index.shape):
+            out[(*place[:dim], index[place], *place[dim + 1 :])] = value[place]
+    else:
+        function.at(out, _positions(index, dim), value)
+    return out
+
+
+scatter = declare(
+    Primitive(
+        "scatter",
+        "index",
+        _scatter_type,
+        _scatter_reference,
+        "base with every value written at, or combined with what is at, its index along dim, in row-major order.",
+        derivative=(None, None, None),
+        scalar="scatter",
         traits=frozenset({"checks_index"}),
     )
 )

@@ -200,7 +200,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if classes.size and classes.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
     if state.tracer is not None:
-        # Compiled code has no classes to look at beforehand: a write out of range is the IndexError of the call.
+        # Compiled code has no classes to look at beforehand: a write out of range is an error of the call.
         return zeros(*tensor.shape, num_classes, dtype=dtypes.int64).scatter(-1, tensor.unsqueeze(-1), 1)
     return (tensor.unsqueeze(-1) == arange(num_classes)).long()
 

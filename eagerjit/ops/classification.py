@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit import creation
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
+from eagerjit.ops.index import pick
 from eagerjit.ops.loss import check_reduction
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
@@ -45,7 +46,7 @@ def _picked(log_probabilities: Any, target: Any, weight: Any, ignored: int) -> t
     d = class_dimension(log_probabilities)
     valid = target != ignored
     safe = target.where(valid, 0)
-    picked = log_probabilities.gather(d, safe.unsqueeze(d)).squeeze(d)
+    picked = pick.call(log_probabilities, d, safe.unsqueeze(d)).squeeze(d)
     factor = valid.to(log_probabilities.dtype)
     if weight is not None:
         factor = factor * weight.take_rows(safe)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.ops import index, linear, subscript, views
+from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.tensor import Tensor
@@ -147,38 +147,3 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
-
-
-def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """All expanded to their common shape."""
-    shape: tuple[Any, ...] = ()
-    for x in tensors:
-        shape = subscript.broadcast_shapes(shape, tuple(x.shape))
-    return tuple(views.expand(x, shape) for x in tensors)
-
-
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask holds, as a vector."""
-    x, m = broadcast_tensors(input, mask)
-    return subscript.get_item(x, m)
-
-
-def atleast_1d(input: Tensor) -> Tensor:
-    """input with at least one dimension."""
-    return input if input.ndim else input.reshape(1)
-
-
-def atleast_2d(input: Tensor) -> Tensor:
-    """input with at least two dimensions."""
-    return input if input.ndim > 1 else atleast_1d(input).unsqueeze(0)
-
-
-def hstack(tensors: Any) -> Tensor:
-    """Tensors side by side: joined along the second dimension, vectors along the first."""
-    parts = [atleast_1d(x) for x in tensors]
-    return index.cat.call(parts, 0 if parts[0].ndim == 1 else 1)
-
-
-def vstack(tensors: Any) -> Tensor:
-    """Tensors on top of each other: joined along the first dimension, vectors as rows."""
-    return index.cat.call([atleast_2d(x) for x in tensors], 0)

@@ -52,13 +52,14 @@ def _unique_arrays(input: np.ndarray, dim: int | None, count: int) -> tuple[np.n
     return values.astype(input.dtype), inverse.astype(np.int64), counts.astype(np.int64)
 
 
-def _unique_types(input: Tensor, dim: int | None, count: Any) -> Any:
+def unique_types(input: Tensor, dim: int | None, count: Any) -> Any:
+    """The types of different elements, where each element went, and how often each occurs."""
     shape = (count,) if dim is None else (*input.shape[:dim], count, *input.shape[dim + 1 :])
     inverse = input.shape if dim is None else (input.shape[dim],)
     return [(input.dtype, shape), (dtypes.int64, inverse), (dtypes.int64, (count,))]
 
 
-_unique = HostOp("unique", _unique_arrays, differentiable=False, types=_unique_types)
+_unique = HostOp("unique", _unique_arrays, differentiable=False, types=unique_types)
 
 
 def _unique_count_array(input: np.ndarray, dim: int | None) -> np.ndarray:

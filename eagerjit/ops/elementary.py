@@ -16,7 +16,7 @@ ELEMENTARY: dict[str, Op] = {}
 """Ops by public name."""
 
 
-def _define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An op of real numbers: operands in one floating dtype."""
     name = function.__name__.strip("_")
     count = sum(p.default is inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
@@ -33,57 +33,57 @@ def _define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return function
 
 
-@_define
+@define
 def _erfc(input: Tensor) -> Tensor:
     """1 - erf(input)."""
     return 1.0 - input.erf()
 
 
-@_define
+@define
 def _asinh(input: Tensor) -> Tensor:
     """Inverse hyperbolic sine."""
     size = input.abs()
     return input.sign() * (size + size * size / (1.0 + (size * size + 1.0).sqrt())).log1p()
 
 
-@_define
+@define
 def _acosh(input: Tensor) -> Tensor:
     """Inverse hyperbolic cosine."""
     return (input + (input * input - 1.0).sqrt()).log()
 
 
-@_define
+@define
 def _atanh(input: Tensor) -> Tensor:
     """Inverse hyperbolic tangent."""
     return 0.5 * (2.0 * input / (1.0 - input)).log1p()
 
 
-@_define
+@define
 def _frac(input: Tensor) -> Tensor:
     """What trunc leaves."""
     return input - input.trunc()
 
 
-@_define
+@define
 def _deg2rad(input: Tensor) -> Tensor:
     """Degrees as radians."""
     return input * (math.pi / 180)
 
 
-@_define
+@define
 def _rad2deg(input: Tensor) -> Tensor:
     """Radians as degrees."""
     return input * (180 / math.pi)
 
 
-@_define
+@define
 def _logit(input: Tensor, eps: Any = None) -> Tensor:
     """log(input / (1 - input)), input kept eps away from 0 and 1."""
     x = input if eps is None else input.clamp(eps, 1.0 - eps)
     return (x / (1.0 - x)).log()
 
 
-@_define
+@define
 def _sinc(input: Tensor) -> Tensor:
     """sin(pi * input) / (pi * input), 1 at 0."""
     x = input * math.pi
@@ -91,57 +91,57 @@ def _sinc(input: Tensor) -> Tensor:
     return (safe.sin() / safe).where(x != 0.0, 1.0)
 
 
-@_define
+@define
 def _xlogy(input: Tensor, other: Tensor) -> Tensor:
     """input * log(other), 0 where input is 0."""
     zero = (input == 0.0).logical_and(other.isnan().logical_not())
     return (input * other.where(zero.logical_not(), 1.0).log()).where(zero.logical_not(), 0.0)
 
 
-@_define
+@define
 def _fmax(input: Tensor, other: Tensor) -> Tensor:
     """The larger one; a number where the other is NaN."""
     return input.where((input >= other).logical_or(other.isnan()), other)
 
 
-@_define
+@define
 def _fmin(input: Tensor, other: Tensor) -> Tensor:
     """The smaller one; a number where the other is NaN."""
     return input.where((input <= other).logical_or(other.isnan()), other)
 
 
-@_define
+@define
 def _copysign(input: Tensor, other: Tensor) -> Tensor:
     """|input| with other's sign."""
     negative = (other < 0.0).logical_or((other == 0.0).logical_and(1.0 / other < 0.0))
     return (-input.abs()).where(negative, input.abs())
 
 
-@_define
+@define
 def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """input where positive, else alpha * (e**(input / alpha) - 1)."""
     return input.where(input > 0.0, alpha * (input / alpha).expm1())
 
 
-@_define
+@define
 def _hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input where its size exceeds lambd, else 0."""
     return input.where(input.abs() > lambd, 0.0)
 
 
-@_define
+@define
 def _softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input moved towards 0 by lambd."""
     return (input - lambd).where(input > lambd, (input + lambd).where(input < -lambd, input * 0.0))
 
 
-@_define
+@define
 def _tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input)."""
     return input - input.tanh()
 
 
-@_define
+@define
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; weight broadcasts."""
     return input.where(input > 0.0, weight * input)
@@ -155,26 +155,6 @@ def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
 ELEMENTARY["threshold"] = Op("threshold", _threshold)
 
 
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Sum of the elements that are not NaN."""
-    return input.where(input.isnan().logical_not(), 0.0).sum(dim, keepdim)
-
-
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Mean of the elements that are not NaN."""
-    return nansum(input, dim, keepdim) / input.isnan().logical_not().sum(dim, keepdim)
-
-
-def var_mean(input: Tensor, dim: Any = None, **options: Any) -> tuple[Tensor, Tensor]:
-    """Variance and mean."""
-    return input.var(dim, **options), input.mean(dim, keepdim=options.get("keepdim", False))
-
-
-def std_mean(input: Tensor, dim: Any = None, **options: Any) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean."""
-    return input.std(dim, **options), input.mean(dim, keepdim=options.get("keepdim", False))
-
-
 def isposinf(input: Tensor) -> Tensor:
     """Whether elements are +infinity."""
     return input.isinf().logical_and(input > 0)
@@ -183,19 +163,6 @@ def isposinf(input: Tensor) -> Tensor:
 def isneginf(input: Tensor) -> Tensor:
     """Whether elements are -infinity."""
     return input.isinf().logical_and(input < 0)
-
-
-def diff(input: Tensor, n: int = 1, dim: int = -1) -> Tensor:
-    """Differences of neighbours along a dimension, n times."""
-    for _ in range(n):
-        size = input.shape[dim]
-        input = input.narrow(dim, 1, size - 1) - input.narrow(dim, 0, size - 1)
-    return input
-
-
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The norm of the difference."""
-    return (input - other).norm(p)
 
 
 def ravel(input: Tensor) -> Tensor:
@@ -213,23 +180,10 @@ def flipud(input: Tensor) -> Tensor:
     return input.flip(0)
 
 
-def isin(elements: Tensor, test_elements: Tensor) -> Tensor:
-    """Which elements occur among the test elements."""
-    return (elements.unsqueeze(-1) == test_elements.reshape(-1)).any(-1)
-
-
-def diag_embed(input: Tensor) -> Tensor:
-    """Matrices with vectors on their diagonals."""
-    from eagerjit.creation import arange
-
-    place = arange(input.shape[-1])
-    return input.unsqueeze(-1).where(place.unsqueeze(1) == place, 0)
-
-
 FUNCTIONS = {
     f.__name__: f
     for f in (
-        nansum, nanmean, var_mean, std_mean, isposinf, isneginf, diff, dist, ravel, fliplr, flipud, isin, diag_embed
+        isposinf, isneginf, ravel, fliplr, flipud
     )
 }  # fmt: skip
 """Functions over tensors, by name."""

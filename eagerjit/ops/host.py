@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from eagerjit.autograd.node import record
+from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
-from eagerjit.ops.index import concrete
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
@@ -121,8 +121,16 @@ def like(input: Tensor, *rest: Any) -> Any:
     return input.dtype, input.shape
 
 
-def _like_with_order(input: Tensor, *rest: Any) -> Any:
+def like_with_order(input: Tensor, *rest: Any) -> Any:
+    """The types of two results: one as the first argument is, and int64 of its shape."""
     return [(input.dtype, input.shape), (dtypes.int64, input.shape)]
+
+
+def broadcast(input: Tensor, other: Tensor, *rest: Any) -> Any:
+    """The type of a result that two arguments of one dtype broadcast to."""
+    from eagerjit.ops.subscript import broadcast_shapes
+
+    return input.dtype, broadcast_shapes(tuple(input.shape), tuple(other.shape))
 
 
 def _tensor(array: np.ndarray) -> Tensor:
@@ -151,14 +159,7 @@ def _unsorted(g: Any, out: Any, input: Any, dim: int, *rest: Any) -> Any:
     return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
 
 
-_sort = HostOp("sort", _sort_arrays, (_unsorted, None, None), types=_like_with_order)
-
-
-class ValuesIndices(NamedTuple):
-    """Values with where they were found."""
-
-    values: Tensor
-    indices: Tensor
+_sort = HostOp("sort", _sort_arrays, (_unsorted, None, None), types=like_with_order)
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
@@ -248,24 +249,3 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Products of all elements up to each along a dimension."""
     d = views.dimension(dim, input.ndim)
     return _cumprod.call(_summed_dtype(input, dtype), d)
-
-
-def searchsorted(sorted_sequence: Tensor, values: Any, *, right: bool = False) -> Tensor:
-    """Where values would go in a sorted vector."""
-    array = concrete(sorted_sequence, "searchsorted() is computed by NumPy")
-    wanted = (
-        concrete(values, "searchsorted() is computed by NumPy") if isinstance(values, Tensor) else np.asarray(values)
-    )
-    return _tensor(np.searchsorted(array, wanted, side="right" if right else "left").astype(np.int64))
-
-
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element, the lower one of two; along a dimension also where it is."""
-    if dim is None:
-        flat = sort(input.reshape(-1)).values
-        return flat[(flat.numel() - 1) // 2]
-    found = sort(input, dim)
-    d = views.dimension(dim, input.ndim)
-    middle = (input.shape[d] - 1) // 2
-    parts = [views.narrow(x, d, middle, 1) for x in found]
-    return ValuesIndices(*(parts if keepdim else (p.squeeze(d) for p in parts)))

@@ -33,25 +33,37 @@ def wrapped(index: Tensor, size: Any) -> Tensor:
     return (index + size).where(index < 0, index)
 
 
-def _take_rows(input: Tensor, index: Tensor) -> Tensor:
-    """input[index] along the first dimension."""
-    return emit(indexing.take_rows, input, wrapped(index, input.shape[0]))
+def _place(index: Tensor, size: Any, wrap: bool) -> Tensor:
+    """Row numbers for a primitive, which refuses negative ones."""
+    return wrapped(index, size) if wrap else as_dtype(index, dtypes.int64)
+
+
+def _take_rows(input: Tensor, index: Tensor, wrap: bool = True) -> Tensor:
+    """input[index] along the first dimension; with `wrap` negative indices count from the end."""
+    return emit(indexing.take_rows, input, _place(index, input.shape[0], wrap))
 
 
 take_rows = Op(
-    "take_rows", _take_rows, (lambda g, out, input, index: g.new_zeros(input.shape).add_rows(index, g), None)
+    "take_rows",
+    _take_rows,
+    (lambda g, out, input, index, wrap: g.new_zeros(input.shape).add_rows(index, g, wrap), None, None),
 )
 
 
-def _add_rows(input: Tensor, index: Tensor, value: Tensor) -> Tensor:
+def _add_rows(input: Tensor, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:
     """input with value[i] added to row index[i]."""
-    return emit(indexing.add_rows, input, wrapped(index, input.shape[0]), as_dtype(value, input.dtype))
+    return emit(indexing.add_rows, input, _place(index, input.shape[0], wrap), as_dtype(value, input.dtype))
 
 
 add_rows = Op(
     "add_rows",
     _add_rows,
-    (lambda g, out, input, index, value: g, None, lambda g, out, input, index, value: g.take_rows(index)),
+    (
+        lambda g, out, input, index, value, wrap: g,
+        None,
+        lambda g, out, input, index, value, wrap: g.take_rows(index, wrap),
+        None,
+    ),
 )
 
 
@@ -61,19 +73,34 @@ def check_index(name: str, index: Any) -> None:
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {found}")
 
 
-def _gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
     """Elements of input at `index` along dim."""
     check_index("gather", index)
     d = views.dimension(dim, input.ndim)
     if input.ndim == 0 or index.ndim == 0:
-        return _gather(input.reshape(1), 0, index.reshape(1)).view(index.shape)
+        return _gather(input.reshape(-1), 0, index.reshape(-1)).view(index.shape)
     return emit(indexing.gather, input, as_dtype(index, dtypes.int64), dim=d)
 
 
 gather = Op(
     "gather",
     _gather,
-    (lambda g, out, input, dim, index: g.new_zeros(input.shape).scatter_add(dim, index, g), None, None),
+    (
+        lambda g, out, input, dim, index, sparse_grad: g.new_zeros(input.shape).scatter_add(dim, index, g),
+        None,
+        None,
+        None,
+    ),
+)
+
+
+def _pick(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """`gather` whose indices are classes: one out of range is an IndexError."""
+    return emit(indexing.gather, input, as_dtype(index, dtypes.int64), dim=dim, error="IndexError")
+
+
+pick = Op(
+    "pick", _pick, (lambda g, out, input, dim, index: g.new_zeros(input.shape).scatter_add(dim, index, g), None, None)
 )
 
 
@@ -84,7 +111,7 @@ def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     if src.dtype is not input.dtype:
         raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")
     if input.ndim == 0 or index.ndim == 0:
-        return _scatter_add(input.reshape(1), 0, index.reshape(1), src.reshape(1)).view(input.shape)
+        return _scatter_add(input.reshape(1), 0, index.reshape(-1), src.reshape(-1)).view(input.shape)
     if src.shape != index.shape:
         src = src[tuple(slice(0, n) for n in index.shape)]
     return emit(indexing.scatter_add, input, as_dtype(index, dtypes.int64), src, dim=d)
@@ -173,19 +200,19 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     return cat.call([x.unsqueeze(d) for x in tensors], d)
 
 
-def _put_rows(input: Tensor, index: Tensor, value: Tensor) -> Tensor:
+def _put_rows(input: Tensor, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:
     """input with row index[i] replaced by value[i]; the last one wins."""
-    position = wrapped(index, input.shape[0])
-    return emit(indexing.put_rows, input, position, as_dtype(value, input.dtype))
+    return emit(indexing.put_rows, input, _place(index, input.shape[0], wrap), as_dtype(value, input.dtype))
 
 
 put_rows = Op(
     "put_rows",
     _put_rows,
     (
-        lambda g, out, input, index, value: g.put_rows(index, g.new_zeros(value.shape)),
+        lambda g, out, input, index, value, wrap: g.put_rows(index, g.new_zeros(value.shape), wrap),
         None,
-        lambda g, out, input, index, value: g.take_rows(index),
+        lambda g, out, input, index, value, wrap: g.take_rows(index, wrap),
+        None,
     ),
 )
 
@@ -193,19 +220,16 @@ put_rows = Op(
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Rows of a dimension, by number."""
     check_index("index_select", index)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
     d = views.dimension(dim, input.ndim)
+    if input.ndim == 0:
+        return take_rows.call(input.reshape(1), index.reshape(1), False).reshape(())
+    index = index.reshape(1) if index.ndim == 0 else index
     if d == 0:
-        return take_rows.call(input, index)
+        return take_rows.call(input, index, False)
     order = (d, *(i for i in range(input.ndim) if i != d))
-    return take_rows.call(input.permute(order), index).permute(inverse(order))
-
-
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """input with rows of `source` added at `index` along dim."""
-    d = views.dimension(dim, input.ndim)
-    order = (d, *(i for i in range(input.ndim) if i != d))
-    source = source if alpha == 1 else source * alpha
-    return add_rows.call(input.permute(order), index, source.permute(order)).permute(inverse(order))
+    return take_rows.call(input.permute(order), index, False).permute(inverse(order))
 
 
 def _triangle(name: str, lower: bool) -> Op:

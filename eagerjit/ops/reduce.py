@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
+from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
@@ -178,13 +179,6 @@ argmax = _position("argmax", reductions.argmax)
 argmin = _position("argmin", reductions.argmin)
 
 
-class ValuesIndices(NamedTuple):
-    """The result of a reduction that also says where."""
-
-    values: Tensor
-    indices: Tensor
-
-
 def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
         from eagerjit.ops.pointwise import POINTWISE
@@ -230,7 +224,15 @@ def _std(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = Fa
     return _var(input, dim, correction, keepdim).sqrt()
 
 
-deviation = Op("std", _std)
+def _std_rule(g: Any, out: Any, input: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    """Zero where the deviation is."""
+    g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
+    divisor = extent(input, dim) - correction
+    divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
+    return (g / out).where(out != 0.0, 0.0) * (input - input.mean(dim, True)) / divisor
+
+
+deviation = Op("std", _std, (_std_rule, None, None, None))
 
 
 def _spread_arguments(dim: Any, unbiased: bool | None, correction: Any) -> tuple[Any, Any]:

@@ -1,116 +1,173 @@
-"""Writing and reading at positions along one dimension, made of rows of flattened tensors."""
+"""Elements written at, or combined with those at, positions along one dimension."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from eagerjit import creation
+import numpy as np
+
+from eagerjit.calling import public, written
+from eagerjit.compiler.ops import indexing
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index as rows
 from eagerjit.ops import views
-from eagerjit.ops.pointwise import POINTWISE, where
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
 
 
-def _flat_positions(input: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Where index points to, as positions in input flattened."""
-    shape = tuple(input.shape)
-    index = index.long()
-    out = index.where(index >= 0, index + shape[dim])
-    step: Any = 1
-    total: Any = None
-    for axis in reversed(range(len(shape))):
-        place = out
-        if axis != dim:
-            size = index.shape[axis]
-            place = creation.arange(size).view([size if a == axis else 1 for a in range(len(shape))])
-        total = place * step if total is None else total + place * step
-        step = step * shape[axis]
-    return total.expand(tuple(index.shape))
+def _replaced(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """input with src written at `index` along dim; the last of equal indices wins."""
+    return emit(indexing.scatter, input, as_dtype(index, dtypes.int64), src, dim=dim, combine="")
 
 
+_replace = Op(
+    "scatter",
+    _replaced,
+    (
+        lambda g, out, input, dim, index, src: _replace.call(g, dim, index, g.new_zeros(index.shape)),
+        None,
+        None,
+        lambda g, out, input, dim, index, src: g.gather(dim, index),
+    ),
+)
+
+
+def _combined(input: Tensor, dim: int, index: Tensor, src: Tensor, combine: str) -> Tensor:
+    """input with src combined with what is at `index` along dim: "mul", "maximum" or "minimum"."""
+    return emit(indexing.scatter, input, as_dtype(index, dtypes.int64), src, dim=dim, combine=combine)
+
+
+def _base_rule(g: Any, out: Any, input: Any, dim: int, index: Any, src: Any, combine: str) -> Any:
+    if combine == "mul":
+        factors = _combine.call(input * 0.0 + 1.0, dim, index, src, "mul")
+        return g * factors
+    hits, count = _hits(out, input, dim, index, src)[0], _shares(out, input, dim, index, src)
+    return (g / count).where(hits, 0.0)
+
+
+def _value_rule(g: Any, out: Any, input: Any, dim: int, index: Any, src: Any, combine: str) -> Any:
+    if combine == "mul":
+        # The product of all others: out / src, and where src is the only zero the product without it.
+        zero = src == 0.0
+        zeros = (input * 0.0).scatter_add(dim, index, zero.to(g.dtype)).gather(dim, index)
+        only = zero.logical_and(zeros == 1.0)
+        without = _combine.call(input, dim, index, src.where(only.logical_not(), 1.0), "mul")
+        rest = (g * out).gather(dim, index) / src.where(zero.logical_not(), 1.0)
+        return (g * without).gather(dim, index).where(only, rest.where(zero.logical_not(), 0.0))
+    hits, count = _hits(out, input, dim, index, src)[1], _shares(out, input, dim, index, src)
+    return (g / count).gather(dim, index).where(hits, 0.0)
+
+
+def _hits(out: Any, input: Any, dim: int, index: Any, src: Any) -> tuple[Any, Any]:
+    """Which elements of input and of src are the extremes that came out."""
+    return input == out, src == out.gather(dim, index)
+
+
+def _shares(out: Any, input: Any, dim: int, index: Any, src: Any) -> Any:
+    """Among how many equal extremes each gradient is divided."""
+    base, values = _hits(out, input, dim, index, src)
+    count = base.to(out.dtype).scatter_add(dim, index, values.to(out.dtype))
+    return count.where(count != 0.0, 1.0)
+
+
+_combine = Op("scatter_combine", _combined, (_base_rule, None, None, _value_rule, None))
+
+
+def _prepared(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
+    """Checked arguments of a scatter, none of them 0-d, src of the index's shape."""
+    rows.check_index(name, index)
+    d = views.dimension(dim, input.ndim)
+    if not isinstance(src, Tensor) or (src.ndim == 0 and index.ndim):
+        src = input.new_full((), src) if not isinstance(src, Tensor) else src
+        src = src.expand(tuple(index.shape))
+    if src.dtype is not input.dtype:
+        raise RuntimeError(
+            f"{name}(): Expected self.dtype to be equal to src.dtype, but got {input.dtype} and {src.dtype}"
+        )
+    if max(index.ndim, 1) != max(input.ndim, 1):
+        raise RuntimeError(
+            f"Index tensor must have the same number of dimensions as self tensor: {name}() got {index.ndim} and "
+            f"{input.ndim}"
+        )
+    if index.numel() == 0:
+        return d, input, index, src
+    index, src = (x.reshape(1) if x.ndim == 0 else x for x in (index, src))
+    base = input.reshape(1) if input.ndim == 0 else input
+    if src.ndim != index.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    for axis, (n, have, given) in enumerate(zip(index.shape, base.shape, src.shape, strict=True)):
+        if n > given or (axis != d and n > have):
+            raise RuntimeError(
+                f"{name}(): Expected index {list(index.shape)} to be no larger than self {list(base.shape)} apart from "
+                f"dimension {d} and to be no larger size than src {list(src.shape)}"
+            )
+    if src.shape != index.shape:
+        src = src[tuple(slice(0, n) for n in index.shape)]
+    return d, base, index, src
+
+
+@public
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """input with src (a tensor or number) written at `index` along dim; where indices repeat, the last one wins."""
-    source = src if value is None else value
-    d = views.dimension(dim, input.ndim)
-    rows.check_index("scatter", index)
-    if input.ndim == 0 or index.ndim == 0:
-        flat = scatter(
-            input.reshape(1), 0, index.reshape(1), source.reshape(1) if isinstance(source, Tensor) else source
-        )
-        return flat.view(tuple(input.shape))
-    if index.ndim != input.ndim:
-        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
-    if isinstance(source, Tensor) and source.ndim:
-        if source.dtype is not input.dtype:
-            raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-        source = source[tuple(slice(0, n) for n in index.shape)]
-    else:
-        source = input.new_full((), source).expand(tuple(index.shape))
+    """input with src (a tensor or number) written at `index` along dim, or with reduce "add" or "multiply" combined."""
+    if reduce not in (None, "add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    if src is None and value is None:
+        raise TypeError("scatter(): missing required argument: 'src' or 'value'")
+    d, base, places, source = _prepared("scatter", input, dim, index, src if value is None else value)
+    if places.numel() == 0:
+        return input.clone()
     if reduce == "add":
-        return input.scatter_add(d, index, source)
-    if reduce is not None:
-        raise RuntimeError(f"reduce argument must be None or 'add', got {reduce}")
-    size = input.shape[d]
-    outside = (index < 0).logical_or(index >= size)
-    positions = _flat_positions(input, d, index).where(outside.logical_not(), -1 - input.numel())
-    flat = input.reshape(-1).put_rows(positions.reshape(-1), source.reshape(-1))
-    return flat.view(tuple(input.shape))
+        return base.scatter_add(d, places, source).reshape(input.shape)
+    if reduce == "multiply":
+        return _combine.call(base, d, places, source, "mul").reshape(input.shape)
+    return _replace.call(base, d, places, source).reshape(input.shape)
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """input with a number at `index` along dim."""
-    d = views.dimension(dim, input.ndim)
-    order = (d, *(i for i in range(input.ndim) if i != d))
-    moved = input.permute(order)
-    filled = moved.new_full((), value).expand((index.shape[0], *moved.shape[1:]))
-    back = sorted(range(input.ndim), key=order.__getitem__)
-    return moved.put_rows(index, filled).permute(back)
+_REDUCTIONS = {"prod": ("mul", 1), "amax": ("maximum", -math.inf), "amin": ("minimum", math.inf)}
 
 
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """input with rows of `source` at `index` along dim."""
-    d = views.dimension(dim, input.ndim)
-    order = (d, *(i for i in range(input.ndim) if i != d))
-    back = sorted(range(input.ndim), key=order.__getitem__)
-    return input.permute(order).put_rows(index, source.permute(order)).permute(back)
+def _identity(reduce: str, dtype: DType) -> Any:
+    """What combining with leaves a value as it is."""
+    value = _REDUCTIONS[reduce][1] if reduce in _REDUCTIONS else 0
+    if dtype.is_floating_point or not isinstance(value, float):
+        return value
+    if dtype is dtypes.bool_:
+        return value > 0
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min if value < 0 else limits.max)
 
 
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """Elements of input flattened, by number."""
-    return input.reshape(-1).take_rows(index)
+@public
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """All values that `index` sends to one place reduced: "sum", "prod", "mean", "amax" or "amin".
+
+    With `include_self` the element there takes part.
+    """
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
+    d, base, places, source = _prepared("scatter_reduce", input, dim, index, src)
+    if places.numel() == 0:
+        return input.clone()
+    if not include_self:
+        base = _replace.call(base, d, places, base.new_full((), _identity(reduce, base.dtype)).expand(places.shape))
+    if reduce in _REDUCTIONS:
+        return _combine.call(base, d, places, source, _REDUCTIONS[reduce][0]).reshape(input.shape)
+    total = base.scatter_add(d, places, source)
+    if reduce == "mean":
+        ones = base.new_ones(places.shape)
+        start = base.new_ones(base.shape)
+        if not include_self:
+            start = _replace.call(start, d, places, ones * 0)
+        count = start.scatter_add(d, places, ones).clamp(min=1)
+        total = total / count if total.dtype.is_floating_point else total // count
+    return total.reshape(input.shape)
 
 
-def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`gather` with broadcasting; without dim from input flattened."""
-    if dim is None:
-        return take(input, indices.reshape(-1))
-    d = views.dimension(dim, input.ndim)
-    shape = [max(a, b) if i != d else None for i, (a, b) in enumerate(zip(input.shape, indices.shape, strict=True))]
-    spread = input.expand([input.shape[d] if s is None else s for s in shape])
-    return spread.gather(d, indices.expand([indices.shape[d] if s is None else s for s in shape]))
-
-
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
-    """How many elements are not zero."""
-    return (input != 0).sum(dim)
-
-
-def logaddexp(input: Tensor, other: Tensor) -> Tensor:
-    """log(exp(input) + exp(other)) without overflow."""
-    top = POINTWISE["maximum"].call(input, other)
-    spread = (-(input - other).abs()).exp().log1p()
-    return where.call(top.isinf(), top, top + spread)
-
-
-def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """sqrt(input**2 + other**2)."""
-    return (input * input + other * other).sqrt()
-
-
-def argwhere(input: Tensor) -> Tensor:
-    """Positions of the elements that are not zero."""
-    from eagerjit.ops.counted import nonzero
-
-    return nonzero(input)
+scatter_, scatter_reduce_ = written(scatter), written(scatter_reduce)

@@ -264,9 +264,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     return strided_view(input, (size, stride, offset), own, total)
 
 
-def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> Tensor:
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A copy of input in which the elements that `as_strided` shows are those of src."""
     out = input.clone()
     as_strided(out, size, stride, storage_offset).copy_(src)

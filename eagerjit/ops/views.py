@@ -237,8 +237,12 @@ def slice_dim(input: Tensor, dim: int, start: Any, stop: Any, step: int = 1) -> 
 
 def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` indices from start along a dimension."""
+    if input.ndim == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
     size = input.shape[d]
+    if isinstance(start, Tensor):
+        start = start.item()
     start = start + size if start < 0 else start
     if start < 0 or start + length > size or length < 0:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
@@ -259,6 +263,8 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 
 def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive pieces: of one size, or of the sizes listed."""
+    if input.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
     d = dimension(dim, input.ndim)
     size = input.shape[d]
     if isinstance(split_size, (tuple, list)):

@@ -74,6 +74,10 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "put_rows": [([(4, 2), _index(2, 0, 3), (3, 2)], {}), ([(4,), _index(3, 0), (2,)], {})],
         "gather": [([(3, 2), matrix], {"dim": 0}), ([(2, 3), matrix], {"dim": 1})],
         "scatter_add": [([(3, 2), matrix, (2, 2)], {"dim": 0}), ([(2, 3), matrix, (2, 2)], {"dim": 1})],
+        "scatter": [
+            *(([(3, 2), matrix, (2, 2)], {"dim": 0, "combine": c}) for c in ("mul", "maximum", "minimum")),
+            ([(2, 3), np.array([[0, 2], [1, 0]]), (2, 2)], {"dim": 1, "combine": ""}),
+        ],
         "slice_scatter": [([(2, 5), (2, 2)], cut)],
         "replace_block": [([(3, 5), (2, 2)], {"starts": (1, 0), "steps": (1, 3)})],
         "cat": [([(2, 3), (2, 1), (2, 2)], {"dim": 1}), ([(1, 2), (3, 2)], {"dim": 0})],

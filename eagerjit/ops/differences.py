@@ -1,0 +1,123 @@
+"""Differences of neighbours along dimensions, and the integrals and derivatives estimated from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling import public
+from eagerjit.ops import index, views
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+@public
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Differences of neighbours along a dimension, n times."""
+    if input.ndim == 0:
+        raise RuntimeError("diff expects input to be at least one-dimensional")
+    if n < 0:
+        raise RuntimeError(f"order must be non-negative but got {n}")
+    parts = [x for x in (prepend, input, append) if x is not None]
+    if n == 0:
+        return input.clone()
+    out = index.cat.call(parts, dim) if len(parts) > 1 else input
+    d = views.dimension(dim, out.ndim)
+    for _ in range(n):
+        size = out.shape[d]
+        if size == 0:
+            break
+        later, earlier = views.slice_dim(out, d, 1, size), views.slice_dim(out, d, 0, size - 1)
+        out = later.logical_xor(earlier) if out.dtype is dtypes.bool_ else later - earlier
+    return out
+
+
+def _strips(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]:
+    """The areas of the strips between neighbours, and along which dimension they lie."""
+    if y.ndim == 0:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    d = views.dimension(dim, y.ndim)
+    size = y.shape[d]
+    sums = views.slice_dim(y, d, 1 if size else 0, size) + views.slice_dim(y, d, 0, size - 1 if size else 0)
+    if x is None:
+        return sums * dx / 2.0, d
+    if not isinstance(x, Tensor):
+        raise TypeError(f"trapezoid(): argument 'x' must be Tensor, not {type(x).__name__}")
+    if x.ndim == 0:
+        raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+    if x.ndim == 1:
+        if x.shape[0] != size:
+            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+        x = x.reshape([-1 if i == d else 1 for i in range(y.ndim)])
+    along = d if x.ndim == y.ndim else views.dimension(dim, x.ndim)
+    return sums * diff(x, 1, along) / 2.0, d
+
+
+@public
+def trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+    """The integral along a dimension by the trapezoidal rule, over places x or steps dx."""
+    areas, d = _strips(y, x, dx, dim)
+    return areas.sum(d)
+
+
+trapz = trapezoid
+
+
+@public
+def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+    """The integral up to each place along a dimension by the trapezoidal rule."""
+    areas, d = _strips(y, x, dx, dim)
+    return areas.cumsum(d)
+
+
+@public
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
+    """Estimated derivatives along dimensions: second order inside, first or second at the edges."""
+    dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = [views.dimension(d, input.ndim) for d in dims]
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if len(spacings) != len(dims):
+        raise RuntimeError(
+            f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length {len(dims)} but got a "
+            f"list of length {len(spacings)}"
+        )
+    for d in dims:
+        if input.shape[d] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    x = input if input.dtype.is_floating_point or input.dtype.is_complex else input.float()
+    return tuple(_slope(x, d, s, edge_order) for d, s in zip(dims, spacings, strict=True))
+
+
+def _slope(x: Tensor, d: int, spacing: Any, edge_order: int) -> Tensor:
+    """The derivative along a dimension; weights from the distances to the left and right neighbours."""
+    n = int(x.shape[d])
+    shape = [-1 if i == d else 1 for i in range(x.ndim)]
+
+    def at(first: int, last: int) -> Tensor:
+        return views.slice_dim(x, d, first, last)
+
+    if isinstance(spacing, Tensor) and spacing.ndim == 1:
+        steps = diff(spacing).reshape(shape)
+    else:
+        steps = x.new_full([n - 1 if i == d else 1 for i in range(x.ndim)], 1.0) * spacing
+    left, right = views.slice_dim(steps, d, 0, n - 2), views.slice_dim(steps, d, 1, n - 1)
+    inside = (
+        -right / (left * (left + right)) * at(0, n - 2)
+        + (right - left) / (left * right) * at(1, n - 1)
+        + left / (right * (left + right)) * at(2, n)
+    )
+    a, b = views.slice_dim(steps, d, 0, 1), views.slice_dim(steps, d, n - 2, n - 1)
+    if edge_order == 1:
+        start, end = (at(1, 2) - at(0, 1)) / a, (at(n - 1, n) - at(n - 2, n - 1)) / b
+    else:
+        c, e = views.slice_dim(steps, d, 1, 2), views.slice_dim(steps, d, n - 3, n - 2)
+        start = -(2.0 * a + c) / (a * (a + c)) * at(0, 1) + (a + c) / (a * c) * at(1, 2) - a / (c * (a + c)) * at(2, 3)
+        end = (
+            b / (e * (e + b)) * at(n - 3, n - 2)
+            - (b + e) / (e * b) * at(n - 2, n - 1)
+            + (2.0 * b + e) / (b * (e + b)) * at(n - 1, n)
+        )
+    return index.cat.call([start, inside, end], d)

@@ -1,0 +1,290 @@
+"""The gamma function and its kin, inverse error function, modified Bessel functions: in float64, from their series."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.calling import public, written
+from eagerjit.dispatch import Op
+from eagerjit.ops.elementary import ELEMENTARY
+from eagerjit.ops.host import HostOp, broadcast
+from eagerjit.ops.inplace import inplace
+from eagerjit.ops.pointwise import as_dtype, promoted
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+"""B2, B4, ..., B16."""
+
+SHIFT = 10
+"""How far arguments are moved up before an asymptotic series is used."""
+
+
+def _op(name: str, rules: tuple[Any, ...] | None, count: int = 1) -> Callable[[Callable[..., Tensor]], Op]:
+    """An op of real numbers whose function computes in float64."""
+
+    def made(function: Callable[..., Tensor]) -> Op:
+        def body(*arguments: Any) -> Tensor:
+            operands = promoted(name, "float", arguments[-count:])
+            wide = [as_dtype(x, dtypes.float64) for x in operands]
+            return as_dtype(function(*arguments[:-count], *wide), operands[0].dtype)
+
+        body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        body.__doc__ = function.__doc__
+        ELEMENTARY[name] = op = Op(name, body, rules)
+        return op
+
+    return made
+
+
+def _horner(x: Tensor, coefficients: Any) -> Tensor:
+    """The polynomial with these coefficients, highest first."""
+    out: Any = coefficients[0]
+    for c in coefficients[1:]:
+        out = out * x + c
+    return out
+
+
+# -- gamma ------------------------------------------------------------------------------------------------------------
+
+
+def _sine(x: Tensor) -> Tensor:
+    """sin(pi * x) for any x, exactly 0 for integers: the whole part is taken off first."""
+    rest = x - 2.0 * (x * 0.5).round()
+    return (rest * math.pi).sin().where(rest.abs() != 1.0, 0.0)
+
+
+@_op("lgamma", (lambda g, out, input: g * digamma.call(input),))
+def lgamma(input: Tensor) -> Tensor:
+    """log(|gamma(input)|)."""
+    low = input < 0.5
+    z = (1.0 - input).where(low, input)
+    small = z < SHIFT
+    product: Any = 1.0
+    for i in range(SHIFT):
+        product = product * (z + float(i))
+    w = (z + float(SHIFT)).where(small, z)
+    series = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)]
+    out = (w - 0.5) * w.log() - w + 0.5 * math.log(2 * math.pi) + _horner(1.0 / (w * w), series[::-1]) / w
+    out = out - product.where(small, 1.0).log()
+    out = out.where(w.isinf().logical_not(), math.inf)
+    out = ((math.pi / _sine(input).abs()).log() - out).where(low, out)
+    return out.where(input.isinf().logical_not(), math.inf)
+
+
+@_op("digamma", (lambda g, out, input: g * polygamma_op.call(1, input),))
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of log(gamma(input))."""
+    low = input < 0.5
+    z = (1.0 - input).where(low, input)
+    total: Any = 0.0
+    for i in range(SHIFT):
+        total = total + 1.0 / (z + float(i))
+    w = z + float(SHIFT)
+    series = [b / (2 * k) for k, b in enumerate(_BERNOULLI, 1)]
+    square = 1.0 / (w * w)
+    out = w.log() - 0.5 / w - _horner(square, series[::-1]) * square - total
+    rest = input - input.round()
+    reflected = out - math.pi / (rest * math.pi).tan()
+    reflected = reflected.where(rest != 0.0, (-1.0 / input).where(input == 0.0, math.nan))
+    return reflected.where(low, out)
+
+
+def _hurwitz(s: Any, q: Tensor) -> Tensor:
+    """Sum of (q + k)**-s over k >= 0, q > 0: the first terms, then Euler and Maclaurin's formula."""
+    total: Any = 0.0
+    for i in range(SHIFT):
+        total = total + (q + float(i)) ** (-s)
+    w = q + float(SHIFT)
+    power = w ** (-s)
+    total = total + power * w / (s - 1.0) + 0.5 * power
+    factor: Any = s * power / w
+    for k, b in enumerate(_BERNOULLI, 1):
+        total = total + factor * (b / math.factorial(2 * k))
+        factor = factor * (s + (2.0 * k - 1.0)) * (s + 2.0 * k) / (w * w)
+    return total
+
+
+@_op("polygamma", (None, lambda g, out, n, input: g * polygamma_op.call(n + 1, input)))
+def polygamma_op(n: int, input: Tensor) -> Tensor:
+    """The n-th derivative of digamma, n >= 1."""
+    if n > 1:
+        return _hurwitz(float(n + 1), input) * (-1.0) ** (n + 1) * math.factorial(n)
+    low = input < 0.5
+    out = _hurwitz(2.0, (1.0 - input).where(low, input))
+    sine = _sine(input)
+    return (math.pi**2 / (sine * sine) - out).where(low, out)
+
+
+def polygamma(n: Any, input: Any) -> Tensor:
+    """The n-th derivative of digamma; as a method polygamma(n)."""
+    if isinstance(n, Tensor):
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return digamma.call(input) if n == 0 else polygamma_op.call(int(n), input)
+
+
+@_op("zeta", (None, lambda g, out, input, other: g * -input * zeta.call(input + 1.0, other)), 2)
+def zeta(input: Tensor, other: Tensor) -> Tensor:
+    """Hurwitz's zeta function: the sum of (k + other)**-input over k >= 0."""
+    out = _hurwitz(input.where(input != 1.0, 2.0), other)
+    return out.where(input > 1.0, (input * 0.0).where(input != 1.0, math.inf).where(input == 1.0, math.nan))
+
+
+@public
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """log of the multivariate gamma function of dimension p."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    out: Any = p * (p - 1) / 4 * math.log(math.pi)
+    for i in range(p):
+        out = out + lgamma.call(input - i / 2)
+    return out
+
+
+def _incomplete(upper: bool) -> Callable[..., np.ndarray]:
+    def compute(input: np.ndarray, other: np.ndarray) -> np.ndarray:
+        a, x = np.broadcast_arrays(input.astype(np.float64), other.astype(np.float64))
+        log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])(np.where(a > 0, a, 1.0))
+        scale = np.exp(a * np.log(np.where(x > 0, x, 1.0)) - x - log_gamma)
+        term = total = 1.0 / np.where(a > 0, a, 1.0)
+        for n in range(1, 400):
+            term = term * x / (a + n)
+            total = total + term
+        lower = scale * total
+        # Lentz's continued fraction where the series is slow.
+        b = x + 1.0 - a
+        c, d = np.full_like(b, 1e300), 1.0 / np.where(b != 0, b, 1e-300)
+        fraction = d
+        for i in range(1, 400):
+            an, b = -i * (i - a), b + 2.0
+            d = 1.0 / np.where(an * d + b != 0, an * d + b, 1e-300)
+            c = np.where(b + an / c != 0, b + an / c, 1e-300)
+            fraction = fraction * d * c
+        tail = scale * fraction
+        below = np.where(x < a + 1.0, lower, 1.0 - tail)
+        below = np.where(x <= 0, 0.0, np.where(np.isinf(x), 1.0, below))
+        above = np.where(x < a + 1.0, 1.0 - lower, tail)
+        above = np.where(x <= 0, 1.0, np.where(np.isinf(x), 0.0, above))
+        bad = (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0))
+        out = np.where(a == 0, 0.0 if upper else 1.0, above if upper else below)
+        return np.where(bad, np.nan, out).astype(input.dtype)
+
+    compute.__doc__ = f"The {'upper' if upper else 'lower'} incomplete gamma function, regularized."
+    return compute
+
+
+def _density(input: Any, other: Any) -> Any:
+    return ((input - 1.0) * other.log() - other - lgamma.call(input)).exp()
+
+
+_IGAMMA_RULES = (
+    (None, lambda g, out, input, other: g * _density(input, other)),
+    (None, lambda g, out, input, other: -g * _density(input, other)),
+)
+_igamma = HostOp("igamma", _incomplete(False), _IGAMMA_RULES[0], types=broadcast)
+_igammac = HostOp("igammac", _incomplete(True), _IGAMMA_RULES[1], types=broadcast)
+
+
+@public
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The lower incomplete gamma function of input at other, regularized."""
+    return _igamma.call(input, other)
+
+
+@public
+def igammac(input: Tensor, other: Tensor) -> Tensor:
+    """The upper incomplete gamma function of input at other, regularized."""
+    return _igammac.call(input, other)
+
+
+# -- inverse error function -------------------------------------------------------------------------------------------
+
+_CENTRAL = (
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+    0.246640727, 1.50140941,
+)  # fmt: skip
+_TAIL = (
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+    1.00167406, 2.83297682,
+)  # fmt: skip
+
+
+@_op("erfinv", (lambda g, out, input: g * (math.sqrt(math.pi) / 2) * (out * out).exp(),))
+def erfinv(input: Tensor) -> Tensor:
+    """Inverse of the error function: M. Giles' approximation (2010), then two steps of Newton's method."""
+    w = -((1.0 - input) * (1.0 + input)).log()
+    near = w < 5.0
+    central = _horner(w.where(near, 0.0) - 2.5, _CENTRAL)
+    tail = _horner(w.where(near.logical_not(), 5.0).sqrt() - 3.0, _TAIL)
+    y = central.where(near, tail) * input
+    for _ in range(2):
+        y = y - (y.erf() - input) / ((2 / math.sqrt(math.pi)) * (-y * y).exp())
+    inside = input.abs() < 1.0
+    return y.where(inside, (input * math.inf).where(input.abs() == 1.0, math.nan))
+
+
+# -- Bessel functions -------------------------------------------------------------------------------------------------
+
+
+def _bessel(order: int, x: Tensor) -> Tensor:
+    """exp(-x) * I_order(x), x >= 0: the power series below 15, the asymptotic one above."""
+    small = x < 15.0
+    t = x.where(small, 0.0) * 0.5
+    square = t * t
+    series: Any = 1.0
+    for k in range(36, 0, -1):
+        series = 1.0 + series * square / float(k * (k + order))
+    series = series * (t if order else 1.0) * (-x).exp()
+    z = x.where(small.logical_not(), 15.0)
+    factor, term = 1.0 / (8.0 * z), 1.0
+    coefficients = []
+    for k in range(1, 21):
+        term = term * -(4.0 * order**2 - (2 * k - 1) ** 2) / k
+        coefficients.append(term)
+    asymptotic = _horner(factor, [*coefficients[::-1], 1.0]) / (2.0 * math.pi * z).sqrt()
+    return series.where(small, asymptotic)
+
+
+@_op("i0", (lambda g, out, input: g * i1.call(input),))
+def i0(input: Tensor) -> Tensor:
+    """Modified Bessel function of the first kind, order 0."""
+    return _bessel(0, input.abs()) * input.abs().exp()
+
+
+@_op("i0e", (lambda g, out, input: g * (i1e.call(input) - input.sign() * out),))
+def i0e(input: Tensor) -> Tensor:
+    """exp(-|input|) * i0(input)."""
+    return _bessel(0, input.abs())
+
+
+@_op("i1", (lambda g, out, input: g * (i0.call(input) - (out / input).where(input != 0.0, 0.5)),))
+def i1(input: Tensor) -> Tensor:
+    """Modified Bessel function of the first kind, order 1."""
+    return input.sign() * _bessel(1, input.abs()) * input.abs().exp()
+
+
+def _i1e_rule(g: Any, out: Any, input: Any) -> Any:
+    slope = i0e.call(input) - out * (input.sign() + (1.0 / input).where(input != 0.0, 0.0))
+    return g * slope.where(input != 0.0, 0.5)
+
+
+@_op("i1e", (_i1e_rule,))
+def i1e(input: Tensor) -> Tensor:
+    """exp(-|input|) * i1(input)."""
+    return input.sign() * _bessel(1, input.abs())
+
+
+lgamma_, digamma_, erfinv_, i0_ = (inplace(op).method() for op in (lgamma, digamma, erfinv, i0))
+mvlgamma_, igamma_, igammac_ = map(written, (mvlgamma, igamma, igammac))
+
+
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """In-place version of `polygamma`."""
+    return self.copy_(polygamma(n, self))

@@ -1,0 +1,220 @@
+"""Reading and writing at positions: rows of a dimension, elements of flattened tensors, under masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling import public, written
+from eagerjit.dispatch import Op
+from eagerjit.ops import index as rows
+from eagerjit.ops import pointwise, subscript, views
+from eagerjit.ops.aliasing import inverse
+from eagerjit.ops.counted import nonzero
+from eagerjit.ops.scatter import scatter_reduce
+from eagerjit.promotion import TYPE_NAMES
+from eagerjit.runtime import dtypes
+from eagerjit.state import state
+from eagerjit.tensor import Tensor
+
+
+@public
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """input with rows of `source` combined at `index` along dim by "prod", "mean", "amax" or "amin"."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    d = views.dimension(dim, input.ndim)
+    places = _vector("index_reduce_", index, source, d)
+    shape = tuple(source.shape)
+    spread = places.reshape([-1 if i == d else 1 for i in range(max(len(shape), 1))]).expand(shape or (1,))
+    return scatter_reduce(input, d, spread, source, reduce, include_self=include_self)
+
+
+def _vector(name: str, index: Tensor, source: Tensor, d: int, error: type = IndexError) -> Tensor:
+    """A vector of as many indices as the source has rows."""
+    rows.check_index(name, index)
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+    count = source.shape[d] if source.ndim else 1
+    if (index.shape[0] if index.ndim else 1) != count:
+        raise error(
+            f"{name}(): Number of indices ({index.numel()}) should be equal to source.size(dim) ({count}), for dim {d}"
+        )
+    return index.reshape(1) if index.ndim == 0 else index
+
+
+def _front(input: Tensor, d: int) -> tuple[Tensor, tuple[int, ...]]:
+    """The tensor with a dimension in front, and the order that puts it there."""
+    order = (d, *(i for i in range(input.ndim) if i != d))
+    return (input.permute(order) if d else input), order
+
+
+def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, wrap: bool) -> Tensor:
+    """Rows of a dimension written or added to."""
+    if input.ndim == 0:
+        return op.call(input.reshape(1), index, value.reshape(1), wrap).reshape(())
+    moved, order = _front(input, d)
+    out = op.call(moved, index, value, wrap)
+    return out.permute(inverse(order)) if d else out
+
+
+@public
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """input with rows of alpha * source added at `index` along dim."""
+    d = views.dimension(dim, input.ndim)
+    places = _vector("index_add_", index, source, d, RuntimeError)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"index_add_(): self ({TYPE_NAMES[input.dtype]}) and source ({TYPE_NAMES[source.dtype]}) "
+            "must have the same "
+            "scalar type"
+        )
+    source = source if type(alpha) is int and alpha == 1 else source * alpha
+    value = _front(source, d)[0] if source.ndim else source
+    return _rows_changed(rows.add_rows, input, d, places, value, False)
+
+
+@public
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """input with rows of `source` at `index` along dim."""
+    d = views.dimension(dim, input.ndim)
+    places = _vector("index_copy_", index, source, d)
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"index_copy_(): self and source expected to have the same dtype, but got (self) {TYPE_NAMES[input.dtype]} "
+            f"and (source) {TYPE_NAMES[source.dtype]}"
+        )
+    return _rows_changed(rows.put_rows, input, d, places, _front(source, d)[0] if source.ndim else source, False)
+
+
+@public
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """input with a number at `index` along dim."""
+    if index.dtype is not dtypes.int64:
+        raise IndexError(f"index_fill_(): Expected dtype int64 for index, but got {index.dtype}")
+    if isinstance(value, Tensor) and value.ndim:
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
+    d = views.dimension(dim, input.ndim)
+    places = index.reshape(1) if index.ndim == 0 else index
+    rest = tuple(size for i, size in enumerate(input.shape) if i != d)
+    filled = input.new_full((), value).expand((places.shape[0], *rest))
+    return _rows_changed(rows.put_rows, input, d, places, filled, True)
+
+
+# -- in flattened tensors ---------------------------------------------------------------------------------------------
+
+
+def _long(name: str, index: Tensor) -> None:
+    if index.dtype is not dtypes.int64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {TYPE_NAMES[index.dtype]}")
+
+
+@public
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of input flattened, by number."""
+    _long("take", index)
+    return input.reshape(-1).take_rows(index)
+
+
+@public
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """input with elements, numbered as if flattened, replaced by those of source, or these added."""
+    _long("put_", index)
+    if index.numel() != source.numel():
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{source.numel()}, index.numel() = {index.numel()}"
+        )
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got {input.dtype} and {source.dtype}"
+        )
+    op = rows.add_rows if accumulate else rows.put_rows
+    return op.call(input.reshape(-1), index.reshape(-1), source.reshape(-1)).reshape(input.shape)
+
+
+@public
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather` with broadcasting; without dim from input flattened."""
+    if indices.dtype is not dtypes.int64:
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {TYPE_NAMES[indices.dtype]}"
+        )
+    if dim is None:
+        return take(input, indices.reshape(-1))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    d = views.dimension(dim, input.ndim)
+    shape = list(subscript.broadcast_shapes(
+        tuple(1 if i == d else n for i, n in enumerate(input.shape)),
+        tuple(1 if i == d else n for i, n in enumerate(indices.shape)),
+    ))  # fmt: skip
+    spread = [input.shape[d] if i == d else n for i, n in enumerate(shape)]
+    places = [indices.shape[d] if i == d else n for i, n in enumerate(shape)]
+    return input.expand(spread).gather(d, (indices % input.shape[d]).expand(places))
+
+
+@public
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """input with values at the positions that the index tensors name, or these added."""
+    return input.clone().index_put_(indices, values, accumulate)
+
+
+# -- under masks ------------------------------------------------------------------------------------------------------
+
+
+@public
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """input with the elements of source, in order, where the mask holds."""
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {TYPE_NAMES[mask.dtype]}"
+        )
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"masked_scatter_: expected self and source to have same dtypes but got {TYPE_NAMES[input.dtype]} and "
+            f"{TYPE_NAMES[source.dtype]}"
+        )
+    shape = subscript.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    chosen = mask.expand(shape)
+    if state.tracer is None and int(chosen.sum()) > source.numel():
+        raise RuntimeError("masked_scatter: expected self and source to have enough elements: "
+                           "Number of elements of source < number of ones in mask")  # fmt: skip
+    if source.numel() == 0:
+        return input.expand(shape).clone()
+    order = (chosen.reshape(-1).long().cumsum(0) - 1).clamp(min=0).where(chosen.reshape(-1), 0)
+    return source.reshape(-1).take_rows(order).reshape(shape).where(chosen, input)
+
+
+@public
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask holds, as a vector."""
+    if mask.dtype is not dtypes.bool_:
+        raise RuntimeError(f"masked_select: expected BoolTensor for mask, but got {mask.dtype}")
+    shape = subscript.broadcast_shapes(tuple(input.shape), tuple(mask.shape))
+    return subscript.get_item(input.expand(shape).reshape(-1), mask.expand(shape).reshape(-1))
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+    """input where the condition holds, else other; the condition alone gives the positions where it holds."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    result = pointwise.where.call(condition, input, other)
+    return result if out is None else out.copy_(result)
+
+
+@public
+def argwhere(input: Tensor) -> Tensor:
+    """Positions of the elements that are not zero, as rows."""
+    return nonzero(input)
+
+
+index_reduce_ = written(index_reduce)
+index_add_, index_copy_, index_fill_ = written(index_add), written(index_copy), written(index_fill)
+put_, masked_scatter_ = written(put), written(masked_scatter)

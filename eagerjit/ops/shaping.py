@@ -1,0 +1,366 @@
+"""Cutting, joining and rearranging tensors by views and copies of them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.calling import public
+from eagerjit.creation import arange
+from eagerjit.numbers import SymbolicInt
+from eagerjit.ops import index, views
+from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
+from eagerjit.promotion import result_type
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Shape, Tensor
+
+# -- cutting ----------------------------------------------------------------------------------------------------------
+
+
+def _cut(input: Tensor, dim: int, bounds: list[Any]) -> tuple[Tensor, ...]:
+    """The parts between consecutive bounds."""
+    pairs = itertools.pairwise(bounds)
+    return tuple(views.slice_dim(input, dim, a, b if b > a else a, 1) for a, b in pairs)
+
+
+@public
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of parts: so many of nearly equal size, or cut before the indices given."""
+    if input.ndim == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    d = views.dimension(dim, input.ndim)
+    size = input.shape[d]
+    where = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
+    if isinstance(where, (int, SymbolicInt)):
+        if where <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        base, more = size // where, size % where
+        bounds = [i * base + (i if i < more else more) for i in range(int(where) + 1)]
+        return _cut(input, d, bounds)
+    inside = [w + size if w < 0 else w for w in where]
+    inside = [0 if w < 0 else size if w > size else w for w in inside]
+    return _cut(input, d, [0, *inside, size])
+
+
+def _splitter(name: str, least: int, axis: int, doc: str) -> Callable[..., Any]:
+    def split(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        if input.ndim < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor "
+                f"with {input.ndim} dimensions!"
+            )
+        d = 0 if input.ndim == 1 else axis
+        if isinstance(indices_or_sections, int):
+            size = input.shape[d]
+            if indices_or_sections <= 0 or size % indices_or_sections:
+                raise RuntimeError(
+                    f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {size} is not "
+                    f"divisible by the split_size {indices_or_sections}!"
+                )
+        return tensor_split(input, indices_or_sections, d)
+
+    split.__name__, split.__doc__ = name, doc
+    return public(split)
+
+
+hsplit = _splitter("hsplit", 1, 1, "Views of parts side by side: cut along the second dimension, vectors the first.")
+vsplit = _splitter("vsplit", 2, 0, "Views of parts on top of each other: cut along the first dimension.")
+dsplit = _splitter("dsplit", 3, 2, "Views of parts cut along the third dimension.")
+
+
+@public
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts of the sizes given."""
+    if input.ndim == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    return views.split(input, list(split_sizes), dim)
+
+
+unsafe_split, unsafe_chunk, unsafe_split_with_sizes = views.split, views.chunk, split_with_sizes
+
+
+def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A view's copying version."""
+
+    def copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:
+        found = function(input, *args, **kwargs)
+        return tuple(part.clone() for part in found) if isinstance(found, tuple) else found.clone()
+
+    copy.__name__ = f"{function.__name__}_copy"
+    copy.__doc__ = f"`{function.__name__}` in new memory."
+    return public(copy)
+
+
+narrow_copy, expand_copy, permute_copy = map(_copied, (views.narrow, views.expand, views.permute))
+transpose_copy, t_copy, select_copy = map(_copied, (views.transpose, views.t, views.select))
+squeeze_copy, unsqueeze_copy, unbind_copy = map(_copied, (views.squeeze, views.unsqueeze, views.unbind))
+split_copy, view_copy, detach_copy, alias_copy = map(_copied, (views.split, views.view, views.detach, views.alias))
+
+
+# -- joining ----------------------------------------------------------------------------------------------------------
+
+
+def _all(tensors: Any, function: Callable[[Tensor], Tensor]) -> Any:
+    """A function of one tensor applied to one, or to each of several."""
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return function(tensors[0])
+    several = tensors[0] if len(tensors) == 1 else tensors
+    return tuple(function(x) for x in several)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Tensors with at least one dimension."""
+    return _all(tensors, lambda x: x if x.ndim else x.reshape(1))
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Tensors with at least two dimensions: vectors become rows."""
+    return _all(tensors, lambda x: x if x.ndim > 1 else x.reshape(1, -1))
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Tensors with at least three dimensions: (n,) becomes (1, n, 1) and (m, n) becomes (m, n, 1)."""
+    return _all(tensors, lambda x: x if x.ndim > 2 else x.unsqueeze(2) if x.ndim == 2 else x.reshape(1, -1, 1))
+
+
+def _joined(name: str, prepare: Callable[[Any], Any], axis: Callable[[Any], int], doc: str) -> Callable[..., Any]:
+    def join(tensors: Any) -> Tensor:
+        if not tensors:
+            raise RuntimeError(f"{name} expects a non-empty TensorList")
+        parts = [prepare(x) for x in tensors]
+        return index.cat.call(parts, axis(parts[0]))
+
+    join.__name__, join.__doc__ = name, doc
+    return public(join)
+
+
+hstack = _joined(
+    "hstack", atleast_1d, lambda x: 0 if x.ndim == 1 else 1,
+    "Tensors side by side: joined along the second dimension, vectors along the first.",
+)  # fmt: skip
+vstack = row_stack = _joined(
+    "vstack",
+    atleast_2d,
+    lambda x: 0,
+    "Tensors on top of each other: joined along the first dimension, vectors as rows.",
+)
+dstack = _joined("dstack", atleast_3d, lambda x: 2, "Tensors behind each other: joined along the third dimension.")
+column_stack = _joined(
+    "column_stack", lambda x: x if x.ndim > 1 else x.reshape(-1, 1), lambda x: 1,
+    "Tensors side by side, vectors as columns.",
+)  # fmt: skip
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with these matrices along its diagonal and zeros elsewhere."""
+    parts = [
+        atleast_2d(x) for x in (tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors)
+    ]
+    for x in parts:
+        if x.ndim != 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Found {x.ndim}-D")
+    dtype = result_type(*parts)
+    rows, columns = sum(x.shape[0] for x in parts), sum(x.shape[1] for x in parts)
+    out = parts[0].new_zeros((rows, columns), dtype=dtype)
+    row, column = 0, 0
+    for x in parts:
+        lines = out.narrow(0, row, x.shape[0]).replace_slice(x.to(dtype), 1, column, column + x.shape[1], 1)
+        out = out.replace_slice(lines, 0, row, row + x.shape[0], 1)
+        row, column = row + x.shape[0], column + x.shape[1]
+    return out
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of one element of each vector, as rows."""
+    from eagerjit.ops.composite import meshgrid
+
+    for x in tensors:
+        if x.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return index.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
+
+
+@public
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All combinations of r elements of a vector, as rows in order."""
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(int(input.shape[0])), r))
+    if r == 0:
+        return input.new_empty((0,))
+    from eagerjit.creation import tensor
+
+    picked = tensor(rows, dtype=dtypes.int64).reshape(len(rows), r)
+    return input.take_rows(picked)
+
+
+@public
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The powers of a vector's elements as columns, falling unless `increasing`."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    count = x.shape[-1] if N is None else N
+    if count < 0:
+        raise RuntimeError("N must be non-negative.")
+    base = x if x.dtype.is_floating_point or x.dtype.is_complex else x.long()
+    powers = [base.new_ones(x.shape)]
+    for _ in range(int(count) - 1):
+        powers.append(powers[-1] * base)
+    powers = powers[:count]
+    if not powers:
+        return base.new_empty((*x.shape, 0))
+    return index.stack(powers if increasing else powers[::-1], -1)
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that tensors of these shapes broadcast to."""
+    out: tuple[Any, ...] = ()
+    for shape in shapes:
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        if any(d < 0 for d in sizes):
+            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(sizes)}): ({min(sizes)})")
+        try:
+            out = broadcast_two(out, sizes)
+        except IndexError:
+            raise RuntimeError(
+                "Shape mismatch: objects cannot be broadcast to a single shape: "
+                + ", ".join(str(list((s,) if isinstance(s, int) else s)) for s in shapes)
+            ) from None
+    return Shape(out)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """All expanded to their common shape."""
+    several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    shape = broadcast_shapes(*(tuple(x.shape) for x in several))
+    return tuple(views.expand(x, shape) for x in several)
+
+
+# -- rearranging ------------------------------------------------------------------------------------------------------
+
+
+@public
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned k times by 90 degrees in the plane of two dimensions, from the first towards the second."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if input.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
+    a, b = (views.dimension(d, input.ndim) for d in dims)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+    turns = k % 4
+    if turns == 1:
+        return input.flip(b).transpose(a, b)
+    if turns == 2:
+        return input.flip(a, b)
+    return input.flip(a).transpose(a, b) if turns == 3 else input.clone()
+
+
+@public
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices, in two dimensions of the result, with vectors on a diagonal."""
+    rank = input.ndim + 1
+    a, b = views.dimension(dim1, rank), views.dimension(dim2, rank)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    size = input.shape[-1] + abs(offset)
+    from eagerjit.ops.strided import diagonal_scatter
+
+    matrices = input.new_zeros((*input.shape[:-1], size, size))
+    return diagonal_scatter(matrices, input, offset, rank - 2, rank - 1).movedim((-2, -1), (a, b))
+
+
+@public
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements of input on a diagonal."""
+    return diag_embed(input.reshape(-1), offset)
+
+
+@public
+def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Set the main diagonal to a number, in place; `wrap` goes on at the top in tall matrices."""
+    if self.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    sizes = list(self.shape)
+    if self.ndim > 2 and any(d != sizes[0] for d in sizes):
+        raise RuntimeError("all dimensions of input must be of equal length")
+    step = sum(self.stride())
+    least = min(sizes)
+    from eagerjit.ops.strided import as_strided
+
+    as_strided(self, (least,), (step,), None).fill_(fill_value)
+    rows, columns = sizes[0], sizes[1]
+    if wrap and self.ndim == 2 and rows > columns + 1:
+        for first in range(columns + 1, rows, columns + 1):
+            count = min(columns, rows - first)
+            self.narrow(0, first, count).narrow(1, 0, count).diagonal().fill_(fill_value)
+    return self
+
+
+@public
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions swapped and elements conjugated."""
+    if input.ndim == 1:
+        raise RuntimeError(
+            f"tensor.adjoint() is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
+        )
+    return (views.transpose(input, -2, -1) if input.ndim else input).conj()
+
+
+@public
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself. Raises RuntimeError for bool."""
+    if input.dtype is dtypes.bool_:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+@public
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """input expanded to a shape."""
+    return views.expand(input, tuple(size))
+
+
+@public
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates in a shape that indices into its flattened form belong to."""
+    if indices.dtype.is_floating_point or indices.dtype is dtypes.bool_:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else [int(d) for d in shape]
+    if any(d < 0 for d in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
+    out: list[Tensor] = []
+    rest = indices
+    for size in reversed(sizes):
+        out.append(rest % size)
+        rest = rest // size
+    return tuple(reversed(out))
+
+
+def _triangle_indices(lower: bool) -> Callable[..., Any]:
+    def indices(
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **ignored: Any
+    ) -> Tensor:
+        if row < 0 or col < 0:
+            which = "row" if row < 0 else "col"
+            raise RuntimeError(f"{which} must be non-negative, got {row if row < 0 else col}")
+        place = arange(row * col)
+        rows, columns = place // max(col, 1), place % max(col, 1)
+        kept = (columns - rows <= offset) if lower else (columns - rows >= offset)
+        return index.stack([rows[kept], columns[kept]]).to(dtype or dtypes.int64)
+
+    indices.__name__ = "tril_indices" if lower else "triu_indices"
+    indices.__doc__ = (
+        f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: (2, n)."
+    )
+    return indices
+
+
+tril_indices, triu_indices = _triangle_indices(True), _triangle_indices(False)

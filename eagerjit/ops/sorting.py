@@ -1,0 +1,192 @@
+"""What follows from order: ranks and quantiles."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from eagerjit.calling import ValuesIndices, public
+from eagerjit.ops import host, views
+from eagerjit.ops.host import HostOp
+from eagerjit.ops.pointwise import where as where_op
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+sort, argsort, topk = public(host.sort), public(host.argsort), public(host.topk)
+
+
+@public
+def msort(input: Tensor) -> Tensor:
+    """Elements in order along the first dimension."""
+    return host.sort(input, 0).values
+
+
+# -- ranks ------------------------------------------------------------------------------------------------------------
+
+
+def _along(input: Tensor, dim: int) -> tuple[int, Any]:
+    """A dimension counted from the front, and its size."""
+    d = views.dimension(dim, input.ndim)
+    return d, input.shape[d] if input.ndim else 1
+
+
+def _picked(found: ValuesIndices, d: int, place: int, keepdim: bool) -> ValuesIndices:
+    """One rank of sorted elements."""
+    if found.values.ndim == 0:
+        return found
+    values, indices = (views.narrow(x, d, place, 1) for x in found)
+    return ValuesIndices(values, indices) if keepdim else ValuesIndices(values.squeeze(d), indices.squeeze(d))
+
+
+@public
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The k-th smallest element along a dimension (k counts from 1), with where it is."""
+    d, size = _along(input, dim)
+    if size == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
+    if not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+    return _picked(host.sort(input, d), d, k - 1, keepdim)
+
+
+def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
+    if dim is None:
+        flat = input.reshape(-1)
+        if flat.shape[0] == 0:
+            if not input.dtype.is_floating_point:
+                raise RuntimeError(f"{name}(): an empty tensor of {input.dtype} has no median")
+            return input.new_full((), math.nan)
+        return _middle(name, flat, 0, False, skip_nan).values
+    d, size = _along(input, dim)
+    if size == 0:
+        raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
+    ordered = host.sort(input, d)
+    if input.ndim == 0 or not input.dtype.is_floating_point:
+        return _picked(ordered, d, (size - 1) // 2, keepdim)
+    # NaN sorts last: it is the median of what it occurs in, or does not count.
+    missing = input.isnan().sum(d, keepdim=True)
+    if skip_nan:
+        place = (size - missing - 1).clamp(min=0) // 2
+    else:
+        place = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
+    found = ValuesIndices(ordered.values.gather(d, place), ordered.indices.gather(d, place))
+    return found if keepdim else ValuesIndices(found.values.squeeze(d), found.indices.squeeze(d))
+
+
+@public
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, the lower one of two; along a dimension also where it is. NaN if any element is."""
+    return _middle("median", input, dim, keepdim, False)
+
+
+@public
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle one of the elements that are not NaN; see `median`."""
+    return _middle("nanmedian", input, dim, keepdim, True)
+
+
+def _mode_arrays(input: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The most frequent element along a dimension, the smallest of several, and the last place where it is."""
+    if input.ndim == 0:
+        return input.copy(), np.zeros((), np.int64)
+    rows = np.moveaxis(input, dim, -1)
+    values, places = np.empty(rows.shape[:-1], input.dtype), np.empty(rows.shape[:-1], np.int64)
+    for position in np.ndindex(rows.shape[:-1]):
+        row = rows[position].astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else rows[position]
+        different, counts = np.unique(row, return_counts=True)
+        chosen = different[np.argmax(counts)]
+        places[position] = np.flatnonzero((row == chosen) | ((row != row) & (chosen != chosen)))[-1]
+        values[position] = rows[position][places[position]]
+    return values, places
+
+
+def _mode_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
+    if input.ndim == 0:
+        return g[0]
+    return g[0].new_zeros(input.shape).scatter_add(dim, out[1].unsqueeze(dim), g[0].unsqueeze(dim))
+
+
+def _mode_types(input: Tensor, dim: int) -> Any:
+    shape = tuple(size for i, size in enumerate(input.shape) if i != dim)
+    return [(input.dtype, shape), (dtypes.int64, shape)]
+
+
+_mode = HostOp("mode", _mode_arrays, (_mode_rule, None), types=_mode_types)
+
+
+@public
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """The most frequent element along a dimension, with where it is last."""
+    d, size = _along(input, dim)
+    if size == 0:
+        raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
+    found = _mode.call(input, d)
+    return ValuesIndices(*((x.unsqueeze(d) for x in found) if keepdim and input.ndim else found))
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Tensor:
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if isinstance(q, Tensor):
+        if q.ndim > 1:
+            raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+        if q.dtype is not input.dtype:
+            raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+        probabilities = q.reshape(-1)
+    else:
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        probabilities = input.new_full((1,), q)
+    if input.numel() == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    d = 0 if dim is None else views.dimension(dim, input.ndim)
+    x = input.reshape(-1) if dim is None or input.ndim == 0 else input
+    size = x.shape[d]
+    ordered = host.sort(x, d).values.movedim(d, -1)
+    missing = x.isnan().sum(d).unsqueeze(-1)
+    # Ranks of NaN, which sorts last: those of the others if it is skipped, else its own.
+    ranks = probabilities * ((size - missing - 1).clamp(min=0).to(x.dtype) if skip_nan else float(size - 1))
+    if not skip_nan:
+        ranks = ranks.where(missing == 0, float(size - 1))
+    if interpolation == "nearest":
+        ranks = ranks.round()
+    low, high = ranks.floor(), ranks.ceil()
+    if interpolation == "higher":
+        low = high
+    below = ordered.gather(-1, low.detach().long())
+    if interpolation in ("linear", "midpoint"):
+        above = ordered.gather(-1, high.detach().long())
+        below = below.lerp(above, (ranks - low) if interpolation == "linear" else ranks.new_full((), 0.5))
+        if interpolation == "midpoint":
+            below = below.where(high != low, above)
+    out = below.movedim(-1, 0)
+    if keepdim:
+        out = out.reshape((-1, *(1,) * input.ndim)) if dim is None else out.unsqueeze(d + 1)
+    return out if isinstance(q, Tensor) and q.ndim else out.squeeze(0)
+
+
+@public
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """The q-th quantiles along a dimension or of all; several q make a first dimension."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@public
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """The q-th quantiles of the elements that are not NaN."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
