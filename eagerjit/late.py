@@ -67,6 +67,11 @@ _NETWORK = {
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
+    "eagerjit.nn.multihead": "multi_head_attention_forward",
+    "eagerjit.ops.likelihood_loss": "ctc_loss gaussian_nll_loss poisson_nll_loss",
+    "eagerjit.ops.margin_loss": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
+    "multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss "
+    "triplet_margin_with_distance_loss",
 }
 
 HOMES = _homes(BOTH, FUNCTIONS)

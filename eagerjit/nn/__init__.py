@@ -10,12 +10,24 @@ from eagerjit.nn.parameter import Buffer, Parameter, UninitializedBuffer, Uninit
 
 _MODULES = {
     "activations": "CELU ELU GELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax "
-    "Mish ReLU ReLU6 Sigmoid SiLU Softmax Softmin Softplus Softshrink Softsign Tanh Tanhshrink BCELoss "
-    "BCEWithLogitsLoss CrossEntropyLoss HuberLoss KLDivLoss L1Loss MSELoss NLLLoss SmoothL1Loss",
-    "batch": "BatchNorm1d BatchNorm2d GroupNorm",
+    "Mish PReLU ReLU ReLU6 RReLU Sigmoid SiLU Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink "
+    "Threshold",
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "batch": "BatchNorm1d BatchNorm2d BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d "
+    "InstanceNorm3d LocalResponseNorm SyncBatchNorm",
     "convolution": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "containers": "ModuleDict ModuleList Sequential",
-    "layers": "Bilinear Dropout Embedding Flatten Identity LayerNorm Linear RMSNorm Unflatten",
+    "distances": "CosineSimilarity PairwiseDistance",
+    "dropouts": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "embeddings": "Embedding EmbeddingBag",
+    "layers": "Bilinear Flatten Identity LayerNorm Linear RMSNorm Unflatten",
+    "lazy": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
+    "LazyLinear",
+    "losses": "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss CTCLoss GaussianNLLLoss "
+    "HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MarginRankingLoss MSELoss MultiLabelMarginLoss "
+    "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss SoftMarginLoss "
+    "TripletMarginLoss TripletMarginWithDistanceLoss",
+    "multihead": "MultiheadAttention",
     "parameter_containers": "ParameterDict ParameterList",
     "pooling": "MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxUnpool1d "
     "MaxUnpool2d MaxUnpool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
@@ -23,11 +35,12 @@ _MODULES = {
     "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d "
     "CircularPad3d",
     "rnn": "GRU LSTM RNN GRUCell LSTMCell RNNBase RNNCell RNNCellBase",
+    "transformer": "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
 }
 """Where the public classes are."""
 
 _WHERE = {name: module for module, names in _MODULES.items() for name in names.split()}
-_PARTS = frozenset({"functional", "init", "parameter", "utils"})
+_PARTS = frozenset({"attention", "functional", "init", "modules", "parallel", "parameter", "utils"})
 
 __all__ = ["Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 __all__ += sorted({*_WHERE, *_PARTS})

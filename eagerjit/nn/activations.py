@@ -1,12 +1,14 @@
-"""Activation functions and losses as modules: each holds the options of a function."""
+"""Activation functions as modules: each holds the options of a function."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from eagerjit.nn import functional as F
+from eagerjit.creation import full
+from eagerjit.nn import activation_functions as F
 from eagerjit.nn.module import Module
-from eagerjit.tensor import Tensor
+from eagerjit.ops.normalization import log_softmax, softmax, softmin
+from eagerjit.tensor import Parameter, Tensor
 
 
 class _Options(Module):
@@ -51,7 +53,6 @@ SELU = _module("SELU", F.selu, inplace=False)
 ELU = _module("ELU", F.elu, ("alpha",), alpha=1.0, inplace=False)
 GELU = _module("GELU", F.gelu, ("approximate",), approximate="none")
 LeakyReLU = _module("LeakyReLU", F.leaky_relu, ("negative_slope",), negative_slope=0.01, inplace=False)
-Hardtanh = _module("Hardtanh", F.hardtanh, ("min_val", "max_val"), min_val=-1.0, max_val=1.0, inplace=False)
 Hardsigmoid = _module("Hardsigmoid", F.hardsigmoid, inplace=False)
 Hardswish = _module("Hardswish", F.hardswish, inplace=False)
 Softplus = _module("Softplus", F.softplus, ("beta", "threshold"), beta=1.0, threshold=20.0)
@@ -64,65 +65,76 @@ Hardshrink = _module("Hardshrink", F.hardshrink, ("lambd",), lambd=0.5)
 Softshrink = _module("Softshrink", F.softshrink, ("lambd",), lambd=0.5)
 Tanhshrink = _module("Tanhshrink", F.tanhshrink)
 GLU = _module("GLU", F.glu, ("dim",), dim=-1)
-Softmax = _module("Softmax", F.softmax, ("dim",), dim=None)
-LogSoftmax = _module("LogSoftmax", F.log_softmax, ("dim",), dim=None)
-Softmin = _module("Softmin", F.softmin, ("dim",), dim=None)
+Softmax = _module("Softmax", softmax, ("dim",), dim=None)
+LogSoftmax = _module("LogSoftmax", log_softmax, ("dim",), dim=None)
+Softmin = _module("Softmin", softmin, ("dim",), dim=None)
 
 
-# -- losses -----------------------------------------------------------------------------------------------------------
+class Threshold(_Options):
+    """input where above a threshold, else a value."""
+
+    function = staticmethod(F.threshold)
+    options: ClassVar[dict[str, Any]] = {"threshold": None, "value": None, "inplace": False}
+    shown = ("threshold", "value")
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False):
+        super().__init__(threshold, value, inplace)
 
 
-class _Loss(Module):
-    """A loss of (input, target); tensors among the options become buffers."""
+class RReLU(Module):
+    """input where positive, else times a slope: drawn while training, else the middle one."""
 
-    function: Any
-    options: tuple[str, ...] = ()
-    tensors: tuple[str, ...] = ()
-    defaults: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, *args: Any, **kwargs: Any):
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__()
-        names = [
-            *self.tensors,
-            "size_average",
-            *(n for n in self.defaults if n == "ignore_index"),
-            "reduce",
-            "reduction",
-        ]
-        given = {**dict(zip(names, args, strict=False)), **kwargs}
-        values = {**dict.fromkeys(self.tensors), **self.defaults, "reduction": "mean"}
-        for name, value in given.items():
-            if name not in values and name not in ("size_average", "reduce"):
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{name}'")
-            values[name] = value
-        for name, value in values.items():
-            if name in self.tensors:
-                self.register_buffer(name, value)
-            elif name not in ("size_average", "reduce"):
-                setattr(self, name, value)
+        self.lower, self.upper, self.inplace = lower, upper, inplace
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        names = (*self.tensors, *self.defaults, "reduction")
-        return type(self).function(input, target, **{name: getattr(self, name) for name in names})
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
-def _loss(name: str, function: Any, tensors: tuple[str, ...] = (), **defaults: Any) -> type[_Loss]:
-    members = {
-        "function": staticmethod(function),
-        "tensors": tensors,
-        "defaults": defaults,
-        "__doc__": function.__doc__,
-    }
-    members["__module__"] = __name__
-    return type(name, (_Loss,), members)
+class Hardtanh(_Options):
+    """input limited to [min_val, max_val]."""
+
+    function = staticmethod(F.hardtanh)
+    options: ClassVar[dict[str, Any]] = {"min_val": -1.0, "max_val": 1.0, "inplace": False}
+    shown = ("min_val", "max_val")
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False, min_value: float | None = None,
+        max_value: float | None = None,
+    ):  # fmt: skip
+        low, high = min_val if min_value is None else min_value, max_val if max_value is None else max_value
+        if high <= low:
+            raise AssertionError(f"max_val must be larger than min_val, but got max_val={high} and min_val={low}")
+        super().__init__(low, high, inplace)
 
 
-CrossEntropyLoss = _loss("CrossEntropyLoss", F.cross_entropy, ("weight",), ignore_index=-100, label_smoothing=0.0)
-NLLLoss = _loss("NLLLoss", F.nll_loss, ("weight",), ignore_index=-100)
-MSELoss = _loss("MSELoss", F.mse_loss)
-L1Loss = _loss("L1Loss", F.l1_loss)
-SmoothL1Loss = _loss("SmoothL1Loss", F.smooth_l1_loss, beta=1.0)
-HuberLoss = _loss("HuberLoss", F.huber_loss, delta=1.0)
-BCELoss = _loss("BCELoss", F.binary_cross_entropy, ("weight",))
-BCEWithLogitsLoss = _loss("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, ("weight", "pos_weight"))
-KLDivLoss = _loss("KLDivLoss", F.kl_div, log_target=False)
+class PReLU(Module):
+    """input where positive, else weight * input; one weight, or one per channel."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None):
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+
+    def reset_parameters(self) -> None:
+        """All weights as at first."""
+        self.weight.data.fill_(self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class Softmax2d(Module):
+    """softmax over the channels of (batch, channels, height, width) or (channels, height, width)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.ndim}D instead")
+        return softmax(input, -3)

@@ -1,4 +1,4 @@
-"""Normalisation over batches and over groups of channels."""
+"""Normalisation over batches, over groups of channels, over each channel, and over neighbouring channels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from eagerjit.creation import empty, ones, tensor, zeros
 from eagerjit.dispatch import Op
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
+from eagerjit.nn.parameter import is_lazy
+from eagerjit.ops import views
 from eagerjit.ops.activation import widened
+from eagerjit.ops.index import cat
+from eagerjit.ops.normalization import layer_norm
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent
 from eagerjit.runtime import dtypes
@@ -46,6 +50,8 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """Mean 0 and variance 1 per channel, over the batch while training; running statistics are updated in place."""
     if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
         return _normalise_op.call(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // input.shape[1]
     if count == 1:
@@ -62,8 +68,8 @@ def group_norm(
     input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """Mean 0 and variance 1 within groups of channels."""
-    from eagerjit.ops.normalization import layer_norm
-
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
     if input.shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
@@ -75,18 +81,68 @@ def group_norm(
     return out if bias is None else out + _channels(input, bias)
 
 
-class _BatchNorm(Module):
-    ranks: tuple[int, ...] = ()
+def _instance(input: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
+    """(input - mean) / sqrt(variance + eps) * weight + bias, with the statistics of each channel of each example."""
+    x, weight, bias = widened(input, weight, bias)
+    axes = tuple(range(2, x.ndim))
+    count = extent(x, axes)
+    centered = x - x.sum(axes, keepdim=True) / count
+    out = centered * ((centered * centered).sum(axes, keepdim=True) / count + eps).rsqrt()
+    out = out if weight is None else out * _channels(x, weight)
+    return as_dtype(out if bias is None else out + _channels(x, bias), input.dtype)
+
+
+_instance_op = Op("instance_norm", _instance)
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """Mean 0 and variance 1 per channel of each example; running statistics are updated in place."""
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+        return _normalise_op.call(input, running_mean, running_var, weight, bias, eps)
+    axes = tuple(range(2, input.ndim))
+    if input.numel() // (input.shape[0] * input.shape[1]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if running_mean is not None and running_var is not None:
+        with no_grad():
+            running_mean.lerp_(input.mean(axes).mean(0).to(running_mean.dtype), momentum)
+            running_var.lerp_(input.var(axes).mean(0).to(running_var.dtype), momentum)
+    return _instance_op.call(input, weight, bias, eps)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """input / (k + alpha * mean square of `size` neighbouring channels) ** beta (Krizhevsky et al. 2012)."""
+    if input.ndim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")
+    squares = input * input
+    before, after = size // 2, (size - 1) // 2
+    shape = tuple(input.shape)
+    borders = [input.new_zeros((shape[0], n, *shape[2:])) for n in (before, after)]
+    wide = cat.call([x for x in (borders[0], squares, borders[1]) if x.shape[1]], 1)
+    total = views.narrow(wide, 1, 0, shape[1])
+    for shift in range(1, size):
+        total = total + views.narrow(wide, 1, shift, shape[1])
+    return input / (total / size * alpha + k) ** beta
+
+
+class _NormBase(Module):
+    """Statistics and parameters per channel."""
+
+    _version = 2
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ):  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name in ("weight", "bias"):
-            made = Parameter(empty(num_features, device=device, dtype=dtype)) if affine else None
+        for name, present in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(empty(num_features, device=device, dtype=dtype)) if present else None
             self.register_parameter(name, made)
         kept = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if kept else None)
@@ -94,34 +150,58 @@ class _BatchNorm(Module):
         self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if kept else None)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """weight 1, bias 0, no statistics."""
+    def reset_running_stats(self) -> None:
+        """No statistics yet."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
-        if self.affine:
+
+    def reset_parameters(self) -> None:
+        """weight 1, bias 0, no statistics."""
+        self.reset_running_stats()
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input: Tensor) -> Tensor:
-        if input.ndim not in self.ranks:
-            raise ValueError(f"expected {'D or '.join(map(str, self.ranks))}D input (got {input.ndim}D input)")
-        momentum: Any = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.to(dtypes.float32)
-        batch = self.training or self.running_mean is None
-        tracked = self.track_running_stats
-        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
-        return batch_norm(input, mean, var, self.weight, self.bias, batch, momentum, self.eps)
+    def _check_input_dim(self, input: Tensor) -> None:
+        raise NotImplementedError
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+        """States saved by version 1 have no count of batches."""
+        name = f"{prefix}num_batches_tracked"
+        if local_metadata.get("version") is None or local_metadata["version"] < 2:
+            if self.track_running_stats and name not in state_dict:
+                known = self.num_batches_tracked
+                state_dict[name] = tensor(0, dtype=dtypes.int64) if known is None else known
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
+
+
+class _BatchNorm(_NormBase):
+    ranks: tuple[int, ...] = ()
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in self.ranks:
+            raise ValueError(f"expected {'D or '.join(map(str, self.ranks))}D input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum: Any = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.to(dtypes.float32)
+        batch = self.training or (self.running_mean is None and self.running_var is None)
+        tracked = not self.training or self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+        return batch_norm(input, mean, var, self.weight, self.bias, batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -136,26 +216,109 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
+class BatchNorm3d(_BatchNorm):
+    """Normalisation over the batch of (batch, channels, depth, height, width)."""
+
+    ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Normalisation over the batch of (batch, channels, ...); in one process what BatchNorm is."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with a SyncBatchNorm of the same state in place of every BatchNorm."""
+        made = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            options = (module.eps, module.momentum, module.affine, module.track_running_stats, process_group)
+            made = cls(module.num_features, *options, bias=module.bias is not None)
+            made.training = module.training
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(made, name, getattr(module, name))
+        for name, child in list(module.named_children()):
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made
+
+
+class _InstanceNorm(_NormBase):
+    rank = 0
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ):  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in (self.rank - 1, self.rank):
+            raise ValueError(f"expected {self.rank - 1}D or {self.rank}D input (got {input.ndim}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        single = input.ndim == self.rank - 1
+        x = input.unsqueeze(0) if single else input
+        if x.shape[1] != self.num_features and self.affine and not is_lazy(self.weight):
+            raise ValueError(
+                f"expected input's size at dim={0 if single else 1} to match num_features ({self.num_features}), but "
+                f"got: {x.shape[1]}."
+            )
+        of_input = self.training or not self.track_running_stats
+        state = (self.running_mean, self.running_var, self.weight, self.bias)
+        out = instance_norm(x, *state, of_input, 0.0 if self.momentum is None else self.momentum, self.eps)
+        return out.squeeze(0) if single else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Normalisation of each channel of each example, (batch, channels, length)."""
+
+    rank = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Normalisation of each channel of each example, (batch, channels, height, width)."""
+
+    rank = 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Normalisation of each channel of each example, (batch, channels, depth, height, width)."""
+
+    rank = 5
+
+
 class GroupNorm(Module):
     """Normalisation within groups of channels of (batch, channels, ...)."""
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None,
-        dtype: Any = None,
+        dtype: Any = None, *, bias: bool = True,
     ):  # fmt: skip
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        for name in ("weight", "bias"):
-            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if affine else None
+        for name, present in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(empty(num_channels, device=device, dtype=dtype)) if present else None
             self.register_parameter(name, made)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """weight 1, bias 0."""
-        if self.affine:
+        if self.weight is not None:
             init.ones_(self.weight)
+        if self.bias is not None:
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -164,3 +327,17 @@ class GroupNorm(Module):
     def extra_repr(self) -> str:
         affine = f"affine={self.affine}, bias={self.bias is not None}"
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, {affine}"
+
+
+class LocalResponseNorm(Module):
+    """input / (k + alpha * mean square of `size` neighbouring channels) ** beta."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

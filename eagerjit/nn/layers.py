@@ -1,4 +1,4 @@
-"""Layers with parameters, dropout, and what changes shapes."""
+"""Layers with parameters, and what changes shapes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from eagerjit.creation import empty
-from eagerjit.nn import functional as F
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
+from eagerjit.ops.linear import linear_
+from eagerjit.ops.normalization import layer_norm, rms_norm
 from eagerjit.tensor import Parameter, Tensor
 
 
@@ -43,83 +44,57 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        return linear_.call(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input1 @ weight[k] @ input2 + bias[k] for every output k."""
+    if tuple(input1.shape)[:-1] != tuple(input2.shape)[:-1]:
+        raise RuntimeError(
+            f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}"
+        )
+    if input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
+        raise RuntimeError(
+            f"bilinear(): input sizes {input1.shape[-1]} and {input2.shape[-1]} do not match weight's "
+            f"{weight.shape[1]} and {weight.shape[2]}"
+        )
+    left = input1.unsqueeze(-2).unsqueeze(-2)
+    out = left.matmul(weight).squeeze(-2).matmul(input2.unsqueeze(-1)).squeeze(-1)
+    return out if bias is None else out + bias
+
+
 class Bilinear(Module):
     """x1 @ weight @ x2 + bias."""
 
-    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, dtype: Any = None):
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None,
+        dtype: Any = None,
+    ):  # fmt: skip
         super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(empty(out_features, in1_features, in2_features, dtype=dtype))
-        bound = 1 / math.sqrt(in1_features)
-        init.uniform_(self.weight, -bound, bound)
-        if bias:
-            self.bias = Parameter(empty(out_features, dtype=dtype))
-            init.uniform_(self.bias, -bound, bound)
-        else:
-            self.register_parameter("bias", None)
+        self.weight = Parameter(empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform within 1 / sqrt(in1_features)."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        left = input1.unsqueeze(-2).unsqueeze(-2)
-        out = left.matmul(self.weight).squeeze(-2).matmul(input2.unsqueeze(-1)).squeeze(-1)
-        return out if self.bias is None else out + self.bias
+        return bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
-
-
-class Embedding(Module):
-    """A table of vectors, read by number."""
-
-    def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: Any = None,
-        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None,
-        device: Any = None, dtype: Any = None,
-    ):  # fmt: skip
-        super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            padding_idx %= num_embeddings
-        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.max_norm, self.norm_type = max_norm, norm_type
-        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        if _weight is None:
-            self.weight = Parameter(empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
-            self.reset_parameters()
-        else:
-            self.weight = Parameter(_weight)
-
-    @classmethod
-    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None) -> Embedding:
-        """A table of given vectors, fixed unless `freeze` is False."""
-        rows, width = embeddings.shape
-        made = cls(rows, width, padding_idx, _weight=embeddings)
-        made.weight.requires_grad_(not freeze)
-        return made
-
-    def reset_parameters(self) -> None:
-        """Draw the table anew, standard normal; the padding row is 0."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            init.zeros_(self.weight.detach()[self.padding_idx])
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
-        )
-
-    def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
 
 
 def _tuple(normalized_shape: Any) -> tuple[int, ...]:
@@ -149,7 +124,7 @@ class LayerNorm(Module):
             init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+        return layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         affine = f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -178,26 +153,10 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+        return rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-
-
-class Dropout(Module):
-    """While training, elements zeroed with probability p and the others scaled by 1 / (1 - p)."""
-
-    def __init__(self, p: float = 0.5, inplace: bool = False):
-        super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.dropout(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):

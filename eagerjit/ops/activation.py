@@ -98,7 +98,7 @@ def _leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 leaky_relu = _activation(
     "leaky_relu",
     _leaky_relu,
-    lambda x, negative_slope: (x * 0.0 + 1.0).where(x > 0, negative_slope),
+    lambda x, negative_slope: x.new_ones(()).where(x > 0, negative_slope),
     ("negative_slope",),
 )
 
@@ -108,7 +108,7 @@ def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0, alpha * input.expm1())
 
 
-elu = _activation("elu", _elu, lambda x, alpha: (x * 0.0 + 1.0).where(x > 0, alpha * x.exp()), ("alpha",))
+elu = _activation("elu", _elu, lambda x, alpha: (alpha * x.exp()).where(x <= 0, 1.0), ("alpha",))
 
 
 def _selu(input: Tensor) -> Tensor:
@@ -116,7 +116,19 @@ def _selu(input: Tensor) -> Tensor:
     return 1.0507009873554805 * input.where(input > 0, 1.6732632423543772 * input.expm1())
 
 
-selu = _activation("selu", _selu, None)
+def _selu_slope(x: Any) -> Any:
+    return 1.0507009873554805 * (1.6732632423543772 * x.exp()).where(x <= 0, 1.0)
+
+
+selu = _activation("selu", _selu, _selu_slope)
+
+
+def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """input where positive, else alpha * (e**(input / alpha) - 1)."""
+    return input.where(input > 0.0, alpha * (input / alpha).expm1())
+
+
+celu = _activation("celu", _celu, lambda x, alpha: (x / alpha).exp().where(x <= 0, 1.0))
 
 
 def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -128,7 +140,7 @@ def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tens
 softplus = _activation(
     "softplus",
     _softplus,
-    lambda x, beta, threshold: (x * 0.0 + 1.0).where(x * beta > threshold, (x * beta).sigmoid()),
+    lambda x, beta, threshold: x.new_ones(()).where(x * beta > threshold, (x * beta).sigmoid()),
 )
 
 
@@ -168,7 +180,7 @@ def _hardswish(input: Tensor) -> Tensor:
 
 
 def _hardswish_slope(x: Any) -> Any:
-    return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where(x >= -3.0, 0.0)
+    return (x / 3.0 + 0.5).where(x < 3.0, 1.0).where(x > -3.0, 0.0)
 
 
 hardswish = _activation("hardswish", _hardswish, _hardswish_slope)
@@ -179,7 +191,12 @@ def _mish(input: Tensor) -> Tensor:
     return input * _softplus(input).tanh()
 
 
-mish = _activation("mish", _mish, None)
+def _mish_slope(x: Any) -> Any:
+    squashed = _softplus(x).tanh()
+    return squashed + x * x.sigmoid() * (1.0 - squashed * squashed)
+
+
+mish = _activation("mish", _mish, _mish_slope)
 
 
 def _logsigmoid(input: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
 from eagerjit.ops.activation import widened
@@ -12,6 +12,7 @@ from eagerjit.ops.composite import repeat_interleave
 from eagerjit.ops.linear import matmul
 from eagerjit.ops.normalization import softmax_gradient, softmax_op
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.reduce import reduce
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -27,7 +28,16 @@ def _weights(scores: Tensor, mask: Tensor | None, causal: bool, scale: float) ->
         x = x.where(key <= query, -math.inf)
     if mask is not None:
         x = x.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else x + as_dtype(mask, x.dtype)
+        return as_dtype(_safe_softmax(x), scores.dtype)
     return as_dtype(softmax_op.body(x, x.ndim - 1), scores.dtype)
+
+
+def _safe_softmax(x: Tensor) -> Tensor:
+    """softmax over the last dimension, 0 where every key is hidden."""
+    largest = reduce(reductions.amax, x, -1, True)
+    exponentials = (x - largest.where(largest > -math.inf, 0.0)).exp()
+    total = reduce(reductions.sum_, exponentials, -1, True)
+    return exponentials / total.where(total > 0.0, 1.0)
 
 
 attention_weights = Op(
@@ -58,6 +68,16 @@ def scaled_dot_product_attention(
     """
     if is_causal and attn_mask is not None:
         raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            f"Expected query, key, and value to all be at least 2 dimensional, but got query.dim: {query.ndim} "
+            f"key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    if attn_mask is not None and attn_mask.dtype not in (dtypes.bool_, dtypes.float32, query.dtype):
+        raise RuntimeError(
+            f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+            f"{attn_mask.dtype} and query.dtype: {query.dtype} instead."
+        )
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: "

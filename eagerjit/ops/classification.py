@@ -8,7 +8,7 @@ from eagerjit import creation
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
-from eagerjit.ops.loss import check_reduction
+from eagerjit.ops.loss import check_constant, check_reduction
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
@@ -176,7 +176,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
-    check_reduction(reduction)
+    reduction = check_reduction(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if weight is not None and tuple(weight.shape) != (input.shape[class_dimension(input)],):
@@ -192,6 +192,7 @@ def cross_entropy(
             )
         return soft_cross_entropy_op.call(input, target, weight, reduction, label_smoothing)
     check_target(input, target)
+    check_constant("nll_loss_forward", weight=weight)
     return cross_entropy_op.call(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -205,6 +206,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...)."""
-    check_reduction(reduction)
+    reduction = check_reduction(reduction, size_average, reduce)
     check_target(input, target)
+    check_constant("nll_loss_forward", weight=weight)
     return nll_loss_op.call(input, target, weight, ignore_index, reduction)

@@ -118,15 +118,9 @@ def _copysign(input: Tensor, other: Tensor) -> Tensor:
 
 
 @define
-def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """input where positive, else alpha * (e**(input / alpha) - 1)."""
-    return input.where(input > 0.0, alpha * (input / alpha).expm1())
-
-
-@define
 def _hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """input where its size exceeds lambd, else 0."""
-    return input.where(input.abs() > lambd, 0.0)
+    return input.where((input.abs() <= lambd).logical_not(), 0.0)
 
 
 @define

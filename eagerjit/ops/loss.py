@@ -9,18 +9,42 @@ from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def check_reduction(reduction: str) -> None:
-    """Refuse names that are no reduction."""
+def check_reduction(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+    """The reduction's name, which may come from the options it once had. Raises ValueError for names of none."""
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if reduction not in REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
 
 
-def _reduced(loss: Tensor, reduction: str) -> Tensor:
+def legacy_reduction(size_average: Any, reduce: Any) -> str:
+    """The reduction that the two older options mean."""
+    averaged, reduced_ = (True if option is None else option for option in (size_average, reduce))
+    reduction = "none" if not reduced_ else "mean" if averaged else "sum"
+    message = f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead."
+    warnings.warn(message, stacklevel=4)
+    return reduction
+
+
+def check_constant(name: str, **options: Any) -> None:
+    """Refuse options that a loss gives no gradient to."""
+    for option, value in options.items():
+        if isinstance(value, Tensor) and value.requires_grad and mode.grad_mode():
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument '{option}'. This input cannot "
+                "have requires_grad True."
+            )
+
+
+def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of a loss, or the loss as it is."""
     if reduction == "mean":
         return loss.mean()
     return loss.sum() if reduction == "sum" else loss
@@ -29,12 +53,23 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def _difference_loss(name: str, measure: Any) -> Op:
-    """The reduced measure of the differences; `parameter` is what the measure takes besides."""
+def _difference_loss(name: str, measure: Any, of_weights: bool = True) -> Op:
+    """The reduced measure of the differences; `parameter` is what the measure takes besides.
 
-    def body(input: Tensor, target: Tensor, reduction: str, parameter: float = 0.0) -> Tensor:
-        x, t = widened(input, target)
-        return as_dtype(_reduced(measure(x - t, parameter), reduction), input.dtype)
+    `of_weights`: the mean of weighted differences is that over the weights, not over the elements.
+    """
+
+    def body(
+        input: Tensor, target: Tensor, reduction: str, parameter: float = 0.0, weight: Tensor | None = None
+    ) -> Tensor:
+        x, t, w = widened(input, target, weight)
+        loss = measure(x - t, parameter)
+        if w is None:
+            return as_dtype(reduced(loss, reduction), input.dtype)
+        loss = loss * w
+        if reduction == "mean" and of_weights:
+            return as_dtype(loss.sum() / w.sum(), input.dtype)
+        return as_dtype(reduced(loss, reduction), input.dtype)
 
     return Op(name, body)
 
@@ -52,7 +87,7 @@ def _huber(d: Tensor, delta: float) -> Tensor:
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)
 _l1 = _difference_loss("l1_loss", lambda d, parameter: d.abs())
 _smooth_l1 = _difference_loss("smooth_l1_loss", _smooth)
-_huber_loss = _difference_loss("huber_loss", _huber)
+_huber_loss = _difference_loss("huber_loss", _huber, of_weights=False)
 
 
 def _warn_sizes(input: Tensor, target: Tensor) -> None:
@@ -66,46 +101,52 @@ def _warn_sizes(input: Tensor, target: Tensor) -> None:
 
 
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """Mean squared difference."""
-    check_reduction(reduction)
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Mean squared difference, weighted."""
+    reduction = check_reduction(reduction, size_average, reduce)
     _warn_sizes(input, target)
-    return _mse.call(input, target, reduction)
+    return _mse.call(input, target, reduction, 0.0, _same_shape(weight, input))
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Tensor:
-    """Mean absolute difference."""
-    check_reduction(reduction)
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Mean absolute difference, weighted."""
+    reduction = check_reduction(reduction, size_average, reduce)
     _warn_sizes(input, target)
-    return _l1.call(input, target, reduction)
+    return _l1.call(input, target, reduction, 0.0, _same_shape(weight, input))
+
+
+def _same_shape(weight: Tensor | None, input: Tensor) -> Tensor | None:
+    if weight is not None and tuple(weight.shape) != tuple(input.shape):
+        raise ValueError("Weights and input must have the same size.")
+    return weight
 
 
 def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     beta: float = 1.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Half squares / beta for differences below beta, absolute differences - beta / 2 above."""
-    check_reduction(reduction)
+    reduction = check_reduction(reduction, size_average, reduce)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     _warn_sizes(input, target)
     return _smooth_l1.call(input, target, reduction, float(beta))
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond."""
-    check_reduction(reduction)
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
+    """Half squares for differences up to delta, delta * (difference - delta / 2) beyond; weighted."""
+    reduction = check_reduction(reduction)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _warn_sizes(input, target)
-    return _huber_loss.call(input, target, reduction, float(delta))
+    return _huber_loss.call(input, target, reduction, float(delta), _same_shape(weight, input))
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
@@ -115,7 +156,7 @@ def _binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, 
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100."""
     x, t, w = widened(input, target, weight)
     loss = (t - 1.0) * (-x).log1p().clamp(min=-100.0) - t * x.log().clamp(min=-100.0)
-    return as_dtype(_reduced(loss if w is None else loss * w, reduction), input.dtype)
+    return as_dtype(reduced(loss if w is None else loss * w, reduction), input.dtype)
 
 
 def _mean_scale(g: Any, input: Any, weight: Any, reduction: str) -> Any:
@@ -141,7 +182,8 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """Cross entropy of probabilities and targets in [0, 1]."""
-    check_reduction(reduction)
+    reduction = check_reduction(reduction, size_average, reduce)
+    check_constant("binary_cross_entropy", weight=weight)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}) "
@@ -157,7 +199,7 @@ def _with_logits(
     x, t, w, positive = widened(input, target, weight, pos_weight)
     soft = (-x.abs()).exp().log1p() + (-x).clamp(min=0.0)
     loss = (1.0 - t) * x + (soft if positive is None else soft * ((positive - 1.0) * t + 1.0))
-    return as_dtype(_reduced(loss if w is None else loss * w, reduction), input.dtype)
+    return as_dtype(reduced(loss if w is None else loss * w, reduction), input.dtype)
 
 
 def _with_logits_rule(g: Any, out: Any, input: Any, target: Any, weight: Any, pos_weight: Any, reduction: str) -> Any:
@@ -185,7 +227,8 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean", pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Cross entropy of logits and targets in [0, 1]."""
-    check_reduction(reduction)
+    reduction = check_reduction(reduction, size_average, reduce)
+    check_constant("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(f"Target size ({tuple(target.shape)}) must be the same as input size ({tuple(input.shape)})")
     return _bce_logits.call(input, target, weight, pos_weight, reduction)
@@ -198,7 +241,7 @@ def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> 
         loss = t.exp() * (t - x)
     else:
         loss = ((t * t.log()).where(t > 0, 0.0)) - t * x
-    total = loss.sum() / x.shape[0] if reduction == "batchmean" else _reduced(loss, reduction)
+    total = loss.sum() / x.shape[0] if reduction == "batchmean" else reduced(loss, reduction)
     return as_dtype(total, input.dtype)
 
 
@@ -211,5 +254,5 @@ def kl_div(
 ) -> Tensor:  # fmt: skip
     """Kullback-Leibler divergence of log probabilities `input` from probabilities `target`."""
     if reduction != "batchmean":
-        check_reduction(reduction)
+        reduction = check_reduction(reduction, size_average, reduce)
     return _kl.call(input, target, reduction, log_target)

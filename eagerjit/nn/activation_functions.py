@@ -1,0 +1,109 @@
+"""Activation functions as users call them: with `inplace`, and those made of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import random
+from eagerjit.dispatch import Op
+from eagerjit.ops import activation
+from eagerjit.ops.elementary import ELEMENTARY
+from eagerjit.ops.inplace import INPLACE
+from eagerjit.ops.inplace import inplace as inplace_op
+from eagerjit.ops.normalization import softmax
+from eagerjit.ops.pointwise import POINTWISE
+from eagerjit.tensor import Tensor
+
+sigmoid, tanh = POINTWISE["sigmoid"].call, POINTWISE["tanh"].call
+logsigmoid = activation.logsigmoid.call
+softsign = activation.softsign.call
+softplus = activation.softplus.call
+gelu = activation.gelu.call
+tanhshrink = ELEMENTARY["tanhshrink"].call
+
+
+def _activation(op: Op) -> Any:
+    """The public function: `inplace=True` writes the result into the argument."""
+    write = (INPLACE.get(f"{op.name}_") or inplace_op(op)).method()
+
+    def function(input: Tensor, *args: Any, inplace: bool = False, **kwargs: Any) -> Tensor:
+        if args and isinstance(args[-1], bool):
+            args, inplace = args[:-1], args[-1]
+        return write(input, *args, **kwargs) if inplace else op.call(input, *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.body.__doc__
+    return function
+
+
+relu, silu, mish, selu = map(_activation, (activation.relu, activation.silu, activation.mish, activation.selu))
+leaky_relu, elu, celu = map(_activation, (activation.leaky_relu, activation.elu, activation.celu))
+hardtanh = _activation(activation.hardtanh)
+hardsigmoid, hardswish = map(_activation, (activation.hardsigmoid, activation.hardswish))
+hardshrink, softshrink, threshold = (_activation(ELEMENTARY[n]) for n in ("hardshrink", "softshrink", "threshold"))
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """input limited to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0, inplace=inplace)
+
+
+def _written(function: Any) -> Any:
+    def write(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+
+    write.__name__ = write.__qualname__ = f"{function.__name__}_"
+    write.__doc__ = f"In-place version of `{function.__name__}`."
+    return write
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """input where positive, else times a slope: drawn from [lower, upper) while training, else their mean."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    slope: Any = (lower + upper) / 2
+    if training:
+        slope = random.rand_like(input) * (upper - lower) + lower
+    result = input.where(input > 0, input * slope) if training else activation.leaky_relu.call(input, slope)
+    return input.copy_(result) if inplace else result
+
+
+relu_, elu_, celu_, selu_, leaky_relu_ = map(_written, (relu, elu, celu, selu, leaky_relu))
+hardtanh_, threshold_, rrelu_ = map(_written, (hardtanh, threshold, rrelu))
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """input where positive, else weight * input; one weight, or one per channel."""
+    if weight.numel() != 1:
+        if input.ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.numel() != channels:
+            raise RuntimeError(
+                f"Mismatch of parameter numbers and input channel size. Found parameter numbers = {weight.numel()} and "
+                f"channel size = {channels}."
+            )
+        weight = weight.view((-1, *(1,) * (input.ndim - 2)))
+    return ELEMENTARY["prelu"].call(input, weight)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of a dimension times the sigmoid of the second."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    if input.shape[dim] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")
+    first, second = input.chunk(2, dim)
+    return first * second.sigmoid()
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A random point of the simplex (Jang et al. 2017), or with `hard` a corner that passes on its gradient."""
+    noise = -(-(1.0 - random.rand_like(logits)).log()).log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    corner = soft.detach().new_zeros(tuple(soft.shape)).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return corner - soft.detach() + soft

@@ -1,0 +1,66 @@
+"""Distances and similarities of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.nn.module import Module
+from eagerjit.ops.reduce import norm
+from eagerjit.tensor import Tensor
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """input divided by its norm along a dimension, the norm at least eps."""
+    result = input / norm(input, p, dim, keepdim=True).clamp(min=eps)
+    return result if out is None else out.copy_(result)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between vectors along a dimension."""
+    first = x1 / norm(x1, 2, dim, keepdim=True).clamp(min=eps)
+    second = x2 / norm(x2, 2, dim, keepdim=True).clamp(min=eps)
+    return (first * second).sum(dim)
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of x1 - x2 + eps over the last dimension."""
+    return norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The distances of all pairs of rows, those of row 0 first."""
+    from eagerjit.creation import tensor
+    from eagerjit.runtime import dtypes
+
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    count = int(input.shape[0])
+    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
+    if not pairs:
+        return input.new_zeros((0,))
+    first, second = (tensor([pair[k] for pair in pairs], dtype=dtypes.int64) for k in (0, 1))
+    return norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between vectors along a dimension."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8):
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The norm of x1 - x2 + eps over the last dimension."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+        super().__init__()
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -1,0 +1,193 @@
+"""Negative log likelihoods: of counts, of normal numbers, and of label sequences without alignment."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eagerjit.creation import arange, as_tensor, tensor
+from eagerjit.dispatch import Op
+from eagerjit.ops import views
+from eagerjit.ops.activation import widened
+from eagerjit.ops.index import cat
+from eagerjit.ops.loss import check_reduction, reduced
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+def _poisson(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str) -> Tensor:
+    """exp(input) - target * input, or input - target * log(input + eps), up to a constant."""
+    x, t = widened(input, target)
+    loss = x.exp() - t * x if log_input else x - t * (x + eps).log()
+    if full:
+        # Stirling's formula for the logarithm of target's factorial.
+        safe = t.where(t > 1, 1.0)
+        stirling = safe * safe.log() - safe + 0.5 * (2.0 * math.pi * safe).log()
+        loss = loss + stirling.where(t > 1, 0.0)
+    return as_dtype(reduced(loss, reduction), input.dtype)
+
+
+_poisson_op = Op("poisson_nll_loss", _poisson)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, size_average: Any = None,
+    eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """Negative log likelihood of counts, given rates or (with `log_input`) their logarithms."""
+    reduction = check_reduction(reduction, size_average, reduce)
+    return _poisson_op.call(input, target, bool(log_input), bool(full), float(eps), reduction)
+
+
+def _gaussian(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
+    """(log(var) + (input - target)**2 / var) / 2, var at least eps."""
+    x, t, v = widened(input, target, var)
+    # The gradient of a variance below eps is that at eps.
+    v = v.where(v >= eps, (v - v.detach()) + eps)
+    loss = 0.5 * (v.log() + (x - t) * (x - t) / v)
+    loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
+    return as_dtype(reduced(loss, reduction), input.dtype)
+
+
+_gaussian_op = Op("gaussian_nll_loss", _gaussian)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """Negative log likelihood of normal numbers of means `input` and variances `var`."""
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = input.new_full((), float(var)).expand_as(input)
+    elif tuple(var.shape) != tuple(input.shape):
+        if tuple(input.shape)[:-1] == tuple(var.shape):
+            var = var.unsqueeze(-1)
+        elif var.ndim != input.ndim or any(b not in (1, a) for a, b in zip(input.shape, var.shape, strict=True)):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
+    return _gaussian_op.call(input, target, var, bool(full), float(eps), reduction)
+
+
+# -- connectionist temporal classification ----------------------------------------------------------------------------
+
+_IMPOSSIBLE = -1e30
+"""The logarithm of 0: finite, so that its derivatives are."""
+
+
+def _ctc_step(alpha: Tensor, emitted: Tensor, skips: Tensor, goes_on: Tensor) -> Tensor:
+    """Log probabilities of all prefixes one time step later, for sequences that go on."""
+    batch, width = alpha.shape
+
+    def shifted(by: int) -> Tensor:
+        gone = alpha.new_full((batch, by), _IMPOSSIBLE)
+        return cat.body([gone, views.narrow(alpha, 1, 0, width - by)], 1)
+
+    one = shifted(1)
+    two = shifted(2).where(skips, _IMPOSSIBLE)
+    largest = alpha.maximum(one).maximum(two)
+    total = ((alpha - largest).exp() + (one - largest).exp() + (two - largest).exp()).log() + largest
+    return (total + emitted).clamp(min=_IMPOSSIBLE).where(goes_on.unsqueeze(1), alpha)
+
+
+_ctc_step_op = Op("ctc_step", _ctc_step)
+
+
+def ctc_loss(
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: str = "mean", zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
+    """-log of the probability of label sequences, summed over all alignments (Graves et al. 2006).
+
+    log_probs       (steps, batch, classes), or (steps, classes) for one sequence
+    targets         (batch, longest target), or all of them one after the other
+    input_lengths   how many steps each sequence has
+    target_lengths  how many labels each target has
+    blank           the class of no label
+    With reduction "mean" losses are divided by the targets' lengths first.
+    """
+    reduction = check_reduction(reduction)
+    single = log_probs.ndim == 2
+    logs = log_probs.unsqueeze(1) if single else log_probs
+    _, batch, classes = logs.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    lengths, counts = (_lengths(x) for x in (input_lengths, target_lengths))
+    for name, found in (("input_lengths", lengths), ("target_lengths", counts)):
+        if found.shape[0] != batch:
+            raise RuntimeError(f"{name} must be of size batch_size")
+    labels = _rectangular(targets, counts, single)
+    width = int(labels.shape[1])
+    # Blanks stand around all labels: (batch, 2 * width + 1).
+    places = arange(2 * width + 1)
+    extended = _between(labels, blank) if width else labels.new_full((batch, 1), blank)
+    skips = (extended != blank).logical_and(places >= 2)
+    if width:
+        skips = skips.logical_and(_differ(extended))
+    loss = -_likelihood(logs, extended, skips, lengths, counts)
+    loss = loss.where(loss < -_IMPOSSIBLE / 2, 0.0 if zero_infinity else math.inf)
+    if reduction == "mean":
+        return (loss / counts.clamp(min=1).to(loss.dtype)).mean()
+    if reduction == "sum":
+        return loss.sum()
+    return loss.squeeze(0) if single else loss
+
+
+def _lengths(given: Any) -> Tensor:
+    found = given if isinstance(given, Tensor) else as_tensor(given)
+    if found.dtype.is_floating_point:
+        raise RuntimeError("input_lengths and target_lengths must be integral")
+    return found.reshape(-1).long()
+
+
+def _rectangular(targets: Tensor, counts: Tensor, single: bool) -> Tensor:
+    """Targets as (batch, longest)."""
+    targets = targets.long()
+    if targets.ndim == 2:
+        return targets
+    if single:
+        return targets.unsqueeze(0)
+    numbers = counts.tolist()
+    longest, start, rows = max(numbers, default=0), 0, []
+    last = max(int(targets.shape[0]) - 1, 0)
+    for count in numbers:
+        rows.append([min(start + i, last) for i in range(longest)])
+        start += count
+    if not longest:
+        return targets.new_zeros((len(numbers), 0))
+    return targets.take_rows(tensor(rows, dtype=dtypes.int64))
+
+
+def _between(labels: Tensor, blank: int) -> Tensor:
+    """Labels with a blank before, between and after."""
+    batch, width = labels.shape
+    pairs = cat.call([labels.new_full((batch, width, 1), blank), labels.unsqueeze(2)], 2)
+    return cat.call([pairs.reshape(batch, 2 * width), labels.new_full((batch, 1), blank)], 1)
+
+
+def _differ(extended: Tensor) -> Tensor:
+    """Whether each label differs from the one two places before."""
+    width = extended.shape[1]
+    before = cat.call([views.narrow(extended, 1, 0, 2), views.narrow(extended, 1, 0, width - 2)], 1)
+    return extended != before
+
+
+def _likelihood(logs: Tensor, extended: Tensor, skips: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
+    """log of the probability of each target."""
+    width = extended.shape[1]
+    alpha = None
+    for t, row in enumerate(logs.unbind(0)):
+        emitted = row.clamp(min=_IMPOSSIBLE).gather(1, extended)
+        if alpha is None:
+            alpha = emitted.where((arange(width) < 2).logical_and(lengths.unsqueeze(1) > 0), _IMPOSSIBLE)
+            alpha = alpha.where(lengths.unsqueeze(1) > 0, (alpha * 0.0).where(arange(width) < 1, _IMPOSSIBLE))
+        else:
+            alpha = _ctc_step_op.call(alpha, emitted, skips, lengths > t)
+    assert alpha is not None
+    end = (2 * counts).unsqueeze(1)
+    blank_last = alpha.gather(1, end)
+    label_last = alpha.gather(1, (end - 1).clamp(min=0)).where(end > 0, _IMPOSSIBLE)
+    largest = blank_last.maximum(label_last)
+    return (((blank_last - largest).exp() + (label_last - largest).exp()).log() + largest).squeeze(1)
