@@ -13,6 +13,7 @@ from eagerjit.ops.attention import scaled_dot_product_attention
 from eagerjit.ops.index import cat
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.normalization import softmax
+from eagerjit.ops.views import reshaped
 from eagerjit.random import dropout
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Parameter, Tensor
@@ -116,6 +117,7 @@ def multi_head_attention_forward(
         attn_mask = float_mask(attn_mask, "attn_mask", query.dtype)
         is_causal = is_causal and padding is None
     _check(width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    width = embed_dim_to_check  # a number: in a compiled call sizes of inputs are symbols
     features = width // num_heads
     _check(features * num_heads == width, f"embed_dim {width} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
@@ -137,7 +139,7 @@ def multi_head_attention_forward(
         mask, padding = _one_more_key(mask), _one_more_key(padding)
 
     def heads(x: Tensor) -> Tensor:
-        return x.reshape(x.shape[0], batch, num_heads, features).permute(1, 2, 0, 3)
+        return reshaped(x, x.shape[0], x.shape[1], num_heads, features).permute(1, 2, 0, 3)
 
     q = heads(q)
     k = heads(k) if static_k is None else static_k.reshape(batch, num_heads, -1, features)
@@ -165,7 +167,8 @@ def multi_head_attention_forward(
         weights = weights.mean(1) if average_attn_weights else weights
     else:
         out = scaled_dot_product_attention(q, k, v, mask, probability, is_causal and mask is None)
-    out = out.permute(2, 0, 1, 3).reshape(length, batch, width)
+    out = out.permute(2, 0, 1, 3)
+    out = reshaped(out, out.shape[0], out.shape[1], width)
     out = linear_.call(out, out_proj_weight, out_proj_bias)
     if batched:
         return out, weights

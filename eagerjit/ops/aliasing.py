@@ -141,12 +141,18 @@ alias_view = ViewOp(
     lambda tracer, base, value: value,
     lambda g, out, input: g,
 )
+def _reshape_rule(g: Any, out: Any, input: Any, shape: Any) -> Any:
+    from eagerjit.ops.views import reshaped
+
+    return reshaped(g, input.shape)
+
+
 reshape_view = ViewOp(
     "view",
     _reshape_array,
     _reshape_node,
     lambda tracer, base, value, shape: _reshape_node(tracer, value, tuple(map(wrap, base.type.shape))),
-    lambda g, out, input, shape: g.reshape(input.shape),
+    _reshape_rule,
 )
 permute_view = ViewOp(
     "permute",

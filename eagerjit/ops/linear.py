@@ -6,6 +6,7 @@ from typing import Any
 
 from eagerjit.compiler.ops import linear
 from eagerjit.dispatch import Op, emit
+from eagerjit.ops.views import reshaped
 from eagerjit.tensor import Tensor
 
 
@@ -83,7 +84,7 @@ def _right(g: Any, out: Any, input: Any, other: Any) -> Any:
         return (input.mT.matmul(g.unsqueeze(-1))).squeeze(-1)
     if input.ndim > 2 and other.ndim == 2:
         rows = _product(input.shape[:-1])
-        return input.reshape(rows, input.shape[-1]).mT.matmul(g.reshape(rows, g.shape[-1]))
+        return reshaped(input, rows, input.shape[-1]).mT.matmul(reshaped(g, rows, g.shape[-1]))
     return input.mT.matmul(g)
 
 
@@ -143,7 +144,7 @@ def _linear_weight(g: Any, out: Any, input: Any, weight: Any, bias: Any) -> Any:
     if input.ndim == 2:
         return g.mT.matmul(input)
     rows = _product(input.shape[:-1])
-    return g.reshape(rows, weight.shape[0]).mT.matmul(input.reshape(rows, weight.shape[1]))
+    return reshaped(g, rows, weight.shape[0]).mT.matmul(reshaped(input, rows, weight.shape[1]))
 
 
 linear_ = Op(

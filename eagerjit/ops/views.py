@@ -113,6 +113,17 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return reshape_view(input, target)
 
 
+def reshaped(input: Tensor, *shape: Any) -> Tensor:
+    """`reshape` for a result that nobody writes to: it may be a view or not, so sizes need not tell which."""
+    tracer = state.tracer
+    if tracer is None:
+        return reshape(input, *shape)
+    target = resolve(shape_argument(shape), input.shape)
+    place = tracer.place(input)
+    viewed = reshape_strides(place.type.shape, layout(place).strides, tuple(map(expression, target))) is not None
+    return reshape_view(input if viewed else input.clone(), target)
+
+
 def alias(input: Tensor) -> Tensor:
     """A view of everything."""
     return alias_view(input)
