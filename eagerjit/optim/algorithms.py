@@ -7,37 +7,9 @@ from typing import Any
 from eagerjit.creation import zeros_like
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.optim.optimizer import Group, Optimizer, number, pair, validated
-from eagerjit.runtime import dtypes
-from eagerjit.state import state
+from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
+from eagerjit.optim.optimizer import Group, Optimizer, number, pair, validated, validated_betas
 from eagerjit.tensor import Tensor
-
-Tensors = list[Tensor]
-
-
-def _write(target: Tensor, value: Tensor) -> None:
-    tracer = state.tracer
-    assert tracer is not None
-    tracer.write(target, tracer.value(as_dtype(value, target.dtype)))
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    """A tensor in the dtype it is updated in."""
-    half = tensor.dtype in (dtypes.float16, dtypes.bfloat16)
-    return as_dtype(tensor, dtypes.float32) if half else tensor
-
-
-def _double(value: Any) -> Tensor:
-    """An option in float64, in which PyTorch's Python code computes with it."""
-    return as_dtype(value, dtypes.float64)
-
-
-def _counted(step: Tensor) -> Tensor:
-    """One more step, written; as float64."""
-    now = step + 1.0
-    _write(step, now)
-    return _double(now)
-
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
 
@@ -46,19 +18,19 @@ def _sgd(
     parameters: Tensors, gradients: Tensors, buffers: Tensors, step: Tensor | None, nesterov: bool, maximize: bool,
     lr: Any, momentum: Any, dampening: Any, weight_decay: Any,
 ) -> tuple[()]:  # fmt: skip
-    started = None if step is None else _counted(step) > 1.0
-    rate, inertia, decay = _double(lr), _double(momentum), _double(weight_decay)
-    share = 1.0 - _double(dampening)
+    started = None if step is None else counted(step) > 1.0
+    rate, inertia, decay = double(lr), double(momentum), double(weight_decay)
+    share = 1.0 - double(dampening)
     for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-        p, g = _wide(parameter), _wide(gradient)
+        p, g = wide(parameter), wide(gradient)
         g = -g if maximize else g
         g = g + p * as_dtype(decay, p.dtype)
         if buffers:
-            buffer = _wide(buffers[index]) * as_dtype(inertia, p.dtype) + g * as_dtype(share, p.dtype)
+            buffer = wide(buffers[index]) * as_dtype(inertia, p.dtype) + g * as_dtype(share, p.dtype)
             buffer = buffer if started is None else buffer.where(started, g)
-            _write(buffers[index], buffer)
+            write(buffers[index], buffer)
             g = g + buffer * as_dtype(inertia, p.dtype) if nesterov else buffer
-        _write(parameter, p - g * as_dtype(rate, p.dtype))
+        write(parameter, p - g * as_dtype(rate, p.dtype))
     return ()
 
 
@@ -80,7 +52,8 @@ class SGD(Optimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize})
+        how = {"foreach": foreach, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, "nesterov": nesterov, "maximize": maximize, **how})
 
     def counts_steps(self, group: Group) -> bool:
         """The first step is another one only with dampening."""
@@ -105,29 +78,29 @@ def _adam(
     parameters: Tensors, gradients: Tensors, averages: Tensors, squares: Tensors, largest: Tensors, step: Tensor,
     decoupled: bool, maximize: bool, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any,
 ) -> tuple[()]:  # fmt: skip
-    count = _counted(step)
-    b1, b2, rate = _double(beta1), _double(beta2), _double(lr)
+    count = counted(step)
+    b1, b2, rate = double(beta1), double(beta2), double(lr)
     step_size = rate / (1.0 - b1**count)
     correction = (1.0 - b2**count).sqrt()
     shrink = 1.0 - rate * weight_decay
     for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-        p, g = _wide(parameter), _wide(gradient)
+        p, g = wide(parameter), wide(gradient)
         kind = p.dtype
         g = -g if maximize else g
         if decoupled:
             p = p * as_dtype(shrink, kind)
         else:
             g = g + p * as_dtype(weight_decay, kind)
-        average, square = _wide(averages[index]), _wide(squares[index])
+        average, square = wide(averages[index]), wide(squares[index])
         average = average + (g - average) * as_dtype(1.0 - b1, kind)
         square = square * as_dtype(b2, kind) + g * g * as_dtype(1.0 - b2, kind)
-        _write(averages[index], average)
-        _write(squares[index], square)
+        write(averages[index], average)
+        write(squares[index], square)
         if largest:
-            square = _wide(largest[index]).maximum(square)
-            _write(largest[index], square)
+            square = wide(largest[index]).maximum(square)
+            write(largest[index], square)
         bottom = square.sqrt() / as_dtype(correction, kind) + as_dtype(eps, kind)
-        _write(parameter, p - as_dtype(step_size, kind) * average / bottom)
+        write(parameter, p - as_dtype(step_size, kind) * average / bottom)
     return ()
 
 
@@ -137,21 +110,20 @@ _adam_op = Op("adam_step", _adam, None, ("lr", "beta1", "beta2", "eps", "weight_
 class Adam(Optimizer):
     """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi et al. 2018)."""
 
-    decoupled = False
-
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, amsgrad: bool = False, *, foreach: Any = None, maximize: bool = False,
         capturable: bool = False, differentiable: bool = False, fused: Any = None,
+        decoupled_weight_decay: bool = False,
     ):  # fmt: skip
         validated("learning rate", lr)
         validated("epsilon value", eps)
-        for index, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        validated_betas(betas)
         validated("weight_decay value", weight_decay)
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**options, "amsgrad": amsgrad, "maximize": maximize})
+        how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
+        flags = {"amsgrad": amsgrad, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **flags, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """Running averages of the gradient and of its square."""
@@ -162,7 +134,7 @@ class Adam(Optimizer):
         """One step."""
         averages, squares = ([s[name] for s in states] for name in ("exp_avg", "exp_avg_sq"))
         largest = [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []
-        flags = (self.decoupled, group["maximize"])
+        flags = (group["decoupled_weight_decay"], group["maximize"])
         options = (number(group, "lr"), *pair(group, "betas"), number(group, "eps"), number(group, "weight_decay"))
         _adam_op.run((parameters, gradients, averages, squares, largest, states[0]["step"], *flags, *options))
 
@@ -170,13 +142,11 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient (Loshchilov and Hutter 2019)."""
 
-    decoupled = True
-
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 1e-2, amsgrad: bool = False, **options: Any,
     ):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay=True, **options)
 
 
 # -- scaled gradients -------------------------------------------------------------------------------------------------
@@ -187,23 +157,23 @@ def _rmsprop(
     lr: Any, alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
 ) -> tuple[()]:  # fmt: skip
     for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
-        p, g = _wide(parameter), _wide(gradient)
+        p, g = wide(parameter), wide(gradient)
         kind = p.dtype
         g = -g if maximize else g
         g = g + p * as_dtype(weight_decay, kind)
-        share = as_dtype(1.0 - _double(alpha), kind)
-        square = _wide(squares[index]) * as_dtype(alpha, kind) + g * g * share
-        _write(squares[index], square)
+        share = as_dtype(1.0 - double(alpha), kind)
+        square = wide(squares[index]) * as_dtype(alpha, kind) + g * g * share
+        write(squares[index], square)
         if means:
-            mean = _wide(means[index])
+            mean = wide(means[index])
             mean = mean + (g - mean) * share
-            _write(means[index], mean)
+            write(means[index], mean)
             square = square - mean * mean
         update = g / (square.sqrt() + as_dtype(eps, kind))
         if buffers:
-            update = _wide(buffers[index]) * as_dtype(momentum, kind) + update
-            _write(buffers[index], update)
-        _write(parameter, p - update * as_dtype(lr, kind))
+            update = wide(buffers[index]) * as_dtype(momentum, kind) + update
+            write(buffers[index], update)
+        write(parameter, p - update * as_dtype(lr, kind))
     return ()
 
 
@@ -216,14 +186,16 @@ class RMSprop(Optimizer):
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0,
-        momentum: float = 0, centered: bool = False, *, maximize: bool = False, **ignored: Any,
+        momentum: float = 0, centered: bool = False, capturable: bool = False, foreach: Any = None,
+        maximize: bool = False, differentiable: bool = False,
     ):  # fmt: skip
         for name, value in (("learning rate", lr), ("epsilon value", eps), ("momentum value", momentum)):
             validated(name, value)
         validated("weight_decay value", weight_decay)
         validated("alpha value", alpha)
         options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize})
+        how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
+        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The running average of squares; a momentum buffer and the average gradient where asked for."""
@@ -242,15 +214,15 @@ def _adagrad(
     parameters: Tensors, gradients: Tensors, sums: Tensors, step: Tensor, maximize: bool, lr: Any, lr_decay: Any,
     weight_decay: Any, eps: Any,
 ) -> tuple[()]:  # fmt: skip
-    count = _counted(step)
-    rate = _double(lr) / (1.0 + (count - 1.0) * lr_decay)
+    count = counted(step)
+    rate = double(lr) / (1.0 + (count - 1.0) * lr_decay)
     for parameter, gradient, total in zip(parameters, gradients, sums, strict=True):
-        p, g = _wide(parameter), _wide(gradient)
+        p, g = wide(parameter), wide(gradient)
         g = -g if maximize else g
         g = g + p * as_dtype(weight_decay, p.dtype)
-        squares = _wide(total) + g * g
-        _write(total, squares)
-        _write(parameter, p - as_dtype(rate, p.dtype) * g / (squares.sqrt() + as_dtype(eps, p.dtype)))
+        squares = wide(total) + g * g
+        write(total, squares)
+        write(parameter, p - as_dtype(rate, p.dtype) * g / (squares.sqrt() + as_dtype(eps, p.dtype)))
     return ()
 
 
@@ -263,13 +235,15 @@ class Adagrad(Optimizer):
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-        initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False, **ignored: Any,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: Any = None, *, maximize: bool = False,
+        differentiable: bool = False, fused: Any = None,
     ):  # fmt: skip
         for name, value in (("learning rate", lr), ("lr_decay value", lr_decay), ("weight_decay value", weight_decay)):
             validated(name, value)
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
         started = {"initial_accumulator_value": initial_accumulator_value}
-        super().__init__(params, {**options, **started, "maximize": maximize})
+        how = {"foreach": foreach, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, **started, "maximize": maximize, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The sum of squares."""

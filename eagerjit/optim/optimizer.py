@@ -18,20 +18,48 @@ from eagerjit.state import state as thread
 from eagerjit.state import untraced
 from eagerjit.tensor import Tensor
 
-REQUIRED = object()
+REQUIRED = required = object()
+"""Stands for an option that every group must give."""
+
+ParamsT = params_t = Iterable[Any]
 
 
 class Group(dict):
-    """The options of a group: compiled calls read floats at every call, other changes start a new epoch."""
+    """The options of a group: compiled calls read floats at every call, other changes start a new epoch.
+
+    `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
+    """
+
+    def __init__(self, options: dict[str, Any]):
+        super().__init__(options)
+        self.parts: dict[str, float] = {}
+        for key, value in options.items():
+            self._note(key, value)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if type(value) is not float or type(self.get(key)) is not float:
-            mode.bump_epoch()
+            if not (_is_pair(value) and _is_pair(self.get(key))):
+                mode.bump_epoch()
         super().__setitem__(key, value)
+        self._note(key, value)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The option, which becomes `default` if there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def _note(self, key: str, value: Any) -> None:
+        if _is_pair(value):
+            self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = map(float, value)
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int) for x in value)
 
 
 class Optimizer:
-    """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`."""
+    """Base class of optimizers: subclasses define `update(group, parameters, gradients, states)`, or `step` itself."""
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]):
         if isinstance(params, Tensor):
@@ -41,6 +69,9 @@ class Optimizer:
         self.defaults = defaults
         self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[Group] = []
+        self._state_hooks: dict[str, dict[int, Any]] = {
+            moment: {} for moment in ("before saving", "save", "before loading", "load")
+        }
         self._pre_hooks: dict[int, Any] = {}
         self._post_hooks: dict[int, Any] = {}
         groups = list(params)
@@ -55,9 +86,16 @@ class Optimizer:
         """Optimize more parameters, with options of their own."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = Group(param_group)
-        params = group["params"]
-        dict.__setitem__(group, "params", [params] if isinstance(params, Tensor) else [_unnamed(p) for p in params])
+        params = param_group["params"]
+        if isinstance(params, (set, frozenset)):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
+            )
+        params = [params] if isinstance(params, Tensor) else list(params)
+        group = Group({**param_group, "params": [_unnamed(p) for p in params]})
+        if any(isinstance(p, tuple) for p in params):
+            group["param_names"] = [p[0] for p in params]
         for parameter in group["params"]:
             if not isinstance(parameter, Tensor):
                 raise TypeError(
@@ -149,6 +187,8 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number."""
+        for hook in self._state_hooks["before saving"].values():
+            hook(self)
         numbers: dict[int, int] = {}
         for parameter in chain.from_iterable(g["params"] for g in self.param_groups):
             numbers[id(parameter)] = len(numbers)
@@ -156,10 +196,19 @@ class Optimizer:
             {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()}
             for group in self.param_groups
         ]
-        return {"state": {numbers[id(p)]: _apart(s) for p, s in self.state.items()}, "param_groups": groups}
+        state = {numbers.get(id(p), p): _apart(s) for p, s in self.state.items()}
+        saved = {"state": state, "param_groups": groups}
+        for hook in self._state_hooks["save"].values():
+            changed = hook(self, saved)
+            saved = saved if changed is None else changed
+        return saved
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over options and state; tensors are copied, in their parameter's dtype."""
+        state_dict = dict(state_dict)
+        for hook in self._state_hooks["before loading"].values():
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         groups = state_dict["param_groups"]
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
@@ -181,6 +230,8 @@ class Optimizer:
                 if key != "params":
                     own[key] = value
         mode.bump_epoch()
+        for hook in self._state_hooks["load"].values():
+            hook(self)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> Handle:
         """Calls hook(optimizer, args, kwargs) before every step."""
@@ -190,10 +241,26 @@ class Optimizer:
         """Calls hook(optimizer, args, kwargs) after every step."""
         return add_hook(self._post_hooks, hook)
 
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(optimizer) before the state is saved."""
+        return add_hook(self._state_hooks["before saving"], hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(optimizer, state_dict) after the state was saved; what it returns takes its place."""
+        return add_hook(self._state_hooks["save"], hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(optimizer, state_dict) before a state is loaded; what it returns takes its place."""
+        return add_hook(self._state_hooks["before loading"], hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
+        """Calls hook(optimizer) after a state was loaded."""
+        return add_hook(self._state_hooks["load"], hook)
+
     def _jit_state(self) -> Any:
         """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
         groups = tuple(
-            tuple((k, tuple(map(id, v)) if k == "params" else type(v) if type(v) is float else v) for k, v in g.items())
+            tuple((k, tuple(map(id, v)) if k == "params" else _kept(v)) for k, v in g.items())
             for g in self.param_groups
         )
         states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
@@ -207,6 +274,11 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
+def _kept(value: Any) -> Any:
+    """What of an option compiled calls depend on: of floats, which they read at every call, that they are."""
+    return float if type(value) is float else "two floats" if _is_pair(value) else value
+
+
 def _unnamed(parameter: Any) -> Any:
     """The parameter of a (name, parameter) pair."""
     return parameter[1] if isinstance(parameter, tuple) else parameter
@@ -214,16 +286,20 @@ def _unnamed(parameter: Any) -> Any:
 
 def _apart(state: dict[str, Any]) -> dict[str, Any]:
     """A parameter's state with a count of steps of its own: in PyTorch each parameter increases its own."""
-    return {key: value.clone() if key == "step" else value for key, value in state.items()}
+    return {k: v.clone() if k == "step" and isinstance(v, Tensor) else v for k, v in state.items()}
 
 
 def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) -> Any:
-    """A saved value as this optimizer's own; equal counts of steps are shared again."""
+    """A saved value as this optimizer's own; equal counts of steps are shared again, numbers keep their dtype."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_taken("", v, parameter, steps) for v in value])
+    if isinstance(value, dict):
+        return {k: _taken(k, v, parameter, steps) for k, v in value.items()}
     if not isinstance(value, Tensor):
         return value
     if key == "step":
         return steps.setdefault(value.item(), value.detach().clone().float())
-    wanted = parameter.dtype if value.dtype.is_floating_point else value.dtype
+    wanted = parameter.dtype if value.dtype.is_floating_point and value.ndim else value.dtype
     return value.detach().to(wanted, copy=True)
 
 
@@ -237,11 +313,20 @@ def number(group: Group, key: str) -> Any:
 def pair(group: Group, key: str) -> tuple[float, float]:
     """An option that is two numbers, such as betas."""
     tracer = thread.tracer
-    first, second = group[key] if tracer is None else tracer.item_number(group, key)
-    return float(first), float(second)
+    if tracer is None:
+        first, second = group[key]
+        return float(first), float(second)
+    return tracer.item_number(group.parts, f"{key}[0]"), tracer.item_number(group.parts, f"{key}[1]")
 
 
 def validated(name: str, value: Any, low: float = 0.0) -> None:
     """Refuse negative options."""
     if not isinstance(value, Tensor) and not low <= value:
         raise ValueError(f"Invalid {name}: {value}")
+
+
+def validated_betas(betas: Any) -> None:
+    """Refuse shares outside of [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")

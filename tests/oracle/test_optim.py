@@ -28,6 +28,16 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "RMSprop": ("RMSprop", {"lr": 0.01}),
     "RMSprop centered": ("RMSprop", {"lr": 0.01, "momentum": 0.5, "centered": True, "weight_decay": 0.1}),
     "Adagrad": ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "weight_decay": 0.01}),
+    "Adadelta": ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.01}),
+    "Adamax": ("Adamax", {"lr": 0.05, "weight_decay": 0.01}),
+    "Adamax maximize": ("Adamax", {"maximize": True}),
+    "NAdam": ("NAdam", {"lr": 0.05}),
+    "NAdam decay": ("NAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "RAdam": ("RAdam", {"lr": 0.05, "betas": (0.9, 0.8)}),
+    "RAdam decay": ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "RAdam long": ("RAdam", {"lr": 0.05, "weight_decay": 0.1}),
+    "Rprop": ("Rprop", {"lr": 0.01, "step_sizes": (1e-4, 0.03)}),
+    "ASGD": ("ASGD", {"lr": 0.05, "lambd": 0.1, "t0": 3.0, "weight_decay": 0.01}),
 }
 
 
@@ -54,11 +64,12 @@ def test_optimizer(name: str) -> None:
     steps(torch, theirs, other, 10)
     for (key, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
         same(p, q, 1e-6, key)
-    saved = mine.state_dict()
-    assert (
-        set(saved) == {"state", "param_groups"}
-        and saved["param_groups"][0]["params"] == other.state_dict()["param_groups"][0]["params"]
-    )
+    saved, expected = mine.state_dict(), other.state_dict()
+    assert saved["param_groups"] == expected["param_groups"]
+    for number, state in expected["state"].items():
+        if state:
+            mine_state = {k: tuple(v.shape) for k, v in saved["state"][number].items()}
+            assert mine_state.items() >= {k: tuple(v.shape) for k, v in state.items() if v is not None}.items()
     again = copy.deepcopy(ours)
     taken = getattr(ej.optim, kind)(again.parameters(), lr=9.0)
     taken.load_state_dict(saved)
@@ -186,3 +197,119 @@ def test_parameters_as_vector() -> None:
     vector = ej.nn.utils.parameters_to_vector(ours.parameters())
     ej.nn.utils.vector_to_parameters(vector * 2, ours.parameters())
     assert ej.equal(ej.nn.utils.parameters_to_vector(ours.parameters()), vector * 2)
+
+
+LBFGS: dict[str, dict[str, Any]] = {
+    "plain": {"lr": 0.1, "max_iter": 6},
+    "history": {"lr": 0.5, "history_size": 2},
+    "strong Wolfe": {"line_search_fn": "strong_wolfe"},
+    "long steps": {"lr": 3.0, "line_search_fn": "strong_wolfe", "max_eval": 12},
+}
+
+
+@pytest.mark.parametrize("name", LBFGS)
+def test_lbfgs(name: str) -> None:
+    """Rosenbrock's function in two dimensions, and a quadratic part that couples two parameters."""
+    found = []
+    for library in (ej, torch):
+        x = library.tensor([-1.0, 1.5], dtype=library.float64, requires_grad=True)
+        y = library.tensor([[0.5]], dtype=library.float64, requires_grad=True)
+        optimizer = library.optim.LBFGS([x, y], **LBFGS[name])
+
+        def closure(x: Any = x, y: Any = y, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = (1 - x[0]) ** 2 + 5 * (x[1] - x[0] ** 2) ** 2 + (y * x[0] - 1).square().sum()
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(closure).item() for _ in range(4)]
+        state = optimizer.state_dict()["state"][0]
+        found.append([losses, x.tolist(), y.tolist(), state["func_evals"], state["n_iter"]])
+        with pytest.raises(ValueError):
+            library.optim.LBFGS([{"params": [x]}, {"params": [y]}])
+        with pytest.raises(TypeError):
+            optimizer.step()
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+ERRORS: dict[str, Callable[[Any, Any], Any]] = {
+    "rho": lambda o, p: o.Adadelta([p], rho=2),
+    "eta": lambda o, p: o.Rprop([p], etas=(1.5, 1.2)),
+    "betas": lambda o, p: o.NAdam([p], betas=(1.0, 0.9)),
+    "momentum decay": lambda o, p: o.NAdam([p], momentum_decay=-1),
+    "decay": lambda o, p: o.ASGD([p], weight_decay=-1),
+    "set": lambda o, p: o.SGD([{"params": {p}}], lr=0.1),
+    "no parameter": lambda o, p: o.SGD([3], lr=0.1),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name: str) -> None:
+    kinds = []
+    for library in (ej, torch):
+        with pytest.raises(Exception) as error:
+            ERRORS[name](library.optim, library.ones(1, requires_grad=True))
+        kinds.append(error.type)
+    assert kinds[0] is kinds[1]
+
+
+def test_a_user_defined_optimizer() -> None:
+    def build(library: Any) -> Any:
+        class Signs(library.optim.Optimizer):
+            def __init__(self, params: Any, lr: float = 0.1):
+                super().__init__(params, {"lr": lr})
+
+            @library.no_grad()
+            def step(self, closure: Any = None) -> Any:
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p.grad is None:
+                            continue
+                        state = self.state[p]
+                        if len(state) == 0:
+                            state["step"], state["mean"] = 0, library.zeros_like(p)
+                        state["step"] += 1
+                        state["mean"].mul_(0.9).add_(p.grad, alpha=0.1)
+                        p.add_(state["mean"].sign(), alpha=-group["lr"])
+
+        return Signs
+
+    found = []
+    for library, network in zip((ej, torch), (n.double() for n in networks()), strict=True):
+        optimizer = build(library)(network.named_parameters())
+        steps(library, network, optimizer, 4)
+        again = build(library)(network.parameters(), lr=3.0)
+        again.load_state_dict(optimizer.state_dict())
+        steps(library, network, again, 2, 4)
+        state = again.state_dict()
+        found.append([[p.tolist() for p in network.parameters()], state["state"][0]["step"], state["param_groups"]])
+        assert optimizer.param_groups[0]["param_names"][0] == next(network.named_parameters())[0]
+    for a, b in zip(found[0][0], found[1][0], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    assert found[0][1:] == found[1][1:]
+
+
+def test_jitted_steps() -> None:
+    """Every optimizer, jitted: the same bits, and nothing compiled again when rates and momenta change."""
+    for kind, options in (("Adadelta", {}), ("NAdam", {}), ("RAdam", {}), ("Adamax", {}), ("Rprop", {}), ("ASGD", {})):
+        values = []
+        for wrap in (lambda f: f, ej.jit):
+            ej.manual_seed(0)
+            network = ej.nn.Linear(3, 2)
+            optimizer = getattr(ej.optim, kind)(network.parameters(), **options)
+
+            def step(x: Any, network: Any = network, optimizer: Any = optimizer) -> None:
+                optimizer.zero_grad()
+                network(x).square().sum().backward()
+                optimizer.step()
+
+            function = wrap(step)
+            for index in range(5):
+                optimizer.param_groups[0]["lr"] = 0.1 / (index + 1)
+                if "betas" in optimizer.param_groups[0]:
+                    optimizer.param_groups[0]["betas"] = (0.9 - 0.01 * index, 0.99)
+                function(ej.tensor(draw((4, 3), "float32", -1, 1, index)))
+            values.append([p.detach().numpy().tobytes() for p in network.parameters()])
+        assert values[0] == values[1], kind
+        assert len(function.variants) <= 2, kind
