@@ -81,10 +81,10 @@ contiguous_format = preserve_format = None
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
     "func": "eagerjit.func", "autograd": "eagerjit.autograd", "version": "eagerjit.version",
-    "utils": "eagerjit.utils",
+    "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
 }  # fmt: skip
 _LAZY_NAMES = {
-    "compile": "eagerjit.jit", "vmap": "eagerjit.func",
+    "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
 

@@ -35,6 +35,7 @@ class Generator:
     def __init__(self, device: Any = "cpu"):
         check_device(device)
         self.state: Tensor = new_tensor(np.zeros(2, np.int64))
+        self.state.generator = True  # what draws in the body of a loop carries it from run to run
         self.device = CPU
 
     def manual_seed(self, seed: int) -> Generator:

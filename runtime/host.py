@@ -12,7 +12,10 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import HostCall
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
-"""(*arguments with ndarrays for tensors) -> an ndarray or a tuple of them, by the name that Programs know it under."""
+"""(*arguments with ndarrays for tensors) -> an ndarray or a tuple of them, by the name that Programs know it under.
+
+One with a method `selecting(results)` gives the function that computes those of its results alone.
+"""
 
 _NUMPY = {d.code: d.numpy for d in dtypes.ALL}
 
@@ -45,7 +48,10 @@ class BoundCall:
     def __init__(self, call: HostCall):
         if call.function not in FUNCTIONS:
             raise RuntimeError(f"a compiled program calls {call.function}(), which is not loaded")
-        self.call, self.function = call, FUNCTIONS[call.function]
+        function: Any = FUNCTIONS[call.function]
+        if hasattr(function, "selecting"):
+            function = function.selecting(frozenset(index for index, _, _ in call.results))
+        self.call, self.function = call, function
         self._words = ctypes.c_int64 * call.n_words
 
     def __call__(self, address: int) -> None:

@@ -264,7 +264,7 @@ def _incoming(
     for key, g in zip(keys, received, strict=True):
         if wanted is not None and key in wanted and g is not None:
             captured[key] = g
-    if all(g is not None for g in received):
+    if all(g is not None for g in received) or getattr(node.op, "absent_gradients", False):
         return tuple(received)  # type: ignore[arg-type]
     outputs = node.outputs()
     return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))

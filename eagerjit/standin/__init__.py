@@ -21,6 +21,10 @@ from eagerjit.names import explain_missing
 FOLDER = str(Path(__file__).parent)
 
 _PLACES = {
+    "torch._higher_order_ops.cond": "eagerjit.control",
+    "torch._higher_order_ops.map": "eagerjit.control",
+    "torch._higher_order_ops.scan": "eagerjit.control",
+    "torch._higher_order_ops.while_loop": "eagerjit.control",
     "torch.nn.modules": "eagerjit.nn",
     "torch.nn.parameter": "eagerjit.nn",
     "torch.nn.parallel.distributed": "eagerjit.nn.parallel",

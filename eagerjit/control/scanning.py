@@ -1,0 +1,250 @@
+"""Scans: a body run once per element, with values carried from one run to the next. Their gradients are scans too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.node import GradNode
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.partition import ancestors, saved_values
+from eagerjit.control.body import BodyTracer, inputs_read
+from eagerjit.control.code import Code, code_of
+from eagerjit.control.structure import Runner, Structure, Types, zeros
+from eagerjit.numbers import expression
+from eagerjit.runtime import cache, mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+
+Result = Tensor | Node
+"""What a body computes: a tensor, or a node that is no start of gradients."""
+
+
+class ScanRunner(Runner):
+    """The loop: (*carries, *elements, *captured tensors, length, *sizes) -> last carries, stacked results."""
+
+    def __init__(self, code: Code, n_carry: int, n_elements: int, reverse: bool, wanted: frozenset[int] | None = None):
+        self.code, self.n_carry, self.n_elements, self.reverse = code, n_carry, n_elements, reverse
+        self.key = "scan_" + cache.content_key(code.key, repr((n_carry, n_elements, reverse)))[:24]
+        self.wanted = frozenset(range(len(code.graph.outputs))) if wanted is None else wanted
+        graph = code.graph
+        carries = {n: i for i, n in enumerate(graph.inputs[:n_carry])}
+        stacked = [k for k in range(n_carry, len(graph.outputs)) if k in self.wanted]
+        self._saved = [(k, carries[graph.outputs[k]]) for k in stacked if graph.outputs[k] in carries]
+        self._made = [k for k in stacked if graph.outputs[k] not in carries]
+        self._dtypes = [n.dtype.numpy for n in graph.outputs]
+        self._step = code.selecting([*range(n_carry), *self._made])
+
+    def selecting(self, results: frozenset[int]) -> ScanRunner:
+        """The same for some of the results alone."""
+        return ScanRunner(self.code, self.n_carry, self.n_elements, self.reverse, results)
+
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
+        """Run it."""
+        n_carry, n_inputs = self.n_carry, self.code.n_inputs
+        first = n_carry + self.n_elements
+        carry: tuple[Any, ...] = tuple(map(new_tensor, arguments[:n_carry]))
+        elements = arguments[n_carry:first]
+        length, *numbers = arguments[n_inputs:]
+        fixed = (*map(new_tensor, arguments[first:n_inputs]), *numbers)
+        shapes = self.code.shapes(numbers)
+        stacks: list[Any] = [None] * len(shapes)
+        for k in (*self._made, *(k for k, _ in self._saved)):
+            stacks[k] = np.empty((length, *shapes[k]), self._dtypes[k])
+        made = [stacks[k] for k in self._made]
+        saved = [(stacks[k], j) for k, j in self._saved]
+        element = [new_tensor(None) for _ in elements]
+        pairs = list(zip(element, elements, strict=True))
+        run = self._step.run
+        for i in range(length - 1, -1, -1) if self.reverse else range(length):
+            for tensor, array in pairs:
+                tensor._data = array[i, ...]
+            for stack, j in saved:
+                stack[i] = carry[j]._data
+            results = run((*carry, *element, *fixed))
+            carry = results[:n_carry]
+            for stack, result in zip(made, results[n_carry:], strict=True):
+                stack[i] = result._data
+        last = [np.array(c._data) if length == 0 else c._data for c in carry]
+        return (*last, *stacks[n_carry:])
+
+
+@dataclass(eq=False)
+class Scan(Structure):
+    """A scan on the tape.
+
+    inputs      the body's: carries, elements, then what it captured
+    outputs     the body's: carries, then what is stacked
+    length      the number of runs
+    kept        how many of the last outputs are there for the gradient alone
+    derived     whether it is itself a gradient
+    """
+
+    name: str
+    tracer: BodyTracer
+    inputs: list[Node]
+    outputs: list[Result]
+    n_carry: int
+    n_elements: int
+    length: Any
+    reverse: bool
+    kept: int = 0
+    derived: bool = False
+
+    def __post_init__(self) -> None:
+        self._gradients: dict[Any, _Gradient] = {}
+        self._reached: list[set[Node]] | None = None
+
+    def lowered(self) -> tuple[ScanRunner, list[sizes.Expr]]:
+        """The loop, and the sizes that it takes after the tensors."""
+        nodes = [_node(o) for o in self.outputs]
+        code, symbols = code_of(self.name, self.inputs, nodes, self.tracer.assumptions)
+        runner = ScanRunner(code, self.n_carry, self.n_elements, self.reverse)
+        return runner, [expression(self.length), *symbols]
+
+    def types(self) -> Types:
+        """Types of the last carries and of the stacked results."""
+        length = expression(self.length)
+        out: Types = [(n.dtype, n.shape) for n in self.inputs[: self.n_carry]]
+        for result in self.outputs[self.n_carry :]:
+            node = _node(result)
+            out.append((node.dtype, (length, *node.shape)))
+        return out
+
+    # -- gradients ----------------------------------------------------------------------------------------------------
+
+    def reached(self) -> list[set[Node]]:
+        """Per output the inputs of one run that its gradient flows to."""
+        if self._reached is None:
+            with self.tracer:
+                self._reached = [self.tracer.reached(o) if isinstance(o, Tensor) else set() for o in self.outputs]
+        return self._reached
+
+    def connected(self, needs: Sequence[bool]) -> list[bool]:
+        """Which results depend on arguments that need gradients."""
+        active = {n for n, needed in zip(self.inputs, needs, strict=True) if needed}
+        carries = self.inputs[: self.n_carry]
+        while True:
+            more = {c for c, reached in zip(carries, self.reached(), strict=False) if reached & active} - active
+            if not more:
+                break
+            active |= more
+        return [c in active for c in carries] + [bool(r & active) for r in self.reached()[self.n_carry :]]
+
+    def call(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Run it; where gradients may be wanted, with results that are kept for them."""
+        needs = tuple(a._requires_grad for a in arguments)
+        if not mode.grad_mode() or not any(needs):
+            return self.run(arguments)
+        kept: list[Result] = []
+        if self.derived and state.tracer is not None:
+            # Nobody has asked for the gradient of this gradient yet: carries allow any, and cost nothing if unused.
+            kept = [self.tracer.leaves.get(n, n) for n in self.inputs[: self.n_carry]]
+        else:
+            present = tuple(self.connected(needs))
+            kept = self._gradient(present, needs).keeps()
+        whole = replace(self, outputs=[*self.outputs, *kept], kept=len(kept))
+        whole._gradients, whole._reached = self._gradients, None
+        return whole.run(arguments)[: len(self.outputs)]
+
+    def _gradient(self, present: tuple[bool, ...], needs: tuple[bool, ...]) -> _Gradient:
+        """The gradient for those of the results that have one."""
+        key = tuple(i for i, p in enumerate(present) if p), needs
+        found = self._gradients.get(key)
+        if found is None:
+            found = self._gradients[key] = _Gradient(self, key[0], needs)
+        return found
+
+    def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """A scan in the other direction, which carries gradients of carries and sums of those of captured tensors."""
+        gradient = self._gradient(tuple(g is not None for g in grads), needs)
+        assert node.inputs is not None
+        return gradient.call(self, grads, node.outputs(), node.inputs)
+
+
+class _Gradient:
+    """The gradient of a scan: its body's, recorded."""
+
+    def __init__(self, scan: Scan, present: tuple[int, ...], needs: tuple[bool, ...]):
+        tracer, n_carry = scan.tracer, scan.n_carry
+        self.scan, self.present, self.needs = scan, present, needs
+        carries = scan.inputs[:n_carry]
+        wanted = {n for n, needed in zip(scan.inputs, needs, strict=True) if needed}
+        useful = set(wanted)
+        reached = scan.reached()
+        while True:
+            more = {c for c, r in zip(carries, reached, strict=False) if r & useful} - useful
+            if not more:
+                break
+            useful |= more
+        self.carried = [i for i, c in enumerate(carries) if c in useful]
+        self.stacked = [i for i in present if i >= n_carry]
+        after = scan.inputs[n_carry:]
+        self.elements = [n for n in after[: scan.n_elements] if n in wanted]
+        self.captured = [n for n in after[scan.n_elements :] if n in wanted]
+        before = mode.set_grad_mode(True)
+        with tracer:
+            results = {i: scan.outputs[i] for i in (*self.carried, *self.stacked)}
+            given = {i: tracer.parameter(_node(o).type) for i, o in results.items()}
+            sums = [tracer.parameter(n.type) for n in self.captured]
+            targets = [*(carries[i] for i in self.carried), *self.captured, *self.elements]
+            pairs = [(o, given[i]) for i, o in results.items() if isinstance(o, Tensor)]
+            found = tracer.pull(pairs, targets)
+            first, last = len(self.carried), len(self.carried) + len(self.captured)
+            totals = [s + g for s, g in zip(sums, found[first:last], strict=True)]
+        mode.set_grad_mode(before)
+        self.outputs: list[Result] = [*found[:first], *totals, *found[last:]]
+        self.starts = [given[i]._data for i in self.carried]
+        self.sums = [s._data for s in sums]
+        self.given = [given[i]._data for i in self.stacked]
+
+    def keeps(self) -> list[Result]:
+        """What the scan has to keep of each run, so that the gradient need not compute dear things again."""
+        scan = self.scan
+        with scan.tracer:
+            forward = ancestors([_node(o) for o in scan.outputs])
+            wanted = [_node(o) for o in self.outputs]
+            kept = saved_values(forward - set(scan.inputs[scan.n_carry :]), wanted, set())
+        needed = inputs_read(wanted, set(kept))
+        carries = [n for n in scan.inputs[: scan.n_carry] if n in needed and n not in kept]
+        return [scan.tracer.leaves.get(n, n) for n in (*carries, *(n for n in kept if n in needed))]
+
+    def call(
+        self, scan: Scan, grads: Sequence[Any], results: Sequence[Tensor], arguments: Sequence[Tensor]
+    ) -> list[Any]:
+        """The gradients of the scan's arguments."""
+        tracer, n_carry = scan.tracer, scan.n_carry
+        first = n_carry + scan.n_elements
+        count = len(scan.outputs) - scan.kept
+        kept = scan.outputs[count:]
+        saved = [r if isinstance(k, Tensor) else r.detach() for k, r in zip(kept, results[count:], strict=True)]
+        known = dict(zip(scan.inputs, arguments, strict=True))
+        values = [*self.given, *map(_node, kept), *scan.inputs[n_carry:first]]
+        tensors = [*(grads[i] for i in self.stacked), *saved, *arguments[n_carry:first]]
+        needed = inputs_read([_node(o) for o in self.outputs], set(map(_node, kept)))
+        elements = {n: t for n, t in zip(values, tensors, strict=True) if n in needed}
+        fixed = [n for n in scan.inputs[first:] if n in needed]
+        carries = [
+            zeros(c.dtype, list(map(tracer.size, c.shape))) if grads[i] is None else grads[i]
+            for i, c in zip(self.carried, self.starts, strict=True)
+        ]
+        sums = [zeros(n.dtype, list(map(tracer.size, n.shape))) for n in self.captured]
+        inputs = [*self.starts, *self.sums, *elements, *fixed]
+        count = len(carries) + len(sums)
+        gradient = Scan(
+            f"{scan.name}_backward", tracer, inputs, self.outputs, count, len(elements), scan.length,
+            not scan.reverse, derived=True,
+        )  # fmt: skip
+        found = gradient.call([*carries, *sums, *elements.values(), *(known[n] for n in fixed)])
+        targets = [*(scan.inputs[i] for i in self.carried), *self.captured, *self.elements]
+        by_input = dict(zip(targets, found, strict=True))
+        return [by_input[n] if needed else None for n, needed in zip(scan.inputs, self.needs, strict=True)]
+
+
+def _node(result: Result) -> Node:
+    """The node that holds a result's value."""
+    return result if isinstance(result, Node) else result._data

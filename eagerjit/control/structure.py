@@ -1,0 +1,120 @@
+"""What all control structures are: one operation on the tape, one call of a Python function in a compiled one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.node import GradNode, record
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ops.host import TENSOR, host
+from eagerjit.control.body import BodyTracer
+from eagerjit.dispatch import emit
+from eagerjit.numbers import SymbolicInt
+from eagerjit.observation import pause_observation, resume_observation, user_line
+from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+
+Types = list[tuple[DType, tuple[sizes.Expr, ...]]]
+
+
+class Runner:
+    """A structure's loop over compiled code: (*arrays, *numbers) -> arrays, None for results that nobody wants."""
+
+    key: str
+
+    def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
+        """Run it."""
+        raise NotImplementedError
+
+    def selecting(self, results: frozenset[int]) -> Runner:
+        """The same for some of the results alone."""
+        raise NotImplementedError
+
+
+class Structure:
+    """A control structure with its recorded functions: (*tensors) -> a tuple of tensors."""
+
+    name: str
+    tracer: BodyTracer
+    rules = None
+    derives = True
+    absent_gradients = True
+    """Whether gradients of results may be None."""
+
+    def lowered(self) -> tuple[Runner, list[sizes.Expr]]:
+        """The function that computes it, and the sizes which that takes after the tensors."""
+        raise NotImplementedError
+
+    def types(self) -> Types:
+        """The results' types, in the recording's symbols."""
+        raise NotImplementedError
+
+    def connected(self, needs: Sequence[bool]) -> list[bool]:
+        """Which results depend on arguments that need gradients."""
+        raise NotImplementedError
+
+    def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients of the arguments, by the structure that is its gradient."""
+        raise NotImplementedError
+
+    def run(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Compute or record it, and note it on the tape."""
+        recording = mode.set_grad_mode(False)
+        observation = pause_observation()
+        try:
+            results = self._computed(arguments) if state.tracer is None else self._recorded(arguments)
+        finally:
+            mode.set_grad_mode(recording)
+            resume_observation(observation)
+        if recording:
+            record(self, tuple(arguments), results)
+            flags = self.connected([a._requires_grad for a in arguments])
+            for result, connected in zip(results, flags, strict=True):
+                if not connected:
+                    result._node, result._requires_grad = None, False
+        return results
+
+    def _computed(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        runner, numbers = self.lowered()
+        arrays = [np.ascontiguousarray(a._data).reshape(a._data.shape) for a in arguments]
+        found = runner(*arrays, *[self.tracer.size(n) for n in numbers])
+        return tuple(map(new_tensor, found))
+
+    def _recorded(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        tracer = state.tracer
+        assert tracer is not None
+        runner, numbers = self.lowered()
+        FUNCTIONS.setdefault(runner.key, runner)
+        outermost = tracer.source is None
+        if outermost:
+            tracer.source = user_line()
+        template = (*(TENSOR,) * len(arguments), *map(self.tracer.size, numbers))
+        try:
+            return tuple([
+                emit(
+                    host,
+                    *arguments,
+                    function=runner.key,
+                    arguments=template,
+                    result=position,
+                    dtype=dtype,
+                    shape=tuple(map(self.tracer.size, shape)),
+                )
+                for position, (dtype, shape) in enumerate(self.types())
+            ])  # fmt: skip
+        finally:
+            if outermost:
+                tracer.source = None
+
+
+def zeros(dtype: DType, shape: Sequence[sizes.Expr]) -> Tensor:
+    """A tensor of zeros."""
+    from eagerjit.creation import zeros as make
+
+    return make(tuple(d if isinstance(d, int) else SymbolicInt(d) for d in shape), dtype=dtype)
