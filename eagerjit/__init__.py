@@ -10,7 +10,7 @@ import math as _math
 import sys as _sys
 from typing import Any
 
-from eagerjit import creation, methods, random
+from eagerjit import creation, methods, places, random
 from eagerjit import late as _late
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
@@ -82,6 +82,10 @@ _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
     "func": "eagerjit.func", "autograd": "eagerjit.autograd", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
+    **{_name: f"eagerjit.{_name}" for _name in (
+        "accelerator", "backends", "cpu", "cuda", "distributed", "multiprocessing", "overrides", "profiler",
+        "serialization", "testing", "types",
+    )},
 }  # fmt: skip
 _LAZY_NAMES = {
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
@@ -134,6 +138,8 @@ def set_num_threads(count: int) -> None:
     """Compute with this many threads."""
     from eagerjit.runtime import threads
 
+    if count < 1:
+        raise RuntimeError("set_num_threads expects a positive integer")
     threads.set_num_threads(count)
 
 
@@ -183,6 +189,7 @@ _functions.update(
     asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
     embedding=_functional("embedding"), softplus=activation.softplus.call,
 )  # fmt: skip
+_functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
 _functions.update({_d.name: _d for _d in _dtypes.ALL})
 _functions.update(

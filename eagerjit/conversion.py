@@ -10,7 +10,7 @@ import numpy as np
 from eagerjit import creation
 from eagerjit.compiler import layout
 from eagerjit.compiler.ops import elementwise
-from eagerjit.devices import CPU, Device
+from eagerjit.devices import CPU, check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
@@ -157,8 +157,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         else:
             places.append(argument)
     for place in places:
-        if place is not None and place != "cpu":
-            Device(place)
+        check_device(place)
     if dtype is None or dtype is input.dtype:
         return clone.call(input) if copied else input
     return cast.call(input, dtype)
@@ -198,9 +197,15 @@ _TYPE_NAMES = {
 }  # fmt: skip
 
 
-def type_(input: Tensor, dtype: DType | None = None) -> Any:
-    """The name of the tensor's type, or the tensor in another dtype."""
-    return f"eagerjit.{_TYPE_NAMES[input.dtype.name]}Tensor" if dtype is None else to(input, dtype)
+def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
+    if dtype is None:
+        return f"torch.{_TYPE_NAMES[input.dtype.name]}Tensor"
+    if isinstance(dtype, DType):
+        return to(input, dtype)
+    from eagerjit.legacy import type_of
+
+    return to(input, type_of(dtype))
 
 
 # -- what it is -------------------------------------------------------------------------------------------------------
@@ -317,7 +322,6 @@ def _constant_property(value: Any, doc: str) -> property:
 PROPERTIES = {
     "data": property(get_data, set_data, doc="The same memory without history."),
     "device": _constant_property(CPU, "Where the tensor lives."),
-    "is_cuda": _constant_property(False, "Whether the tensor lives on a GPU."),
     "layout": _constant_property("strided", "How elements lie in memory."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),

@@ -1,28 +1,50 @@
-"""Devices. Tensors live in the memory of the CPU."""
+"""Devices. Tensors live in the memory of the CPU; others can be named, and nothing can be put there."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_KINDS = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
+    "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+_FORM = re.compile(r"([a-z]+)(?::(0|[1-9]\d*))?")
+_COMPILED = {"cuda": "CUDA", "xpu": "XPU"}
+NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
 
 class Device:
-    """Where a tensor lives: `device("cpu")`."""
+    """Where a tensor lives: `device("cpu")`. Other kinds can be named to be compared and passed on."""
 
     __slots__ = ("index", "type")
 
     index: int | None
     type: str
 
-    def __init__(self, type: Any = "cpu", index: int | None = None):
+    def __init__(self, type: Any = None, index: int | None = None):
         if isinstance(type, Device):
-            type, index = type.type, type.index
+            if index is not None:
+                raise TypeError("device(): a device takes no other index")
+            self.type, self.index = type.type, type.index
+            return
+        if isinstance(type, int) and not isinstance(type, bool):
+            raise RuntimeError(NO_ACCELERATOR)
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
-        name, _, number = type.partition(":")
-        self.type = name
-        self.index = int(number) if number else index
-        if name != "cpu":
-            raise RuntimeError(f"device {type!r} is not available: this build computes on 'cpu'")
+        if not type:
+            raise RuntimeError("Device string must not be empty")
+        found = _FORM.fullmatch(type)
+        if found is None:
+            raise RuntimeError(f"Invalid device string: '{type}'")
+        name, number = found.groups()
+        if name not in _KINDS:
+            raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
+        if index is not None and number is not None:
+            raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {type}")
+        if index is not None and index < 0:
+            raise RuntimeError("Device index must not be negative")
+        self.type, self.index = name, int(number) if number is not None else index
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
@@ -37,7 +59,11 @@ class Device:
         index = "" if self.index is None else f", index={self.index}"
         return f"device(type='{self.type}'{index})"
 
+    def __reduce__(self) -> Any:
+        return Device, (self.type,) if self.index is None else (self.type, self.index)
+
     def __enter__(self) -> Device:
+        check_device(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -48,6 +74,12 @@ CPU = Device("cpu")
 
 
 def check_device(device: Any) -> None:
-    """Refuse devices that tensors can't be made on."""
-    if device is not None and device != "cpu":
-        Device(device)
+    """Refuse devices that tensors can't be made on, as PyTorch without them does."""
+    if device is None or device == "cpu":
+        return
+    wanted = Device(device)
+    if wanted.type == "cpu":
+        return
+    if wanted.type in _COMPILED:
+        raise AssertionError(f"Torch not compiled with {_COMPILED[wanted.type]} enabled: eagerjit computes on the CPU")
+    raise NotImplementedError(f"Could not run on device '{wanted}': eagerjit computes on the CPU")

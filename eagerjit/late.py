@@ -54,6 +54,14 @@ FUNCTIONS = {
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",
     "eagerjit.ops.positions": "where",
+    "eagerjit.settings": "use_deterministic_algorithms are_deterministic_algorithms_enabled "
+    "set_deterministic_debug_mode "
+    "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode set_float32_matmul_precision "
+    "get_float32_matmul_precision set_default_device get_default_device set_default_tensor_type set_flush_denormal "
+    "set_num_interop_threads get_num_interop_threads set_warn_always is_warn_always_enabled is_storage typename "
+    "get_device_module compiled_with_cxx11_abi",
+    "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
+    "ByteTensor BoolTensor",
 }
 """Functions of the namespace only."""
 

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from eagerjit import conversion as c
-from eagerjit import late
+from eagerjit import late, places
 from eagerjit.autograd import api
 from eagerjit.ops import (
     activation,
@@ -322,7 +322,8 @@ def install() -> None:
     """Attach everything."""
     for name, op_call in OPS.items():
         install_method(Tensor, name, op_call)
-    for table in (late.methods(), FUNCTIONS, METHODS, SPECIAL, c.PROPERTIES):
+    of_places = places.FUNCTIONS, places.METHODS, places.PROPERTIES
+    for table in (late.methods(), FUNCTIONS, METHODS, SPECIAL, c.PROPERTIES, *of_places):
         for name, value in table.items():
             setattr(Tensor, name, value)
     for name, op in BINARY.items():

@@ -7,15 +7,17 @@ each call.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish
-from eagerjit.devices import CPU, check_device
+from eagerjit.devices import CPU, Device, check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
 from eagerjit.ops import host, index
@@ -33,14 +35,18 @@ class Generator:
     """A stream of random numbers of its own."""
 
     def __init__(self, device: Any = "cpu"):
-        check_device(device)
+        if Device(device).type != "cpu":
+            raise RuntimeError(f"Cannot get a generator of device {device}: eagerjit computes on the CPU")
         self.state: Tensor = new_tensor(np.zeros(2, np.int64))
         self.state.generator = True  # what draws in the body of a loop carries it from run to run
         self.device = CPU
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to a seed."""
-        word = int(seed) % 2**64
+        number = int(seed)
+        if not -(2**63) <= number < 2**64:
+            raise ValueError(f"Overflow when unpacking long long: {number} is no seed of 64 bits")
+        word = number % 2**64
         fresh = np.array([word - 2**64 if word >= 2**63 else word, 0], np.int64)
         if state.tracer is None:
             self.state._data[...] = fresh
@@ -67,6 +73,28 @@ class Generator:
             raise RuntimeError("a generator's state is an int64 tensor of 2 elements")
         self.state.copy_(new_state)
         return self
+
+    def clone_state(self) -> Generator:
+        """A generator that goes on as this one would."""
+        return Generator().set_state(self.state)
+
+    def graphsafe_get_state(self) -> Generator:
+        """The generator itself, whose state goes along."""
+        return self
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Go on from the state of another generator."""
+        return self.set_state(state.state)
+
+    def __reduce__(self) -> Any:
+        return _generator, (self.initial_seed(), int(index.concrete(self.state, "a generator was pickled")[1]))
+
+
+def _generator(seed: int, offset: int) -> Generator:
+    """A generator in the middle of its stream."""
+    made = Generator().manual_seed(seed)
+    made.state._data[1] = offset
+    return made
 
 
 default_generator = Generator()
@@ -95,6 +123,21 @@ def get_rng_state() -> Tensor:
 def set_rng_state(new_state: Tensor) -> None:
     """Go on with the default stream from a state."""
     default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(
+    devices: Any = None, enabled: bool = True, device_type: str = "cpu", **ignored: Any
+) -> Iterator[None]:
+    """A context after which the default stream goes on as if nothing had been drawn in it."""
+    if not enabled:
+        yield
+        return
+    before = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(before)
 
 
 def _state(generator: Generator | None) -> Tensor:

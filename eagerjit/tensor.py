@@ -198,9 +198,31 @@ def _rebuild_parameter(array: np.ndarray, requires_grad: bool) -> Parameter:
 
 
 class Shape(tuple):
-    """A tensor's sizes: a tuple with `numel`."""
+    """A tensor's sizes: a tuple with `numel`, whose slices and sums are sizes too."""
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Any = ()) -> Shape:
+        made = tuple.__new__(cls, sizes)
+        for position, size in enumerate(made):
+            if isinstance(size, float):
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is 'float')")
+        return made
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Shape(found) if type(index) is slice else found
+
+    def __add__(self, other: Any) -> Any:
+        return Shape(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Shape(other + tuple(self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, count: Any) -> Any:
+        return Shape(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         """Whether ranks and sizes are equal; sizes are compared, and guarded when symbolic, only if the ranks are."""
@@ -219,7 +241,7 @@ class Shape(tuple):
         return total
 
     def __repr__(self) -> str:
-        return f"eagerjit.Size({list(self)})"
+        return f"torch.Size({list(self)})"
 
 
 def new_tensor(data: Any, cls: type = Tensor) -> Any:

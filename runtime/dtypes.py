@@ -56,7 +56,7 @@ class DType:
         return ml_dtypes.finfo(self.numpy).maxexp if self.kind == "float" else self._digits
 
     def __repr__(self) -> str:
-        return f"eagerjit.{self.name}"
+        return f"torch.{self.name}"
 
     def __reduce__(self):
         return (by_name, (self.name,))

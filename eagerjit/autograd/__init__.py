@@ -7,6 +7,7 @@ from eagerjit.autograd.modes import enable_grad, inference_mode, is_grad_enabled
 
 __all__ = [
     "Function",
+    "Variable",
     "backward",
     "enable_grad",
     "forward_ad",
@@ -23,8 +24,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name in ("functional", "forward_ad"):
+    if name in ("functional", "forward_ad", "profiler", "variable", "Variable"):
         import importlib
 
-        return importlib.import_module(f"eagerjit.autograd.{name}")
+        found = importlib.import_module(f"eagerjit.autograd.{name.lower()}")
+        return found.Variable if name == "Variable" else found
     raise AttributeError(f"module 'eagerjit.autograd' has no attribute '{name}'")

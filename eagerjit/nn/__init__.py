@@ -28,6 +28,7 @@ _MODULES = {
     "MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss NLLLoss2d PoissonNLLLoss SmoothL1Loss SoftMarginLoss "
     "TripletMarginLoss TripletMarginWithDistanceLoss",
     "multihead": "MultiheadAttention",
+    "parallel": "DataParallel",
     "parameter_containers": "ParameterDict ParameterList",
     "pooling": "MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxUnpool1d "
     "MaxUnpool2d MaxUnpool3d AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "

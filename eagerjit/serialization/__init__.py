@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from eagerjit.devices import Device
+from eagerjit.devices import check_device
 from eagerjit.serialization import archive, legacy
 from eagerjit.serialization.known import (
     Known,
@@ -128,7 +128,7 @@ class _Locations:
     def __init__(self, wanted: Any):
         self.wanted = wanted
         if wanted is not None and not callable(wanted) and not isinstance(wanted, dict):
-            Device(wanted)
+            check_device(wanted)
 
     def __call__(self, location: Any) -> None:
         """Raise RuntimeError for a location whose tensors cannot be had."""

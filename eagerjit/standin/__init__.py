@@ -112,7 +112,10 @@ def _explain(module: ModuleType, name: str) -> None:
             else:
                 _explain_inner(module, name, attribute, found)
                 return found
-        raise explain_missing(module, name, attribute)
+        found = None if attribute.startswith("_") else module_for(f"{name}.{attribute}")
+        if found is None:
+            raise explain_missing(module, name, attribute)
+        return found
 
     missing.explains = True  # type: ignore[attr-defined]
     module.__getattr__ = missing  # type: ignore[method-assign]

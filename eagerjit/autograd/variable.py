@@ -1,0 +1,19 @@
+"""`Variable`, the name that tensors with gradients had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.tensor import Tensor
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """`Variable(tensor, requires_grad=True)` is the tensor's memory as a new leaf; every Tensor is an instance."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
+        return data.detach().requires_grad_(requires_grad)

@@ -1,0 +1,6 @@
+"""Intel's MKL: products are OpenBLAS's."""
+
+
+def is_available() -> bool:
+    """False."""
+    return False

@@ -1,0 +1,85 @@
+"""Types of tensors by their old names: `FloatTensor(2, 3)`, `LongTensor([1, 2])`, `isinstance(x, FloatTensor)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit import creation
+from eagerjit.devices import check_device
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Shape, Tensor
+
+
+def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of sizes (uninitialised), of data, or over a tensor of this dtype."""
+    check_device(device)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype is not dtype:
+            raise TypeError(f"expected a tensor of dtype {dtype} (got {args[0].dtype})")
+        return args[0].detach()
+    if len(args) == 1 and not isinstance(args[0], (int, Shape)):
+        if not isinstance(args[0], (Sequence, np.ndarray)):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+        return creation.finish(creation.tensor(np.array(args[0]).astype(dtype.numpy)), requires_grad)
+    return creation.empty(*args or (0,), dtype=dtype, requires_grad=requires_grad)
+
+
+class TensorType(type):
+    """The class of types by old names."""
+
+    dtype: DType
+    is_cuda: bool
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        if cls.is_cuda:
+            raise TypeError(
+                f"type {cls.__module__}.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+            )
+        return construct(cls.dtype, *args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and not cls.is_cuda and instance.dtype is cls.dtype
+
+    def __repr__(cls) -> str:
+        return f"<class '{cls.__module__}.{cls.__name__}'>"
+
+
+NAMES = {
+    "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16,
+    "Long": dtypes.int64, "Int": dtypes.int32, "Short": dtypes.int16, "Char": dtypes.int8, "Byte": dtypes.uint8,
+    "Bool": dtypes.bool_,
+}  # fmt: skip
+
+
+def _types(module: str, cuda: bool) -> dict[str, TensorType]:
+    return {
+        f"{name}Tensor": TensorType(f"{name}Tensor", (), {"dtype": d, "is_cuda": cuda, "__module__": module})
+        for name, d in NAMES.items()
+    }
+
+
+TYPES = _types("torch", False)
+CUDA_TYPES = _types("torch.cuda", True)
+globals().update(TYPES)
+
+
+def type_of(kind: Any) -> DType:
+    """The dtype that a type's name or a type stands for: `"torch.FloatTensor"`. Raises ValueError for others."""
+    if isinstance(kind, DType):
+        return kind
+    if isinstance(kind, TensorType):
+        if kind.is_cuda:
+            check_device("cuda")
+        return kind.dtype
+    if kind is Tensor:
+        return dtypes.float32
+    name = str(kind).removeprefix("torch.")
+    if name.startswith("cuda."):
+        check_device("cuda")
+    if not isinstance(kind, str) or name not in TYPES:
+        raise ValueError(f"invalid type: {kind!r}")
+    return TYPES[name].dtype

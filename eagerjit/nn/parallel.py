@@ -1,0 +1,40 @@
+"""Modules over several devices or processes: there is one of each, and the Module does the work."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from eagerjit.nn.module import Module
+
+
+class DataParallel(Module):
+    """The Module itself: on the CPU nothing is split."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0):
+        super().__init__()
+        self.module, self.dim = module, dim
+        self.device_ids: list[int] = []
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the Module gives."""
+        return self.module(*inputs, **kwargs)
+
+
+class DistributedDataParallel(Module):
+    """The Module itself: in a group of one process gradients need no averaging. Raises ValueError without a group."""
+
+    def __init__(self, module: Module, *args: Any, **kwargs: Any):
+        super().__init__()
+        from eagerjit.distributed import get_world_size
+
+        get_world_size()
+        self.module = module
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the Module gives."""
+        return self.module(*inputs, **kwargs)
+
+    def no_sync(self) -> Any:
+        """A context that changes nothing."""
+        return contextlib.nullcontext()

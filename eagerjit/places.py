@@ -1,0 +1,139 @@
+"""What tensors say of devices, layouts and kinds of memory, and what moves them there."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+
+from eagerjit.devices import check_device
+from eagerjit.ops import views
+from eagerjit.ops.index import concrete
+from eagerjit.tensor import Tensor, new_tensor
+
+_NEVER = "cuda ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+
+
+def _answer(value: bool, what: str) -> property:
+    return property(lambda self: value, doc=what)
+
+
+PROPERTIES: dict[str, property] = {
+    **{f"is_{kind}": _answer(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
+    "is_cpu": _answer(True, "Whether the tensor lives on the CPU: always."),
+    "retains_grad": property(
+        lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
+    ),
+    "output_nr": property(lambda self: self._index, doc="Which result of its operation the tensor is."),
+    "name": property(lambda self: None, doc="None: tensors have no names."),
+}
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """Raises AssertionError: tensors live on the CPU."""
+    check_device("cuda")
+    return self
+
+
+def get_device(input: Tensor) -> int:
+    """-1: the CPU has no number."""
+    return -1
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor itself: there is no device that could read pinned memory faster."""
+    return self
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """False: memory is never pinned."""
+    return False
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether forked processes see what is written to the tensor."""
+    owner = concrete(self, "a tensor's memory was asked about")
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    base = owner.base.obj if isinstance(owner.base, memoryview) else owner.base
+    return isinstance(base, mmap.mmap)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the tensor into memory that processes forked from now on share."""
+    array = concrete(self, "a tensor was moved to shared memory")
+    if array.size and not is_shared(self):
+        shared = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
+        shared[...] = array
+        self._data = shared
+    return self
+
+
+def is_distributed(input: Tensor) -> bool:
+    """False."""
+    return False
+
+
+def is_inference(input: Tensor) -> bool:
+    """False: tensors made in inference mode are like others."""
+    return False
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype.is_signed
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether shapes are equal."""
+    return bool(input.shape == other.shape)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same view of the same memory."""
+    mine, other = (concrete(t, "a tensor's memory was asked about") for t in (self, tensor))
+    same = (mine.ctypes.data, mine.shape, mine.strides, mine.dtype)
+    return same == (other.ctypes.data, other.shape, other.strides, other.dtype)
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the one element is not zero."""
+    return bool(input)
+
+
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory as an instance of a subclass of Tensor."""
+    if not issubclass(cls, Tensor):
+        raise TypeError("as_subclass(): cls must be a subclass of Tensor")
+    made = new_tensor(views.detach(self)._data, cls)
+    made._requires_grad, made._node, made._index = self._requires_grad, self._node, self._index
+    made._storage = self._storage
+    return made
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """`Tensor._make_subclass`: a leaf of a subclass over a tensor's memory."""
+    made = as_subclass(views.detach(data), cls)
+    return made.requires_grad_(require_grad)
+
+
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor of this dtype, as the constructor makes them: of some sizes or of data."""
+    from eagerjit.legacy import construct
+
+    return construct(self.dtype, *args, **kwargs)
+
+
+def resize(self: Tensor, *sizes: Any) -> Tensor:
+    """`reshape`, under the name it had; also of the same number of elements only."""
+    return views.reshape(self, *sizes)
+
+
+FUNCTIONS = {f.__name__: f for f in (get_device, is_distributed, is_inference, is_signed, is_same_size, is_nonzero)}
+METHODS: dict[str, Any] = {
+    **{f.__name__: f for f in (
+        cuda, pin_memory, is_pinned, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
+    )},
+    "_make_subclass": classmethod(make_subclass), "_is_view": lambda self: self._view is not None,
+}  # fmt: skip
