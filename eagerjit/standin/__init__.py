@@ -25,39 +25,27 @@ _PLACES = {
     "torch._higher_order_ops.map": "eagerjit.control",
     "torch._higher_order_ops.scan": "eagerjit.control",
     "torch._higher_order_ops.while_loop": "eagerjit.control",
-    "torch.nn.modules": "eagerjit.nn",
-    "torch.nn.parameter": "eagerjit.nn",
-    "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
+    "torch.autograd.variable": "eagerjit.autograd.variable",
     "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
+    "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
     "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
     "torch.optim.adam": "eagerjit.optim",
     "torch.optim.adamw": "eagerjit.optim",
     "torch.optim.sgd": "eagerjit.optim",
-    "torch.autograd.variable": "eagerjit.autograd",
-    "torch.distributions.utils": "eagerjit.distributions",
     "torch.storage": "eagerjit.serialization.storages",
-}
+    "torch.torch_version": "eagerjit.version",
+    **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (
+        "dataset", "dataloader", "sampler", "distributed", "_utils", "_utils.collate",
+    )},
+}  # fmt: skip
 """Modules of torch whose names lie elsewhere."""
-
-_FLATTENED = ("torch.nn.modules.", "torch.utils.data.", "torch.distributions.")
-"""Packages of torch whose modules' names lie in the package itself here."""
-
-
-def place_of(name: str) -> str:
-    """The module of eagerjit that a module of torch stands for; it need not exist."""
-    if name in _PLACES:
-        return _PLACES[name]
-    for package in _FLATTENED:
-        if name.startswith(package):
-            return place_of(package[:-1])
-    return "eagerjit" + name.removeprefix("torch")
 
 
 def module_for(name: str) -> ModuleType | None:
     """eagerjit's module for a module of torch, None where there is none."""
     place = "eagerjit" + name.removeprefix("torch")
-    for candidate in dict.fromkeys((place, place_of(name))):
+    for candidate in dict.fromkeys((_PLACES.get(name, place), place)):
         try:
             return importlib.import_module(candidate)
         except ModuleNotFoundError as error:
@@ -100,7 +88,7 @@ class Finder:
 def _explain(module: ModuleType, name: str) -> None:
     """Let the module, and those in it, say of missing names that it is eagerjit which lacks them."""
     own: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
-    if getattr(own, "explains", False):
+    if getattr(own, "explains", False) or hasattr(type(module), "__getattr__"):
         return
 
     def missing(attribute: str) -> Any:
