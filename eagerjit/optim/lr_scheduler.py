@@ -1,39 +1,49 @@
-"""Learning rates that change from step to step."""
+"""Learning rates that change from step to step.
+
+Most schedules say how a rate follows from the one before, so that several of them can change one optimizer's rates;
+`_get_closed_form_lr` is the rate of a step whatever was before.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from eagerjit.optim.optimizer import Optimizer
+from eagerjit.tensor import Tensor
 
 
 class LRScheduler:
-    """Base class: `rates()` gives the learning rates of step `last_epoch`."""
+    """Base class: `get_lr()` gives the learning rates of step `last_epoch`."""
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         self.optimizer = optimizer
-        for group in optimizer.param_groups:
+        for index, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", _plain(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError("param 'initial_lr' is not specified in param_groups when resuming an optimizer")
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{index}] when resuming scheduler with "
+                    f"last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training from a "
+                    "checkpoint but haven't properly loaded the optimizer state\n2. You're using last_epoch >= 0 for a "
+                    "fresh training run (not recommended)"
+                )
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._step_count = 0
+        self._is_initial = True
         self._last_lr: list[float] = []
         self.step()
+        self._is_initial = False
 
     def get_lr(self) -> list[float]:
         """The learning rates of step `last_epoch`."""
         raise NotImplementedError
-
-    def closed_form(self) -> list[float]:
-        """The learning rates of step `last_epoch`, whatever they were before."""
-        return self.get_lr()
 
     def get_last_lr(self) -> list[float]:
         """The learning rates set last."""
@@ -41,26 +51,50 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next step (or to `epoch`) and set its learning rates."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        rates = self.get_lr() if epoch is None else self.closed_form()
+        self._step_count += 1
+        if epoch is None:
+            self.last_epoch += 1
+            rates = self.get_lr()
+        else:
+            self.last_epoch = epoch
+            closed = getattr(self, "_get_closed_form_lr", None)
+            rates = self.get_lr() if closed is None else closed()
+        self._set(rates)
+
+    def _set(self, rates: Iterable[Any]) -> None:
+        """Make these the groups' learning rates."""
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            group["lr"] = float(rate)
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = float(rate)
+        self._last_lr = self._current()
 
     def _current(self) -> list[float]:
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [_plain(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _hidden(self) -> tuple[str, ...]:
+        """Attributes that are not saved."""
+        return ("optimizer",)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not callable(v) and k != "lr_lambdas"}
+        return {k: v for k, v in self.__dict__.items() if k not in self._hidden()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a state."""
         self.__dict__.update(state_dict)
 
 
-class LambdaLR(LRScheduler):
-    """The initial learning rate times a function of the step."""
+_LRScheduler = LRScheduler
+
+
+def _plain(rate: Any) -> float:
+    return rate.item() if isinstance(rate, Tensor) else rate
+
+
+class _OfFunctions(LRScheduler):
+    """A schedule of one function per group; functions are saved only if they are objects with attributes."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1):
         count = len(optimizer.param_groups)
@@ -70,9 +104,37 @@ class LambdaLR(LRScheduler):
             raise ValueError(f"Expected {count} lr_lambdas, but got {len(self.lr_lambdas)}")
         super().__init__(optimizer, last_epoch)
 
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer and plain functions."""
+        saved = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
+        plain = type(lambda: None)
+        saved["lr_lambdas"] = [None if isinstance(f, plain) else dict(f.__dict__) for f in self.lr_lambdas]
+        return saved
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state."""
+        self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
+        for function, saved in zip(self.lr_lambdas, state_dict.get("lr_lambdas", ()), strict=False):
+            if saved is not None:
+                function.__dict__.update(saved)
+
+
+class LambdaLR(_OfFunctions):
+    """The initial learning rate times a function of the step."""
+
     def get_lr(self) -> list[float]:
         """initial * lambda(step)."""
         return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas, strict=True)]
+
+
+class MultiplicativeLR(_OfFunctions):
+    """The learning rate before times a function of the step."""
+
+    def get_lr(self) -> list[float]:
+        """before * lambda(step)."""
+        if self._is_initial:
+            return self._current()
+        return [rate * factor(self.last_epoch) for rate, factor in zip(self._current(), self.lr_lambdas, strict=True)]
 
 
 class StepLR(LRScheduler):
@@ -88,54 +150,46 @@ class StepLR(LRScheduler):
             return self._current()
         return [rate * self.gamma for rate in self._current()]
 
-    def closed_form(self) -> list[float]:
-        """initial * gamma ** periods."""
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
     """Times gamma at every milestone."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1, last_epoch: int = -1):
-        self.milestones, self.gamma = list(milestones), gamma
+    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1):
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         """The learning rates before, times gamma for every milestone reached now."""
-        return [rate * self.gamma ** self.milestones.count(self.last_epoch) for rate in self._current()]
+        return [rate * self.gamma ** self.milestones[self.last_epoch] for rate in self._current()]
 
-    def closed_form(self) -> list[float]:
-        """initial * gamma ** milestones passed."""
-        passed = bisect_right(sorted(self.milestones), self.last_epoch)
+    def _get_closed_form_lr(self) -> list[float]:
+        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return [base * self.gamma**passed for base in self.base_lrs]
-
-
-class ExponentialLR(LRScheduler):
-    """Times gamma at every step."""
-
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> list[float]:
-        """The learning rates before, times gamma."""
-        return self._current() if self.last_epoch == 0 else [rate * self.gamma for rate in self._current()]
-
-    def closed_form(self) -> list[float]:
-        """initial * gamma ** step."""
-        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
     """Times factor for the first total_iters steps."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1):
+        if factor > 1.0 or factor < 0:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """The initial learning rates, times factor at first."""
-        return [base * (self.factor if self.last_epoch < self.total_iters else 1.0) for base in self.base_lrs]
+        """The learning rates before, times factor at first and divided by it at the end."""
+        if self.last_epoch == 0:
+            return [rate * self.factor for rate in self._current()]
+        if self.last_epoch != self.total_iters:
+            return self._current()
+        return [rate * (1.0 / self.factor) for rate in self._current()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+        return [base * factor for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
@@ -153,9 +207,52 @@ class LinearLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """The initial learning rates times the factor of the step."""
-        done = min(self.last_epoch, self.total_iters) / self.total_iters
+        """The learning rates before, times what the factor grows by."""
+        if self.last_epoch == 0:
+            return [rate * self.start_factor for rate in self._current()]
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._current()
+        rise = self.end_factor - self.start_factor
+        growth = 1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise)
+        return [rate * growth for rate in self._current()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        done = min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * (self.start_factor + (self.end_factor - self.start_factor) * done) for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """Times gamma at every step."""
+
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        """The learning rates before, times gamma."""
+        return self._current() if self._is_initial else [rate * self.gamma for rate in self._current()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """The initial learning rate times (1 - step / total_iters) ** power."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> list[float]:
+        """The learning rates before, times what the factor falls by."""
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._current()
+        now, before = (1.0 - epoch / self.total_iters for epoch in (self.last_epoch, self.last_epoch - 1))
+        return [rate * (now / before) ** self.power for rate in self._current()]
+
+    def _get_closed_form_lr(self) -> list[float]:
+        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * left**self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -166,86 +263,72 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """eta_min + (initial - eta_min) * (1 + cos(pi * step / T_max)) / 2."""
+        """The learning rates before, moved along the cosine."""
+        if self._is_initial:
+            return self._current()
+        low = self.eta_min
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._get_closed_form_lr()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [rate + (base - low) * rise for base, rate in zip(self.base_lrs, self._current(), strict=True)]
+        now, before = (1 + math.cos(math.pi * e / self.T_max) for e in (self.last_epoch, self.last_epoch - 1))
+        return [now / before * (rate - low) + low for rate in self._current()]
+
+    def _get_closed_form_lr(self) -> list[float]:
         factor = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
 
-class OneCycleLR(LRScheduler):
-    """Up to max_lr, then down to a final rate (Smith and Topin 2019); momentum is left alone."""
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half cosines of T_0, T_0 * T_mult, T_0 * T_mult**2, ... steps, each from the start (Loshchilov and Hutter 2017).
 
-    def __init__(
-        self, optimizer: Optimizer, max_lr: Any, total_steps: int | None = None, epochs: int | None = None,
-        steps_per_epoch: int | None = None, pct_start: float = 0.3, anneal_strategy: str = "cos",
-        cycle_momentum: bool = True, base_momentum: float = 0.85, max_momentum: float = 0.95, div_factor: float = 25.0,
-        final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1,
-    ):  # fmt: skip
-        if total_steps is None:
-            if epochs is None or steps_per_epoch is None:
-                raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
-            total_steps = epochs * steps_per_epoch
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        if three_phase:
-            raise NotImplementedError("OneCycleLR: three_phase is not supported")
-        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
-        self.up = pct_start * total_steps - 1
-        peaks = list(max_lr) if isinstance(max_lr, (list, tuple)) else [max_lr] * len(optimizer.param_groups)
-        self.levels = [(p / div_factor, p, p / div_factor / final_div_factor) for p in peaks]
-        for group, (first, _, _) in zip(optimizer.param_groups, self.levels, strict=True):
-            group["initial_lr"] = first
+    `step` takes fractions of steps too.
+    """
+
+    def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1):
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, float(last_epoch)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        """The rates on the way up or down."""
-        if self.last_epoch >= self.total_steps:
-            raise ValueError(f"Tried to step {self.last_epoch} times. The total number of steps is {self.total_steps}")
-        return [self._between(*level) for level in self.levels]
+        """The rates at the present place of the present cosine."""
+        factor = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * factor for base in self.base_lrs]
 
-    def _between(self, first: float, peak: float, last: float) -> float:
-        if self.last_epoch <= self.up:
-            return self._annealed(first, peak, self.last_epoch / self.up)
-        return self._annealed(peak, last, (self.last_epoch - self.up) / (self.total_steps - 1 - self.up))
+    def step(self, epoch: float | None = None) -> None:
+        """Go on by a step, or to a place."""
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0.0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        elif epoch < 0:
+            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+        elif epoch < self.T_0:
+            self.T_i, self.T_cur = self.T_0, epoch
+        elif self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+        else:
+            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult**n
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())
 
-    def _annealed(self, start: float, end: float, done: float) -> float:
-        if self.anneal_strategy == "linear":
-            return start + (end - start) * done
-        return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
 
+def __getattr__(name: str) -> Any:
+    """Schedules of other kinds."""
+    if name in ("ChainedScheduler", "CyclicLR", "OneCycleLR", "ReduceLROnPlateau", "SequentialLR"):
+        from eagerjit.optim import lr_cycles
 
-class SequentialLR(LRScheduler):
-    """Schedulers one after the other, changing at the milestones."""
-
-    def __init__(
-        self, optimizer: Optimizer, schedulers: Sequence[LRScheduler], milestones: Sequence[int], last_epoch: int = -1
-    ):
-        if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than milestones"
-            )
-        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
-        self._schedulers, self._milestones = list(schedulers), list(milestones)
-        for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        self._schedulers[0].step(0)
-        self._last_lr = self._schedulers[0].get_last_lr()
-
-    def step(self, epoch: int | None = None) -> None:
-        """Step the scheduler whose turn it is."""
-        self.last_epoch += 1
-        index = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[index]
-        starts = index > 0 and self._milestones[index - 1] == self.last_epoch
-        scheduler.step(0 if starts else None)
-        self._last_lr = scheduler.get_last_lr()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The position, and the schedulers' states."""
-        own = {k: self.__dict__[k] for k in ("last_epoch", "_milestones", "_last_lr")}
-        return {**own, "_schedulers": [s.state_dict() for s in self._schedulers]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
-        for scheduler, saved in zip(self._schedulers, state_dict["_schedulers"], strict=True):
-            scheduler.load_state_dict(saved)
-        self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
+        return getattr(lr_cycles, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

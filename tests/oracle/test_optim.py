@@ -136,47 +136,141 @@ def test_steps_compile_once() -> None:
 
 SCHEDULERS: dict[str, Callable[[Any, Any], Any]] = {
     "LambdaLR": lambda s, o: s.LambdaLR(o, lambda step: 0.9**step),
+    "MultiplicativeLR": lambda s, o: s.MultiplicativeLR(o, [lambda step: 0.9, lambda step: 1 - 0.05 * step]),
     "StepLR": lambda s, o: s.StepLR(o, 3, 0.5),
-    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [2, 5]),
+    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [2, 5, 5]),
     "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
-    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 7, 0.01),
+    "PolynomialLR": lambda s, o: s.PolynomialLR(o, 8, 2.0),
+    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 4, 0.01),
+    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.01),
     "LinearLR": lambda s, o: s.LinearLR(o, 0.1, 1.0, 4),
     "ConstantLR": lambda s, o: s.ConstantLR(o, 0.5, 3),
-    "OneCycleLR": lambda s, o: s.OneCycleLR(o, 0.5, 12, cycle_momentum=False),
-    "OneCycleLR linear": lambda s, o: s.OneCycleLR(
-        o, 0.5, epochs=3, steps_per_epoch=4, anneal_strategy="linear", cycle_momentum=False
-    ),
+    "OneCycleLR": lambda s, o: s.OneCycleLR(o, 0.5, 13),
+    "OneCycleLR fixed momentum": lambda s, o: s.OneCycleLR(o, [0.5, 0.2], 13, cycle_momentum=False),
+    "OneCycleLR three phases": lambda s, o: s.OneCycleLR(o, 0.5, 13, three_phase=True),
+    "OneCycleLR linear": lambda s, o: s.OneCycleLR(o, 0.5, epochs=3, steps_per_epoch=5, anneal_strategy="linear"),
+    "CyclicLR": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 3),
+    "CyclicLR halving": lambda s, o: s.CyclicLR(o, 0.01, [0.1, 0.2], 2, 3, mode="triangular2"),
+    "CyclicLR falling": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.9, cycle_momentum=False),
+    "CyclicLR own": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 3, scale_fn=lambda x: 1 / (1 + x), scale_mode="iterations"),
     "SequentialLR": lambda s, o: s.SequentialLR(o, [s.LinearLR(o, 0.1, 1.0, 3), s.ExponentialLR(o, 0.5)], [3]),
+    "SequentialLR of three": lambda s, o: s.SequentialLR(
+        o, [s.ConstantLR(o, 0.1, 2), s.CosineAnnealingLR(o, 4), s.StepLR(o, 2)], [2, 6]
+    ),
+    "ChainedScheduler": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)]),
+    "two at once": lambda s, o: (s.CosineAnnealingLR(o, 20), s.LinearLR(o, 0.1, 1.0, 5))[1],
+    "SWALR": lambda s, o: _swa(s).SWALR(o, 0.05, 4),
+    "SWALR linear": lambda s, o: _swa(s).SWALR(o, [0.05, 0.5], 4, "linear"),
 }
+
+
+def _swa(schedulers: Any) -> Any:
+    return (ej if schedulers is ej.optim.lr_scheduler else torch).optim.swa_utils
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SCHEDULERS)
-def test_scheduler(name: str) -> None:
+@pytest.mark.parametrize("kind", ["SGD", "Adam"])
+def test_scheduler(name: str, kind: str) -> None:
     rates = []
     for library in (ej, torch):
-        weight = library.nn.Parameter(library.ones(1))
-        optimizer = library.optim.SGD([weight], lr=0.2)
+        weights = [library.nn.Parameter(library.ones(1)) for _ in range(2)]
+        options = {"momentum": 0.9} if kind == "SGD" else {}
+        groups = [{"params": weights[:1]}, {"params": weights[1:], "lr": 0.4}]
+        optimizer = getattr(library.optim, kind)(groups, lr=0.2, **options)
         scheduler = SCHEDULERS[name](library.optim.lr_scheduler, optimizer)
-        seen = [optimizer.param_groups[0]["lr"]]
-        for _ in range(10):
+        seen = []
+        for _ in range(12):
+            for group in optimizer.param_groups:
+                momentum = group.get("momentum", group.get("betas", (0.0,)))
+                seen += [group["lr"], momentum[0] if isinstance(momentum, tuple) else momentum]
+            seen += list(scheduler.get_last_lr())
             optimizer.step()
             scheduler.step()
+        rates.append(seen)
+    np.testing.assert_allclose(rates[0], rates[1], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["StepLR", "MultiStepLR", "CosineAnnealingLR", "LinearLR", "PolynomialLR"])
+def test_scheduler_goes_to_an_epoch(name: str) -> None:
+    rates = []
+    for library in (ej, torch):
+        optimizer = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.2)
+        scheduler = SCHEDULERS[name](library.optim.lr_scheduler, optimizer)
+        seen = []
+        for epoch in (3, 1, 6):
+            scheduler.step(epoch)
             seen.append(scheduler.get_last_lr()[0])
         rates.append(seen)
     np.testing.assert_allclose(rates[0], rates[1], rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"mode": "max", "patience": 1}, {"threshold_mode": "abs", "threshold": 0.2, "patience": 0, "cooldown": 2},
+     {"patience": 0, "factor": 0.5, "min_lr": 0.06}],
+)  # fmt: skip
+def test_plateau(options: dict[str, Any]) -> None:
+    rates = []
+    for library in (ej, torch):
+        optimizer = library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.2)
+        scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **{"patience": 2, **options})
+        seen = []
+        for loss in (1.0, 0.9, 0.95, 0.91, 0.9, 0.89, 0.89, 0.5, 0.6, 0.7, 0.8):
+            scheduler.step(library.tensor(loss))
+            seen.append(scheduler.get_last_lr()[0])
+        rates.append(seen)
+        with pytest.raises(ValueError):
+            library.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=1.0)
+    assert rates[0] == rates[1]
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+@pytest.mark.parametrize("kind", ["mean", "exponential", "exponential of all"])
+def test_averaged_model(kind: str, use_buffers: bool) -> None:
+    found = []
+    for library in (ej, torch):
+        swa = library.optim.swa_utils
+        network = library.nn.Sequential(library.nn.Linear(3, 2), library.nn.BatchNorm1d(2))
+        with library.no_grad():
+            for index, p in enumerate(network.parameters()):
+                p.copy_(library.tensor(draw(tuple(p.shape), "float32", -1, 1, index)))
+        options = {
+            "mean": {},
+            "exponential": {"avg_fn": swa.get_ema_avg_fn(0.8)},
+            "exponential of all": {"multi_avg_fn": swa.get_ema_multi_avg_fn(0.8)},
+        }[kind]
+        average = swa.AveragedModel(network, use_buffers=use_buffers, **options)
+        x = library.tensor(draw((4, 3), "float32", -1, 1, 9))
+        for _ in range(3):
+            network(x)
+            with library.no_grad():
+                for p in network.parameters():
+                    p.mul_(1.5)
+            average.update_parameters(network)
+        swa.update_bn([(x,), (x * 2,)], average)
+        found.append([(k, np.array(v)) for k, v in average.state_dict().items()])
+        assert average(x).shape == (4, 2)
+    for (a, x), (b, y) in zip(*found, strict=True):
+        assert a == b
+        np.testing.assert_allclose(x, y, rtol=1e-5, err_msg=a)
+
+
 def test_scheduler_state() -> None:
-    optimizer = ej.optim.SGD([ej.nn.Parameter(ej.ones(1))], lr=0.2)
-    scheduler = ej.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
-    for _ in range(3):
-        scheduler.step()
-    other = ej.optim.lr_scheduler.CosineAnnealingLR(ej.optim.SGD([ej.nn.Parameter(ej.ones(1))], lr=0.2), 10)
-    other.load_state_dict(scheduler.state_dict())
-    scheduler.step()
-    other.step()
-    assert scheduler.get_last_lr() == other.get_last_lr()
+    """A schedule goes on where a saved one was, together with its optimizer."""
+    rates = []
+    for library in (ej, torch):
+        optimizers = [library.optim.SGD([library.nn.Parameter(library.ones(1))], lr=0.2) for _ in range(2)]
+        first, second = (library.optim.lr_scheduler.CosineAnnealingLR(o, 10) for o in optimizers)
+        for _ in range(3):
+            first.step()
+        optimizers[1].load_state_dict(optimizers[0].state_dict())
+        second.load_state_dict(first.state_dict())
+        first.step()
+        second.step()
+        rates.append([first.get_last_lr(), second.get_last_lr(), second.last_epoch])
+    assert rates[0] == rates[1] and rates[0][0] == rates[0][1]
 
 
 @pytest.mark.parametrize("norm", [2.0, 1.0, float("inf")])
