@@ -9,7 +9,7 @@ import numpy as np
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # channels and first stride
 IMAGES, SIDE, CLASSES = 16, 32, 10
-RATE, MOMENTUM = 0.01, 0.9
+RATE, MOMENTUM = 0.001, 0.9
 
 
 def blocks() -> Iterator[tuple[str, int, int, int]]:
