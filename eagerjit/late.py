@@ -62,6 +62,7 @@ FUNCTIONS = {
     "get_device_module compiled_with_cxx11_abi",
     "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
     "ByteTensor BoolTensor",
+    "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
 }
 """Functions of the namespace only."""
 
@@ -80,12 +81,16 @@ _NETWORK = {
     "eagerjit.ops.margin_loss": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
     "multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss "
     "triplet_margin_with_distance_loss",
+    "eagerjit.ops.rearranging": "unfold fold",
+    "eagerjit.ops.resampling": "interpolate upsample upsample_nearest upsample_bilinear",
+    "eagerjit.ops.sampling": "grid_sample affine_grid",
 }
 
 HOMES = _homes(BOTH, FUNCTIONS)
 """The module that defines each name of the namespace."""
 
-_SHARED = {k: v for k, v in FUNCTIONS.items() if k.partition("ops.")[2] in ("convolution", "pooling", "adaptive")}
+_SPATIAL = ("convolution", "pooling", "adaptive", "rearranging")
+_SHARED = {k: v for k, v in FUNCTIONS.items() if k.partition("ops.")[2] in _SPATIAL}
 NETWORK_FUNCTIONS = _homes(_SHARED, _NETWORK)
 """The module that defines each late function of `nn.functional`."""
 
