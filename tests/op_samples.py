@@ -135,6 +135,14 @@ SAMPLES: dict[str, list[Sample]] = {
                  Sample((IMAGE, (3, 2), (2, 2), (1, 0), False, True, 5))],
     "adaptive_avg_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 5))), Sample((IMAGE, (1, 1)))],
     "adaptive_max_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 1)))],
+    "columns": [Sample((IMAGE, (3, 2), (1, 2), (1, 0), (2, 1)))],
+    "image_of_columns": [Sample((draw("c", (1, 12, 6)), (4, 5), (3, 2), (1, 2), (1, 0), (2, 1)))],
+    "interpolate": [
+        *(Sample((IMAGE, (3, 7), (None, None), mode, False, False)) for mode in ("nearest", "bilinear", "bicubic")),
+        Sample((IMAGE, (8, 10), (2.0, 2.0), "nearest-exact", False, False)),
+        Sample((IMAGE, (3, 7), (None, None), "bilinear", True, True))],
+    "grid_sample": [Sample((IMAGE, draw("grid", (1, 2, 3, 2), -1.3, 1.3), mode, border, False))
+                    for mode, border in (("bilinear", "zeros"), ("bilinear", "border"), ("bicubic", "reflection"))],
     "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],
     "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
     "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),
