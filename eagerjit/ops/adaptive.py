@@ -135,10 +135,9 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
     def function(input: Tensor, output_size: Any) -> Tensor:
         x = batched(name, input, rank)
         if not x.dtype.is_floating_point:
-            raise RuntimeError(
-                f"{name}(): mean(): could not infer output dtype. Input dtype must be either a floating point or "
-                f"complex dtype. Got: {input.dtype}"
-            )
+            if all(n == 1 for n in _sizes(name, x, output_size, rank)):
+                raise RuntimeError(f"{name}(): the mean of {input.dtype} has no dtype of its own")
+            raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
         return _like(adaptive_avg_op.call(x, _sizes(name, x, output_size, rank)), input)
 
     function.__doc__ = "The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size."

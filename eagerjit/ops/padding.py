@@ -135,6 +135,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     `mode` is "constant" (of `value`), "reflect", "replicate" or "circular"; all but the first pad one to three spatial
     dimensions. Raises RuntimeError for paddings that do not fit, NotImplementedError for modes that are none.
     """
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     amounts = tuple(p if isinstance(p, SymbolicInt) else operator.index(p) for p in pad)
     if len(amounts) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but is {len(amounts)}")
@@ -143,8 +145,6 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             f"Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(amounts)} and input of dimension {input.ndim}"
         )
-    if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if mode != "constant":
         if value is not None and value != 0:
             raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')

@@ -22,6 +22,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
     *batch, channels, height, width = input.shape
+    channels = int(channels)  # compiled code is for this many: that they divide is known then, and not only checked
     if channels % (r * r) != 0:
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
@@ -43,6 +44,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
     *batch, channels, height, width = input.shape
+    height, width = int(height), int(width)
     for name, size, place in (("height", height, -2), ("width", width, -1)):
         if size % r != 0:
             raise RuntimeError(
@@ -62,6 +64,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     batch, channels, *rest = input.shape
+    channels = int(channels)
     if channels % groups != 0:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
@@ -91,7 +94,7 @@ def _image(
     taps = 1
     for k in kernel:
         taps *= k
-    columns = input.reshape((input.shape[0], input.shape[1] // taps, taps, *windows))
+    columns = input.reshape((input.shape[0], int(input.shape[1]) // taps, taps, *windows))
     out = None
     for number in range(taps):
         rest, before, after = number, [0, 0], [0, 0]

@@ -1,0 +1,145 @@
+"""Interpolation, sampling and shuffles against PyTorch: values, gradients, layers, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from oracle import compare, draw
+from test_convolution import check_layer
+
+import eagerjit as ej
+
+SHAPES = {1: (2, 3, 7), 2: (2, 3, 5, 6), 3: (1, 2, 3, 4, 5)}
+MODES = [(1, "nearest"), (1, "linear"), (2, "nearest"), (2, "nearest-exact"), (2, "bilinear"), (2, "bicubic"),
+         (2, "area"), (3, "nearest"), (3, "trilinear"), (3, "area")]  # fmt: skip
+SIZES: list[dict[str, Any]] = [
+    {"size": 4},
+    {"size": 9},
+    {"scale_factor": 2},
+    {"scale_factor": 1.5},
+    {"scale_factor": 0.6, "recompute_scale_factor": True},
+]
+
+
+@pytest.mark.parametrize("options", SIZES, ids=str)
+@pytest.mark.parametrize(("rank", "mode"), MODES)
+def test_interpolate(rank: int, mode: str, options: dict[str, Any]) -> None:
+    aligned = (None,) if mode in ("nearest", "nearest-exact", "area") else (False, True)
+    for align in aligned:
+        compare(
+            lambda t, x, align=align: t.nn.functional.interpolate(x, mode=mode, align_corners=align, **options),
+            draw(SHAPES[rank], "float64", -1, 1, 3),
+        )
+
+
+def test_single_precision_rounds_where_pytorch_does() -> None:
+    for mode in ("bilinear", "nearest", "bicubic"):
+        compare(
+            lambda t, x, mode=mode: t.nn.functional.interpolate(x, size=(8, 3), mode=mode),
+            draw(SHAPES[2], "float32", -1, 1, 3),
+        )
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("options", [{"size": (3, 13)}, {"scale_factor": 0.4}], ids=str)
+def test_antialias(mode: str, align: bool, options: dict[str, Any]) -> None:
+    def run(t: Any, x: Any) -> Any:
+        return t.nn.functional.interpolate(x, mode=mode, align_corners=align, antialias=True, **options)
+
+    compare(run, draw((2, 3, 9, 8), "float64", -1, 1, 3))
+
+
+F: dict[str, Callable[[Any, Any], Any]] = {
+    "bytes": lambda f, x: f.interpolate((x * 9 + 9).byte(), size=3),
+    "no images": lambda f, x: f.interpolate(x[:0], size=3, mode="bilinear"),
+    "no size": lambda f, x: f.interpolate(x),
+    "two sizes": lambda f, x: f.interpolate(x, size=3, scale_factor=2),
+    "many sizes": lambda f, x: f.interpolate(x, size=(3, 3, 3)),
+    "many scales": lambda f, x: f.interpolate(x, scale_factor=(3, 3, 3)),
+    "mode": lambda f, x: f.interpolate(x, size=3, mode="foo"),
+    "dimensions of the mode": lambda f, x: f.interpolate(x, size=3, mode="linear"),
+    "dimensions": lambda f, x: f.interpolate(x[0, 0], size=3),
+    "nearest corners": lambda f, x: f.interpolate(x, size=3, align_corners=True),
+    "empty": lambda f, x: f.interpolate(x, size=0),
+    "recomputed size": lambda f, x: f.interpolate(x, size=3, recompute_scale_factor=True),
+    "antialias of nearest": lambda f, x: f.interpolate(x, size=3, antialias=True),
+    "pixel_shuffle": lambda f, x: f.pixel_shuffle(x, 2),
+    "pixel_shuffle of one": lambda f, x: f.pixel_shuffle(x[0], 2),
+    "pixel_shuffle by 3": lambda f, x: f.pixel_shuffle(x, 3),
+    "pixel_shuffle of a matrix": lambda f, x: f.pixel_shuffle(x[0, 0], 2),
+    "pixel_shuffle by 0": lambda f, x: f.pixel_shuffle(x, 0),
+    "pixel_unshuffle": lambda f, x: f.pixel_unshuffle(x[:, :, :4], 2),
+    "pixel_unshuffle by 4": lambda f, x: f.pixel_unshuffle(x, 4),
+    "channel_shuffle": lambda f, x: f.channel_shuffle(x, 2),
+    "channel_shuffle by 3": lambda f, x: f.channel_shuffle(x, 3),
+    "channel_shuffle by 0": lambda f, x: f.channel_shuffle(x, 0),
+    "channel_shuffle of a matrix": lambda f, x: f.channel_shuffle(x[0, 0], 2),
+}
+
+
+@pytest.mark.parametrize("name", F)
+def test_functions(name: str) -> None:
+    compare(lambda t, x: F[name](t.nn.functional, x), draw((2, 4, 5, 6), "float64", -1, 1, 3))
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("border", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample(mode: str, border: str, align: bool) -> None:
+    shapes = [((2, 3, 5, 6), (2, 4, 3, 2))]
+    if align or mode == "bicubic":
+        shapes.append(((2, 2, 3, 4, 5), (2, 2, 3, 4, 3)))
+    for image, grid in shapes:
+        arrays = draw(image, "float64", -1, 1, 3), draw(grid, "float64", -1.6, 1.6, 4)
+        compare(lambda t, x, g: t.nn.functional.grid_sample(x, g, mode, border, align), *arrays)
+
+
+GRIDS: dict[str, tuple[tuple[int, ...], Callable[[Any, Any, Any], Any]]] = {
+    "batch": ((1, 3, 3, 2), lambda f, x, g: f.grid_sample(x, g, align_corners=True)),
+    "coordinates": ((2, 3, 3, 3), lambda f, x, g: f.grid_sample(x, g, align_corners=True)),
+    "dimensions": ((2, 3, 3, 3, 3), lambda f, x, g: f.grid_sample(x, g, align_corners=True)),
+    "mode": ((2, 3, 3, 2), lambda f, x, g: f.grid_sample(x, g, "foo")),
+    "border": ((2, 3, 3, 2), lambda f, x, g: f.grid_sample(x, g, "nearest", "foo")),
+    "maps": ((2, 2, 3), lambda f, x, g: f.affine_grid(g, (2, 1, 4, 3), True)),
+    "unaligned maps": ((2, 2, 3), lambda f, x, g: f.affine_grid(g, (2, 1, 4, 3), False)),
+    "maps of space": ((2, 3, 4), lambda f, x, g: f.affine_grid(g, (2, 1, 4, 3, 1), False)),
+    "no maps": ((2, 2, 2), lambda f, x, g: f.affine_grid(g, (2, 1, 4, 3), True)),
+    "integer maps": ((2, 2, 3), lambda f, x, g: f.affine_grid(g.long(), (2, 1, 4, 3), True)),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_grids(name: str) -> None:
+    shape, function = GRIDS[name]
+    arrays = draw((2, 4, 5, 6), "float64", -1, 1, 3), draw(shape, "float64", -1, 1, 4)
+    compare(lambda t, x, g: function(t.nn.functional, x, g), *arrays)
+
+
+LAYERS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
+    "Upsample": (lambda n: n.Upsample(scale_factor=2), (2, 3, 4, 5)),
+    "Upsample to a size": (lambda n: n.Upsample(size=(3, 7), mode="bilinear"), (2, 3, 4, 5)),
+    "UpsamplingNearest2d": (lambda n: n.UpsamplingNearest2d(scale_factor=2), (2, 3, 4, 5)),
+    "UpsamplingBilinear2d": (lambda n: n.UpsamplingBilinear2d(size=6), (2, 3, 4, 5)),
+    "PixelShuffle": (lambda n: n.PixelShuffle(2), (2, 4, 4, 5)),
+    "PixelUnshuffle": (lambda n: n.PixelUnshuffle(2), (2, 3, 4, 6)),
+    "ChannelShuffle": (lambda n: n.ChannelShuffle(2), (2, 4, 4, 6)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(name: str) -> None:
+    check_layer(*LAYERS[name])
+
+
+def test_batch_sizes_share_one_version() -> None:
+    def larger(x: Any) -> Any:
+        return ej.nn.functional.interpolate(ej.pixel_shuffle(x, 2), scale_factor=2, mode="bilinear")
+
+    jitted = ej.jit(larger)
+    for images in (2, 3, 9):
+        x = ej.tensor(draw((images, 4, 5, 6), "float32", -1, 1, images))
+        assert (jitted(x) == larger(x)).all()
+    assert jitted.cache_info().compiles == 1
