@@ -80,7 +80,8 @@ contiguous_format = preserve_format = None
 
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
-    "func": "eagerjit.func", "autograd": "eagerjit.autograd", "version": "eagerjit.version",
+    "func": "eagerjit.func", "linalg": "eagerjit.linalg",
+    "autograd": "eagerjit.autograd", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "accelerator", "backends", "cpu", "cuda", "distributed", "multiprocessing", "overrides", "profiler",
@@ -191,10 +192,10 @@ _functions.update(
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
-_functions.update({_d.name: _d for _d in _dtypes.ALL})
+_functions.update({_d.name: _d for _d in (*_dtypes.ALL, *_dtypes.COMPLEX)})
 _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
-    short=_dtypes.int16,
+    short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128,
 )  # fmt: skip
 globals().update(_functions)
 __all__ += sorted({*_functions, *_late.HOMES, *_LAZY, *_LAZY_NAMES})

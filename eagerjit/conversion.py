@@ -315,6 +315,22 @@ def rebuild(kind: type, array: np.ndarray, requires_grad: bool) -> Tensor:
     return made
 
 
+def _part(self: Tensor, name: str) -> Tensor:
+    if name == "real" and not self.dtype.is_complex:
+        return self
+    from eagerjit.ops import complexes
+
+    return getattr(complexes, name)(self)
+
+
+def _swapped(self: Tensor, name: str) -> Tensor:
+    if self.ndim == 1:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
+    return views.transpose(self, -2, -1) if self.ndim else self
+
+
 def _constant_property(value: Any, doc: str) -> property:
     return property(lambda self: value, doc=doc)
 
@@ -326,6 +342,9 @@ PROPERTIES = {
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
     "T": property(lambda self: views.permute(self, *reversed(range(self.ndim))), doc="Dimensions in reverse order."),
-    "mT": property(lambda self: views.transpose(self, -2, -1), doc="The last two dimensions swapped."),
-    "H": property(lambda self: views.t(self), doc="The transpose of a matrix."),
+    "mT": property(lambda self: _swapped(self, "mT"), doc="The last two dimensions swapped."),
+    "real": property(lambda self: _part(self, "real"), doc="Real parts: a view; a real tensor itself."),
+    "imag": property(lambda self: _part(self, "imag"), doc="Imaginary parts: a view."),
+    "mH": property(lambda self: _swapped(self, "mH").conj(), doc="`mT`, conjugated."),
+    "H": property(lambda self: views.t(self).conj(), doc="The transpose of a matrix, conjugated."),
 }

@@ -43,13 +43,13 @@ def _inferred(data: Any) -> DType:
         kinds = [_inferred(d) for d in data]
         if not kinds:
             return Defaults.dtype
-        order = [dtypes.bool_, dtypes.int64, Defaults.dtype]
+        order = [dtypes.bool_, dtypes.int64, Defaults.dtype, *dtypes.COMPLEX]
         return max(kinds, key=lambda k: order.index(k) if k in order else len(order))
     if isinstance(data, Tensor):
         return data.dtype
     if isinstance(data, (np.ndarray, np.generic)) and not isinstance(data, float):
         return _array_dtype(np.asarray(data))
-    if isinstance(data, (bool, int, float, SymbolicInt, TracedFloat)):
+    if isinstance(data, (bool, int, float, complex, SymbolicInt, TracedFloat)):
         return number_dtype(data)
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
@@ -76,7 +76,7 @@ def tensor(data: Any, *, dtype: DType | None = None, device: Any = None, require
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
         return _stacked(data, dtype or _inferred(data))
-    if not isinstance(data, (bool, int, float, list, tuple, range, np.ndarray, np.generic)):
+    if not isinstance(data, (bool, int, float, complex, list, tuple, range, np.ndarray, np.generic)):
         if not hasattr(data, "__array__"):
             raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
         data = np.asarray(data)

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, positions_read, record
-from eagerjit.autograd.rules import fit
+from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, write_out
 from eagerjit.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.compiler.sizes import Size
-from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.evaluated import evaluate, has_complex
+from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -30,8 +30,13 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
 
+_OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
+
 OPS: dict[str, Op] = {}
 """Every public op by name."""
+
+COMPLEX_FORMS: dict[str, Op] = {}
+"""By name the ops that are others for complex arguments."""
 
 
 def emit(primitive: Primitive, *inputs: Tensor, **attributes: Any) -> Tensor:
@@ -42,36 +47,6 @@ def emit(primitive: Primitive, *inputs: Tensor, **attributes: Any) -> Tensor:
     if mode.grad_mode():
         record(PrimitiveCall(primitive, attributes), inputs, out)
     return out
-
-
-class PrimitiveCall:
-    """What the tape knows of one primitive, while the body of an op is differentiated."""
-
-    rules = None
-
-    def __init__(self, primitive: Primitive, attributes: dict[str, Any]):
-        self.name, self.derivative = primitive.name, primitive.derivative
-        self.variadic = "variadic" in primitive.traits
-        self.attributes = {name: _seen(value) for name, value in attributes.items()}
-
-    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
-        """Gradients from the primitive's own rules."""
-        (out,) = node.outputs()
-        inputs = node.inputs or ()
-        if self.variadic:
-            return self.derivative[0](grads[0], out, *inputs, **self.attributes)  # type: ignore[misc]
-        rules = self.derivative or (None,) * len(inputs)
-        return [
-            fit(rule(grads[0], out, *inputs, **self.attributes), x) if rule is not None and needed else None
-            for rule, x, needed in zip(rules, inputs, needs, strict=True)
-        ]
-
-
-def _seen(attribute: Any) -> Any:
-    """An attribute as rules see it: sizes as numbers."""
-    if isinstance(attribute, tuple):
-        return tuple(map(_seen, attribute))
-    return wrap(attribute) if isinstance(attribute, Size) else attribute
 
 
 class Op:
@@ -86,6 +61,8 @@ class Op:
     symbolic        whether its programs serve all sizes, or those of the call they were compiled for
     derives         whether a gradient without rules runs the body again, so that it reads no results
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
+    wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
+    evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
     """
 
     needs_grad = False
@@ -93,6 +70,8 @@ class Op:
     accumulates = False
     derives = True
     linear = False
+    wirtinger = False
+    evaluated = False
     traceable = True
     symbolic = True
 
@@ -130,7 +109,7 @@ class Op:
         return entry
 
     def _operate(self, *args: Any) -> Any:
-        if not all(isinstance(a, (Tensor, bool, int, float, SymbolicInt, TracedFloat, np.generic)) for a in args):
+        if not all(isinstance(a, _OPERANDS) for a in args):
             return NotImplemented
         return self.slow(*args)
 
@@ -166,7 +145,9 @@ class Op:
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
-        result = self.run(tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs)))
+        arguments = tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs))
+        op = _complex_form(self) if has_complex(arguments) else self
+        result = op.run(arguments)
         return result if out is None else write_out(self.name, result, out)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
@@ -199,6 +180,8 @@ class Op:
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""
+        if self.evaluated or has_complex(arguments):
+            return evaluate(self, arguments)
         key, leaves = self.signature(arguments)
         programs = self.programs.setdefault(key, [])
         made = None
@@ -315,6 +298,13 @@ class Op:
 
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
+
+
+def _complex_form(op: Op) -> Op:
+    """What an op is for complex arguments."""
+    from eagerjit.ops import complexes  # noqa: F401  registers the forms
+
+    return COMPLEX_FORMS.get(op.name, op)
 
 
 class GradientOp(Op):

@@ -20,10 +20,13 @@ BOTH = {
     "eagerjit.ops.differences": "diff",
     "eagerjit.ops.sorting": "sort argsort topk msort kthvalue median nanmedian mode quantile nanquantile",
     "eagerjit.ops.bins": "histc histogram isin unique bincount unique_consecutive",
-    "eagerjit.ops.complexes": "conj conj_physical resolve_conj resolve_neg",
+    "eagerjit.ops.complexes": "conj conj_physical conj_physical_ resolve_conj resolve_neg angle is_conj is_neg",
     "eagerjit.ops.numeric": "logaddexp logaddexp2 hypot heaviside float_power ldexp signbit isreal frexp gcd lcm "
     "bitwise_left_shift bitwise_right_shift nextafter gcd_ lcm_ ldexp_",
     "eagerjit.ops.gamma": "lgamma digamma polygamma mvlgamma igamma igammac erfinv i0 i0_",
+    "eagerjit.ops.products": "addmv addmv_ addr addbmm baddbmm vdot inner outer ger kron",
+    "eagerjit.ops.decompositions": "det slogdet logdet inverse pinverse matrix_exp matrix_power cholesky "
+    "cholesky_solve cholesky_inverse triangular_solve svd qr lu lu_solve cross",
     "eagerjit.ops.scatter": "scatter scatter_reduce",
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
@@ -37,6 +40,7 @@ METHODS = {
     "eagerjit.ops.shaping": "fill_diagonal_",
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
     "eagerjit.ops.gamma": "lgamma_ digamma_ erfinv_ mvlgamma_ igamma_ igammac_ polygamma_",
+    "eagerjit.ops.products": "addmm_ addr_ addbmm_ baddbmm_",
     "eagerjit.ops.scatter": "scatter_ scatter_reduce_",
     "eagerjit.ops.positions": "index_add_ index_copy_ index_fill_ index_reduce_ put_ masked_scatter_",
     "eagerjit.ops.statistics": "cumsum_ cumprod_ renorm_",
@@ -63,6 +67,10 @@ FUNCTIONS = {
     "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
     "ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
+    "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
+    "eagerjit.ops.products": "chain_matmul cdist pdist",
+    "eagerjit.ops.norms": "nuclear_norm frobenius_norm",
+    "eagerjit.ops.decompositions": "lu_unpack",
 }
 """Functions of the namespace only."""
 

@@ -91,11 +91,11 @@ FUNCTIONS: dict[str, Any] = {
     "swapaxes": views.transpose, "swapdims": views.transpose, "moveaxis": views.movedim,
     **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
     **{name: getattr(composite, name) for name in (
-        "tile", "repeat_interleave", "flip", "roll", "outer", "mv", "baddbmm", "diag", "trace",
+        "tile", "repeat_interleave", "flip", "roll", "mv", "diag", "trace",
     )},
     **elementary.FUNCTIONS,
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
-    "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot, "inner": linear.dot,
+    "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot,
     "index_select": index.index_select, "nonzero": counted.nonzero,
     "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
@@ -152,8 +152,8 @@ def is_floating_point(self: Tensor) -> bool:
 
 @method
 def is_complex(self: Tensor) -> bool:
-    """False: there are no complex dtypes."""
-    return False
+    """Whether elements are complex numbers."""
+    return self.dtype.is_complex
 
 
 @method

@@ -19,8 +19,14 @@ class _Formatter:
     """One format for all elements of a tensor."""
 
     def __init__(self, values: np.ndarray):
+        self.parts = [_Formatter(values.real), _Formatter(values.imag)] if values.dtype.kind == "c" else []
         self.floating = values.dtype.kind == "f"
-        self.scientific = False
+        self.scientific, self.whole = False, True
+        if self.parts:
+            for part in self.parts:
+                part.whole = all(p.whole for p in self.parts)
+            self.width = max((len(self.plain(v)) for v in values.reshape(-1).tolist()), default=1)
+            return
         if not self.floating:
             self.width = max((len(str(v)) for v in values.reshape(-1).tolist()), default=1)
             return
@@ -36,6 +42,9 @@ class _Formatter:
 
     def plain(self, value: Any) -> str:
         """One element without padding."""
+        if self.parts:
+            real, imag = (part.plain(v) for part, v in zip(self.parts, (value.real, abs(value.imag)), strict=True))
+            return f"{real}{'-' if math.copysign(1, value.imag) < 0 else '+'}{imag}j"
         if not self.floating:
             return str(value)
         if self.scientific:
@@ -98,7 +107,8 @@ def format_tensor(tensor: Tensor) -> str:
     else:
         brief = data.size > _THRESHOLD
         text = _body(array, len("tensor("), brief, _Formatter(_shown(array) if brief else array))
-    if dtype not in (Defaults.dtype, dtypes.int64, dtypes.bool_) or (data.size == 0 and dtype is not Defaults.dtype):
+    usual = (Defaults.dtype, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
+    if dtype not in usual or (data.size == 0 and dtype is not Defaults.dtype):
         suffixes.append(f"dtype={dtype}")
     if tensor._node is not None:
         suffixes.append(f"grad_fn={tensor._node!r}")

@@ -21,16 +21,21 @@ TYPE_NAMES = {
     dtypes.int8: "Char",
     dtypes.uint8: "Byte",
     dtypes.bool_: "Bool",
+    dtypes.complex64: "ComplexFloat",
+    dtypes.complex128: "ComplexDouble",
 }
 """Names of dtypes in messages and legacy constructors."""
 
-_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2}
+_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def promote_types(a: DType, b: DType) -> DType:
     """The smallest dtype that holds both."""
     if a is b:
         return a
+    if a.kind == "complex" or b.kind == "complex":
+        wide = dtypes.complex128 in (a, b) or dtypes.float64 in (a, b)
+        return dtypes.complex128 if wide else dtypes.complex64
     if a.kind == "float" or b.kind == "float":
         if a.kind != b.kind:
             return a if a.kind == "float" else b
@@ -48,9 +53,13 @@ def promote_types(a: DType, b: DType) -> DType:
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:
     if higher is None or lower is None:
         return lower if higher is None else higher
-    if higher.kind == "float":
+    if higher.kind == "complex":
         return higher
-    if higher.kind == "bool" or lower.kind == "float":
+    if higher.kind == "float":
+        if lower.kind == "complex":
+            return dtypes.COMPLEX_OF.get(higher, dtypes.complex64)
+        return higher
+    if higher.kind == "bool" or lower.is_differentiable:
         return promote_types(higher, lower)
     return higher
 
@@ -63,6 +72,8 @@ def number_dtype(value: Any) -> DType:
         return dtypes.int64
     if isinstance(value, (float, TracedFloat)):
         return Defaults.dtype
+    if isinstance(value, complex):
+        return dtypes.COMPLEX_OF.get(Defaults.dtype, dtypes.complex64)
     raise TypeError(f"unsupported operand: {type(value).__name__}")
 
 

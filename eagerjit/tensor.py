@@ -124,7 +124,7 @@ class Tensor(TensorOperators):
             if requires_grad:
                 return self
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
-        if requires_grad and not self.dtype.is_floating_point:
+        if requires_grad and not self.dtype.is_differentiable:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self._requires_grad = bool(requires_grad)
         return self

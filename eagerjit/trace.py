@@ -19,7 +19,7 @@ from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
-from eagerjit.observation import user_line
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.questions import Questions
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
@@ -36,6 +36,9 @@ class Tracer(Questions):
 
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""
+
+    evaluated = False
+    """Whether NumPy evaluates the recording, instead of its being compiled."""
 
     def __init__(self, name: str, needs_grad: bool = False):
         super().__init__()
@@ -92,6 +95,8 @@ class Tracer(Questions):
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         array: np.ndarray = tensor._data
+        if array.dtype.kind == "c" and not self.evaluated:
+            raise TraceBreak("complex numbers are computed by NumPy", user_line())
         shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
         strides: tuple[sizes.Expr, ...] | None = None
         if not array.flags.c_contiguous:
@@ -208,6 +213,8 @@ class Tracer(Questions):
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
+        if type_.dtype.kind == "complex" and not self.evaluated:
+            raise TraceBreak("complex numbers are computed by NumPy", user_line())
         shape = tuple(map(self._settled, type_.shape))
         if shape != type_.shape:
             type_ = TensorType(type_.dtype, shape)

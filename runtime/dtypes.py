@@ -27,11 +27,16 @@ class DType:
 
     @property
     def is_complex(self) -> bool:
-        return False
+        return self.kind == "complex"
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether elements can have gradients: real and complex numbers."""
+        return self.kind in ("float", "complex")
 
     @property
     def is_signed(self) -> bool:
-        return self.kind in ("int", "float")
+        return self.kind in ("int", "float", "complex")
 
     def fits_in(self, other: DType) -> bool:
         """Whether the other dtype has every value of this one."""
@@ -79,6 +84,15 @@ float32 = DType("float32", "f32", "float", np.float32, 8)
 float64 = DType("float64", "f64", "float", np.float64, 9)
 
 ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
-BY_NAME = {d.name: d for d in ALL}
-BY_SHORT = {d.short: d for d in ALL}
-BY_NUMPY = {d.numpy: d for d in ALL}
+"""What kernels compute with."""
+
+complex64 = DType("complex64", "c64", "complex", np.complex64, 10)
+complex128 = DType("complex128", "c128", "complex", np.complex128, 11)
+COMPLEX = (complex64, complex128)
+"""What NumPy computes with."""
+
+REAL_OF = {complex64: float32, complex128: float64}
+COMPLEX_OF = {float32: complex64, float64: complex128}
+BY_NAME = {d.name: d for d in (*ALL, *COMPLEX)}
+BY_SHORT = {d.short: d for d in (*ALL, *COMPLEX)}
+BY_NUMPY = {d.numpy: d for d in (*ALL, *COMPLEX)}

@@ -11,7 +11,7 @@ import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
-from op_samples_namespace import namespace_samples
+from op_samples_namespace import COMPLEX, namespace_samples
 
 import eagerjit as torch
 import eagerjit.nn
@@ -195,8 +195,14 @@ SAMPLES: dict[str, list[Sample]] = {
     "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
 }  # fmt: skip
 
-EAGER = {"as_strided": "depends on where tensors lie in memory"}
+EAGER = {
+    "as_strided": "depends on where tensors lie in memory",
+    **dict.fromkeys(COMPLEX, "complex numbers are computed by NumPy"),
+}
 """Ops that no trace can represent, and why."""
+
+CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", *COMPLEX)
+"""Ops whose gradients hold for symmetric matrices, for results up to a sign, or are complex: see the oracle tests."""
 
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 

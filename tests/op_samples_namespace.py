@@ -13,6 +13,10 @@ WHOLE = torch.tensor(np.array([[6, -4, 9], [8, 12, 5]], np.int64))
 FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
 
 
+COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
+complex_pow complex_isclose complex_asinh complex_acosh linalg_eig""".split()
+
+
 def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -> dict[str, list[Any]]:
     """The samples by the op's name."""
     matrix, vector, values = draw("m", (2, 3)), draw("v", (3,)), draw("s", (2, 2))
@@ -44,4 +48,24 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "unique_consecutive": [make((FEW, None, 6)), make((FEW, 1, 3))],
         "unique_consecutive_count": [make((FEW, None)), make((FEW, 0))],
     }
+    square = torch.tensor(np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.0]]))
+    batch = torch.stack([square, square * 2.0])
+    both = [make((square,)), make((batch,)), make((square[:0, :0],))]
+    alone = "inv cholesky slogdet cofactor det lu_factor svdvals matrix_exp".split()
+    found |= {f"linalg_{name}": both for name in alone}
+    found |= {
+        "linalg_solve": [make((square, square + 0.1)), make((batch, square[:, :2]))],
+        "linalg_solve_triangular": [make((square, square, True, False)), make((batch, batch, False, True))],
+        "linalg_qr": [make((square, "reduced")), make((matrix, "reduced"))],
+        "linalg_eigh": [make((square, "L"), (0,)), make((batch, "U"), (0,))],
+        "linalg_eig": [make((square,))],
+        "linalg_svd": [make((matrix, False), (0,))],
+        "linalg_pinv": [make((matrix, 0.0, 1e-12)), make((batch, 0.0, 1e-12))],
+        "linalg_lstsq": [make((matrix, matrix, 1e-12))],
+        "lu_permutation": [make((torch.tensor(np.array([2, 3, 3], np.int32)), 3))],
+    }
+    numbers = torch.tensor(np.array([[1 + 2j, 0.5 - 1j], [2j, -1 + 0j]]))
+    found |= {name: [make((numbers,))] for name in COMPLEX if name != "linalg_eig"}
+    found |= {name: [make((numbers, numbers + 1))] for name in ("complex_pow", "complex_isclose")}
+    found |= {"complex": [make((matrix, matrix * 2.0))], "view_as_complex": [make((values,))]}
     return found

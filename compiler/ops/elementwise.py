@@ -88,7 +88,7 @@ def _sign(x: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
-    wide = np.asarray(x, dtype=np.float64)
+    wide = np.asarray(x, dtype=np.complex128 if x.dtype.kind == "c" else np.float64)
     return 1 / (1 + np.exp(-wide))
 
 
@@ -291,6 +291,8 @@ where = declare(
 
 
 def _cast_reference(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
+    if x.dtype.kind == "c" and dtype.kind not in ("complex", "bool"):
+        x = x.real
     with np.errstate(all="ignore"):
         return x.astype(dtype.numpy)
 

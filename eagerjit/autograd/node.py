@@ -104,7 +104,7 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     if not any_requires_grad(arguments):
         return
     results = result if type(result) is tuple else (result,)
-    if not any(isinstance(r, Tensor) and r.dtype.is_floating_point for r in results):
+    if not any(isinstance(r, Tensor) and r.dtype.is_differentiable for r in results):
         return
     node = object.__new__(GradNode)
     node.op, node.inputs = op, arguments
@@ -119,7 +119,7 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     node.hooks = node.overwritten = None
     node.replaced = replaced
     for index, r in enumerate(results):
-        if r.dtype.is_floating_point:
+        if r.dtype.is_differentiable:
             r._node, r._index, r._requires_grad = node, index, True
 
 

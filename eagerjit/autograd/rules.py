@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.evaluated import conjugated, has_complex
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
 
@@ -24,9 +25,12 @@ def ruled_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
         arguments = values[2 * n_outputs :]
         g, out = (grads[0], outputs[0]) if n_outputs == 1 else (grads, outputs)
         results: list[Any] = []
+        flipped = not op.wirtinger and has_complex((*grads, *arguments))
         for rule, needed, argument in zip(rules, needs, arguments, strict=True):
             if rule is None or not needed:
                 results.append(None)
+            elif flipped:
+                results.append(fit(conjugated(rule, g, out, arguments), argument))
             else:
                 results.append(fit(rule(g, out, *arguments), argument))
         return tuple(results)
@@ -38,6 +42,8 @@ def fit(grad: Any, argument: Any) -> Any:
     """A gradient summed over the dimensions that were broadcast, in the argument's dtype."""
     if not isinstance(argument, Tensor) or grad is None:
         return grad
+    if grad.dtype.is_complex and not argument.dtype.is_complex:
+        grad = grad.real
     if grad.dtype is not argument.dtype:
         grad = grad.to(argument.dtype)
     shape = argument.shape

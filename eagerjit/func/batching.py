@@ -151,6 +151,8 @@ class _Examples(InnerTracer):
 
     def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
         """The result of an op that needs values: what it reads is computed for all examples, then it runs on these."""
+        if op.leading:
+            return self._leading(op, arguments)
         x, dim, *rest = arguments
         with self.suspended():
             ((value, has_batch),) = self.computed([x])
@@ -161,6 +163,22 @@ class _Examples(InnerTracer):
             else:
                 found = op.run((value, dim + 1, *rest))
         return _each(found, self.example if has_batch else lambda r: self.wrap(self.value(r)))
+
+    def _leading(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op whose tensors' leading dimensions are batches of their own: the examples' is one more."""
+        tensors = [a for a in arguments if isinstance(a, Tensor)]
+        rank = max(x.ndim for x in tensors)
+        with self.suspended():
+            found = self.computed(tensors)
+            mapped = any(has_batch for _, has_batch in found)
+            aligned = []
+            for value, has_batch in found:
+                missing = rank + 1 - value.ndim
+                shape = tuple(value.shape)
+                aligned.append(value.reshape((shape[0], *(1,) * missing, *shape[1:])) if has_batch else value)
+            values = iter(aligned)
+            result = op.run(tuple(next(values) if isinstance(a, Tensor) else a for a in arguments))
+        return _each(result, self.example if mapped else lambda r: self.wrap(self.value(r)))
 
     def ask(self, node: Node, reason: str) -> Any:
         """The number that a 0-d node has, if all examples have the same one."""

@@ -1,15 +1,228 @@
-"""Parts of complex numbers. Real tensors are complex numbers without an imaginary part."""
+"""Complex numbers: their parts, what they are made of, and the operations that are others for them."""
 
 from __future__ import annotations
 
-from eagerjit.calling import public
+from typing import Any
+
+import numpy as np
+
+from eagerjit.calling import public, written
+from eagerjit.compiler.ops import complexes
+from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
+from eagerjit.observation import TraceBreak, user_line
+from eagerjit.ops.aliasing import ViewOp
+from eagerjit.ops.pointwise import POINTWISE
+from eagerjit.ops.reduce import extent
+from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
+
+# -- made of parts ----------------------------------------------------------------------------------------------------
+
+
+def _complex(real: Tensor, imag: Tensor) -> Tensor:
+    """real + imag * i."""
+    return emit(complexes.make_complex, real, imag)
+
+
+_made = Op("complex", _complex, complexes.make_complex.derivative)
+_made.evaluated = _made.wirtinger = True
+
+
+def _checked(name: str, first: Tensor, second: Tensor) -> None:
+    if not first.dtype.is_floating_point or not second.dtype.is_floating_point:
+        raise RuntimeError(
+            f"{name}(): Expected both inputs to be Half, Float or Double tensors but got "
+            f"{first.dtype} and {second.dtype}"
+        )
+    if first.dtype is not second.dtype:
+        raise RuntimeError(
+            f"{name}(): Expected object of scalar type {first.dtype} but got scalar type {second.dtype} for second "
+            "argument"
+        )
+    if first.dtype not in dtypes.COMPLEX_OF:
+        raise NotImplementedError(f"{name}(): there are no complex numbers of {first.dtype}")
+
+
+@public
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers of real and imaginary parts."""
+    _checked("complex", real, imag)
+    return _made.call(real, imag)
+
+
+@public
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers of absolute values and angles."""
+    _checked("polar", abs, angle)
+    return _made.call(abs * angle.cos(), abs * angle.sin())
+
+
+# -- parts that share memory ------------------------------------------------------------------------------------------
+
+
+def _as_real(array: np.ndarray) -> np.ndarray:
+    part = array.real
+    item = part.itemsize
+    return np.lib.stride_tricks.as_strided(part, (*array.shape, 2), (*array.strides, item))
+
+
+def _as_complex(array: np.ndarray) -> np.ndarray:
+    return array.view(np.result_type(array.dtype, np.complex64))[..., 0]
+
+
+def _untraceable(*arguments: Any) -> Any:
+    raise TraceBreak("complex numbers are computed by NumPy", user_line())
+
+
+def _recorded(primitive: Any) -> Any:
+    """How a recording that NumPy evaluates reads a part."""
+    return lambda tracer, node: tracer.record(primitive, (node,))
+
+
+real_view = ViewOp(
+    "real",
+    lambda array: array.real,
+    _recorded(complexes.real),
+    _untraceable,
+    lambda g, out, input: g.to(dtypes.COMPLEX_OF[g.dtype]),
+    lambda g: _made.call(g.real * 0.0, g.imag),
+)
+imag_view = ViewOp(
+    "imag",
+    lambda array: array.imag,
+    _recorded(complexes.imag),
+    _untraceable,
+    lambda g, out, input: g.to(dtypes.COMPLEX_OF[g.dtype]) * 1j,
+    lambda g: _made.call(g.real, g.imag * 0.0),
+)
+as_real_view = ViewOp(
+    "view_as_real", _as_real, _untraceable, _untraceable, lambda g, out, input: as_complex_view(g.contiguous())
+)
+as_complex_view = ViewOp(
+    "view_as_complex", _as_complex, _untraceable, _untraceable, lambda g, out, input: as_real_view(g)
+)
+
+
+@public
+def real(input: Tensor) -> Tensor:
+    """The real parts: a view; a real tensor itself."""
+    return real_view(input) if input.dtype.is_complex else input
+
+
+@public
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts: a view. Raises RuntimeError for a real tensor."""
+    if not input.dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return imag_view(input)
+
+
+@public
+def view_as_real(input: Tensor) -> Tensor:
+    """Real and imaginary parts along a new last dimension: a view."""
+    if not input.dtype.is_complex:
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    return as_real_view(input)
+
+
+@public
+def view_as_complex(input: Tensor) -> Tensor:
+    """The complex numbers whose parts lie along the last dimension: a view."""
+    if input.dtype not in dtypes.COMPLEX_OF:
+        raise RuntimeError(
+            f"view_as_complex is only supported for half, float and double tensors, but got a tensor of {input.dtype}"
+        )
+    if input.ndim == 0:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    if input.stride(-1) != 1:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    return as_complex_view(input)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+_conj = Op("conj", lambda input: emit(complexes.conj, input), (lambda g, out, input: g.conj(),))
+_conj.wirtinger = True
 
 
 @public
 def conj(input: Tensor) -> Tensor:
     """Complex conjugates; a real tensor itself."""
+    return _conj.call(input) if input.dtype.is_complex else input
+
+
+@public
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugates are computed at once."""
     return input
 
 
-resolve_conj = resolve_neg = conj_physical = conj
+resolve_neg = resolve_conj
+conj_physical = conj
+conj_physical_ = written(conj, "conj_physical_")
+
+
+@public
+def angle(input: Tensor) -> Tensor:
+    """The angle of complex numbers; of real ones pi below 0 and else 0."""
+    if input.dtype.is_complex:
+        return POINTWISE["atan2"].call(imag(input), real(input))
+    x = input if input.dtype.is_floating_point else input.float()
+    return x.where(x.isnan(), (x * 0.0).where(x >= 0, np.pi))
+
+
+def is_conj(input: Tensor) -> bool:
+    """False: conjugates are computed at once."""
+    return False
+
+
+is_neg = is_conj
+
+
+def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True) -> Op:
+    """What an op is for complex numbers."""
+    made = COMPLEX_FORMS[name] = Op(f"complex_{name}", body, rules, differentiable=differentiable)
+    made.evaluated = made.wirtinger = True
+    return made
+
+
+def _unit(input: Tensor) -> Tensor:
+    """input / |input|, 0 at 0."""
+    size = emit(complexes.magnitude, input)
+    return input * (1.0 / size).where(size != 0.0, 0.0)
+
+
+def _variance(input: Tensor, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Tensor:
+    """Mean square distance from the mean: a real number."""
+    centered = input - input.mean(dim, True)
+    parts = centered.real * centered.real + centered.imag * centered.imag
+    return parts.sum(dim, keepdim) / max(extent(input, dim) - correction, 0)
+
+
+def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
+    slope = exponent * input ** (exponent - 1)
+    return g * slope.conj() if isinstance(slope, Tensor) else g * slope.conjugate()
+
+
+def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
+    base = input.to(out.dtype) if isinstance(input, Tensor) else out.new_full((), input)
+    zero = base == 0.0
+    return g * (out * base.where(zero.logical_not(), 1.0).log()).where(zero.logical_not(), 0.0).conj()
+
+
+_form("abs", lambda input: emit(complexes.magnitude, input), complexes.magnitude.derivative)
+_form("sign", _unit)
+_form("asinh", lambda input: (input + (input * input + 1.0).sqrt()).log())
+_form("acosh", lambda input: (input + (input + 1.0).sqrt() * (input - 1.0).sqrt()).log())
+_form("var", _variance)
+_form("std", lambda input, dim=None, correction=1, keepdim=False: _variance(input, dim, correction, keepdim).sqrt())
+_form("pow", lambda input, exponent: POINTWISE["pow"].body(input, exponent), (_power_input, _power_exponent))
+_form(
+    "isclose",
+    lambda input, other, rtol=1e-05, atol=1e-08, equal_nan=False: (input == other).logical_or(
+        (input - other).abs() <= atol + rtol * other.abs()
+    ),
+    differentiable=False,
+)

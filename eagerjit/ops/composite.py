@@ -92,23 +92,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return input
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """The outer product of two vectors."""
-    if input.ndim != 1 or vec2.ndim != 1:
-        raise RuntimeError(f"outer: Expected 1-D arguments, but got {input.ndim}-D and {vec2.ndim}-D")
-    return input.unsqueeze(1) * vec2
-
-
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Matrix times vector."""
     if input.ndim != 2 or vec.ndim != 1:
         raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim}")
     return linear.matmul.call(input, vec)
-
-
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * batch1 @ batch2."""
-    return beta * input + alpha * linear.bmm(batch1, batch2)
 
 
 def diag(input: Tensor, diagonal_: int = 0) -> Tensor:

@@ -27,8 +27,11 @@ class HostOp(Op):
     types           (*arguments) -> (dtype, shape) of the result, or a list of them for a tuple: what a trace, which
                     has no arrays, records. Without it the op ends a trace, and the call runs eagerly
 
-    Under vmap its first parameter is the one tensor, its second the dimension along which it works.
+    Under vmap its first parameter is the one tensor, its second the dimension along which it works; or, with
+    `leading`, its tensors broadcast along leading dimensions, of which the examples' is one more.
     """
+
+    leading = False
 
     def __init__(
         self,
@@ -164,6 +167,8 @@ _sort = HostOp("sort", _sort_arrays, (_unsorted, None, None), types=like_with_or
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
     """Elements in order along a dimension, with where each was; equal ones keep theirs."""
+    if input.dtype.is_complex:
+        raise RuntimeError(f"sort(): {input.dtype} has no order")
     return ValuesIndices(*_sort.call(input, views.dimension(dim, input.ndim), bool(descending)))
 
 
@@ -195,7 +200,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 def _summed_dtype(input: Any, dtype: Any) -> Any:
-    wanted = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.int64)
+    wanted = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
     return input.to(wanted)
 
 

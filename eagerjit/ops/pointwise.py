@@ -14,7 +14,13 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 
-Number = (bool, int, float, SymbolicInt, TracedFloat)
+Number = (bool, int, float, complex, SymbolicInt, TracedFloat)
+
+
+_REAL_ONLY = frozenset(
+    "lt le gt ge maximum minimum floor ceil trunc round remainder floordiv fmod atan2 erf exp2 clamp fmax fmin".split()
+)
+"""Operations that complex numbers have none of."""
 
 
 def is_operand(x: Any) -> bool:
@@ -39,9 +45,11 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     if promotion == "logical":
         return [_truth(x) for x in operands]
     dtype = result_type(*operands)
-    if promotion == "float" and dtype.kind != "float":
+    if promotion == "float" and not dtype.is_differentiable:
         dtype = Defaults.dtype
-    if promotion == "bitwise" and dtype.kind == "float":
+    if dtype.kind == "complex" and name in _REAL_ONLY:
+        raise NotImplementedError(f'"{name}" not implemented for {dtype}')
+    if promotion == "bitwise" and dtype.is_differentiable:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     return [as_dtype(x, dtype) for x in operands]
 
@@ -68,7 +76,7 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
                 raise RuntimeError(f"{name}: subtraction and negation of bool tensors are not supported, use ~ or ^")
             if promotion == "arithmetic" and primitive in _BOOLEAN:
                 return emit(_BOOLEAN[primitive], *values)
-        elif values[0].dtype.kind != "float" and primitive in _INTEGER_IDENTITY:
+        elif not values[0].dtype.is_differentiable and primitive in _INTEGER_IDENTITY:
             return emit(elementwise.cast, values[0], dtype=values[0].dtype)
         return emit(primitive, *values)
 
@@ -131,7 +139,7 @@ def _power(input: Any, exponent: Any) -> Tensor:
     if type(exponent) in (int, float) and isinstance(input, Tensor):
         value = float(exponent)
         dtype = result_type(input, exponent)
-        if dtype.kind != "float" and value < 0:
+        if not dtype.is_differentiable and value < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         x = as_dtype(input, dtype)
         if value == 1.0:
@@ -140,7 +148,7 @@ def _power(input: Any, exponent: Any) -> Tensor:
             return x * x
         if value == 3.0:
             return x * x * x
-        if dtype.kind == "float":
+        if dtype.is_differentiable:
             if value == 0.5:
                 return emit(elementwise.sqrt, x)
             if value == -0.5:

@@ -56,7 +56,7 @@ def _kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
 
 def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
     """Sum of elements over dimensions; integers are summed as int64."""
-    target = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.int64)
+    target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
     wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
     return as_dtype(reduce(reductions.sum_, as_dtype(input, wide), dim, keepdim), target)
 
@@ -71,7 +71,7 @@ sum_ = Op(
 def _mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
     """Arithmetic mean over dimensions. Raises RuntimeError for integers without a floating dtype."""
     target = dtype or input.dtype
-    if not target.is_floating_point:
+    if not target.is_differentiable:
         raise RuntimeError(
             f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: "
             f"{input.dtype}"
@@ -104,7 +104,7 @@ mean = Op(
 
 def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
     """Product of elements over one dimension or all."""
-    target = dtype or (input.dtype if input.dtype.is_floating_point else dtypes.int64)
+    target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
     return reduce(reductions.prod, as_dtype(input, target), dim, keepdim)
 
 
@@ -123,6 +123,8 @@ prod = Op("prod", _prod, (_prod_rule, None, None, None))
 
 def _extreme(name: str, primitive: Primitive) -> Op:
     def body(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+        if input.dtype.is_complex:
+            raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
         if input.numel() == 0 and any(input.shape[a] == 0 for a in axes_of(dim, input.ndim)):
             if dim is None or dim == ():
                 raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
@@ -284,7 +286,9 @@ def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     """Vector norm of order p, 0 < p < infinity, over dimensions."""
     wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
     x = as_dtype(input, wide)
-    if p == 2.0:
+    if p == 0.0:
+        out = reduce(reductions.sum_, as_dtype(x != 0.0, wide), dim, keepdim)
+    elif p == 2.0:
         out = reduce(reductions.sum_, x * x, dim, keepdim).sqrt()
     elif p == 1.0:
         out = reduce(reductions.sum_, x.abs(), dim, keepdim)
@@ -296,6 +300,8 @@ def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
 def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) -> Any:
     """Zero where the norm is zero."""
     g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
+    if p == 0.0:
+        return (g * 0.0).expand(input.shape)
     if p == 1.0:
         return g * input.sign()
     if p == 2.0:
@@ -311,13 +317,16 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
     """Vector norm of order p over dimensions."""
     if dtype is not None:
         input = input.to(dtype)
+    input = input.abs() if input.dtype.is_complex else input
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"norm(): the input must be floating point, but got {input.dtype}")
+    if p == "nuc":
+        from eagerjit.ops.norms import nuclear_norm
+
+        return nuclear_norm(input, (0, 1) if dim is None and input.ndim == 2 else dim, keepdim)
     p = 2.0 if p in (None, "fro") else float(p)
     if p == math.inf:
         return amax.call(input.abs(), () if dim is None else dim, keepdim)
     if p == -math.inf:
         return amin.call(input.abs(), () if dim is None else dim, keepdim)
-    if p == 0.0:
-        return sum_.call((input != 0).to(input.dtype), dim, keepdim)
     return _norm_op.call(input, p, tuple(dim) if isinstance(dim, list) else dim, keepdim)

@@ -1,0 +1,66 @@
+"""Complex numbers and their parts. No kernel computes them: graphs with complex values are evaluated by NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import TensorType
+from eagerjit.compiler.ops.declare import Derivative, Primitive, broadcast_shapes
+from eagerjit.runtime import dtypes
+
+
+def _part(name: str, reference: Any, rule: Derivative, doc: str) -> Primitive:
+    """A real function of complex numbers. Its rule takes and gives PyTorch's gradients: those of the conjugate."""
+
+    def type_rule(x: TensorType) -> TensorType:
+        return TensorType(dtypes.REAL_OF[x.dtype], x.shape)
+
+    traits = frozenset({"wirtinger"})
+    return Primitive(name, "complex", type_rule, reference, doc, derivative=(rule,), traits=traits)
+
+
+def _of_real(g: Any) -> Any:
+    return g.to(dtypes.COMPLEX_OF[g.dtype])
+
+
+real = _part("real", np.real, lambda g, out, x: _of_real(g), "The real part of complex numbers.")
+imag = _part("imag", np.imag, lambda g, out, x: _of_real(g) * 1j, "The imaginary part of complex numbers.")
+magnitude = _part(
+    "magnitude",
+    np.abs,
+    lambda g, out, x: (x * (g / out).where(out != 0.0, 0.0)),
+    "The absolute value of complex numbers.",
+)
+conj = Primitive(
+    "conj",
+    "complex",
+    lambda x: x,
+    np.conj,
+    "Complex conjugates.",
+    derivative=(lambda g, out, x: g.conj(),),
+    traits=frozenset({"wirtinger"}),
+)
+
+
+def _complex_type(x: TensorType, y: TensorType) -> TensorType:
+    return TensorType(dtypes.COMPLEX_OF[x.dtype], broadcast_shapes([x.shape, y.shape], "complex"))
+
+
+def _assembled(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Part by part, for infinity times i has no real part that is a number."""
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
+    out.real, out.imag = x, y
+    return out
+
+
+make_complex = Primitive(
+    "complex",
+    "complex",
+    _complex_type,
+    _assembled,
+    "Complex numbers of real and imaginary parts.",
+    derivative=(lambda g, out, x, y: g.real, lambda g, out, x, y: g.imag),
+    traits=frozenset({"wirtinger"}),
+)

@@ -1,0 +1,351 @@
+"""Linear algebra on batches of matrices, the last two dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling import public
+from eagerjit.creation import eye
+from eagerjit.ops import factor, spectral, views
+from eagerjit.ops.factor import LinAlgError
+from eagerjit.ops.factored import (
+    LU,
+    PLU,
+    QR,
+    SVD,
+    Eigen,
+    FactorInfo,
+    InverseInfo,
+    LeastSquares,
+    ResultInfo,
+    SignLogdet,
+)
+from eagerjit.ops.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from eagerjit.ops.products import cross, multi_dot, vecdot
+from eagerjit.promotion import TYPE_NAMES
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+__all__ = [
+    "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
+    "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
+    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
+    "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def matrices(name: str, A: Tensor, square: bool = False, argument: str = "A") -> None:
+    """Refuse what is not a batch of (square) matrices of real or complex numbers."""
+    if not isinstance(A, Tensor):
+        raise TypeError(f"linalg_{name}(): argument '{argument}' must be Tensor, not {type(A).__name__}")
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"linalg.{name}: The input tensor {argument} must have at least 2 dimensions, got shape {list(A.shape)}."
+        )
+    if square and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"linalg.{name}: {argument} must be batches of square matrices, but they are {A.shape[-2]} by "
+            f"{A.shape[-1]} matrices"
+        )
+    if not A.dtype.is_differentiable:
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {TYPE_NAMES[A.dtype]}"
+        )
+    if A.dtype in (dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {TYPE_NAMES[A.dtype]}")
+
+
+# -- systems and inverses ---------------------------------------------------------------------------------------------
+
+
+@public
+def inv(A: Tensor) -> Tensor:
+    """The inverse. Raises LinAlgError for a singular matrix."""
+    matrices("inv", A, True)
+    return factor.inv.call(A)
+
+
+@public
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:
+    """The inverse, and 0 per matrix. Raises LinAlgError for a singular matrix."""
+    matrices("inv_ex", A, True)
+    return InverseInfo(factor.inv.call(A), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
+
+
+def _is_vector(A: Tensor, B: Tensor) -> bool:
+    return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+@public
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """X of A X = B (X A = B unless `left`); B may hold vectors. Raises LinAlgError for a singular matrix."""
+    matrices("solve", A, True)
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            "linalg.solve: Expected A and B to have the same dtype, but found A of type "
+            f"{TYPE_NAMES[A.dtype]} and B of "
+            f"type {TYPE_NAMES[B.dtype]} instead"
+        )
+    vector = _is_vector(A, B)
+    if vector and not left:
+        raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
+    right = B.unsqueeze(-1) if vector else B
+    if right.shape[-2 if left else -1] != A.shape[-1]:
+        raise RuntimeError(
+            f"linalg.solve: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {right.shape[-2]}x{right.shape[-1]})"
+        )
+    if left:
+        out = factor.solve.call(A, right)
+        return out.squeeze(-1) if vector else out
+    return factor.solve.call(A.mT, right.mT).mT
+
+
+@public
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> ResultInfo:
+    """X of A X = B, and 0 per matrix. Raises LinAlgError for a singular matrix."""
+    return ResultInfo(solve(A, B, left=left), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
+
+
+@public
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """X of A X = B (X A = B unless `left`), A triangular: its other half is not read."""
+    matrices("solve_triangular", A, True)
+    matrices("solve_triangular", B, argument="B")
+    if B.shape[-2 if left else -1] != A.shape[-1]:
+        raise RuntimeError(
+            "linalg.solve_triangular: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} "
+            f"({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+        )
+    if left:
+        return factor.triangular.call(A, B, bool(upper), bool(unitriangular))
+    return factor.triangular.call(A.mT, B.mT, not upper, bool(unitriangular)).mT
+
+
+@public
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """L of A = L L^H (its adjoint if `upper`). Raises LinAlgError unless A is positive-definite."""
+    matrices("cholesky", A, True)
+    out = factor.cholesky.call(A)
+    return out.mH if upper else out
+
+
+@public
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> FactorInfo:
+    """L of A = L L^H, and 0 per matrix. Raises LinAlgError unless A is positive-definite."""
+    return FactorInfo(cholesky(A, upper=upper), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
+
+
+@public
+def det(A: Tensor) -> Tensor:
+    """The determinant."""
+    matrices("det", A, True)
+    return factor.det.call(A)
+
+
+@public
+def slogdet(A: Tensor) -> SignLogdet:
+    """The determinant's sign, and the logarithm of its absolute value."""
+    matrices("slogdet", A, True)
+    return SignLogdet(*factor.slogdet.call(A))
+
+
+@public
+def lu_factor(A: Tensor, *, pivot: bool = True) -> LU:
+    """L and U of P A = L U in one matrix, and the rows that were exchanged, numbered from 1."""
+    matrices("lu_factor", A)
+    if not pivot:
+        raise NotImplementedError("linalg.lu_factor: pivot=False is not supported on the CPU")
+    return LU(*factor.lu.call(A))
+
+
+@public
+def lu(A: Tensor, *, pivot: bool = True) -> PLU:
+    """P, L and U of A = P L U."""
+    return PLU(*factor.unpacked(*lu_factor(A, pivot=pivot)))
+
+
+@public
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """X of A X = B from what `lu_factor(A)` gives."""
+    matrices("lu_solve", LU, True)
+    permutation, lower, upper = factor.unpacked(LU, pivots)
+    if not left:
+        return lu_solve(LU, pivots, B.mH, left=True, adjoint=not adjoint).mH
+    if adjoint:
+        middle = factor.triangular.call(upper.mH, B, False, False)
+        return permutation @ factor.triangular.call(lower.mH, middle, True, True)
+    middle = factor.triangular.call(lower, permutation.mT @ B, False, True)
+    return factor.triangular.call(upper, middle, True, False)
+
+
+@public
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
+    """The X that minimises the norm of A X - B, the squared residuals, A's rank and singular values."""
+    matrices("lstsq", A)
+    if A.dtype is not B.dtype:
+        raise RuntimeError(
+            f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
+            f"other's dtype {B.dtype}"
+        )
+    vector = _is_vector(A, B)
+    right = B.unsqueeze(-1) if vector else B
+    m, n = A.shape[-2:]
+    if right.shape[-2] != m:
+        raise RuntimeError(
+            f"torch.linalg.lstsq: input.size(-2) should match other.size(-2), but got {m} and {right.shape[-2]}"
+        )
+    limit = spectral.resolution(A) if rcond is None else float(rcond)
+    solution = spectral.lstsq.call(A, right, limit)
+    residuals = A.new_zeros((0,))
+    if m > n and driver != "gelsy":
+        residuals = ((A @ solution - right).abs() ** 2).sum(-2)
+    rank = matrix_rank(A.detach(), rtol=limit) if driver != "gels" and driver else A.new_zeros((0,), dtype=dtypes.int64)
+    values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_zeros((0,))
+    return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+
+
+@public
+def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False, rcond: Any = None) -> Tensor:
+    """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0."""
+    matrices("pinv", A)
+    rtol = rcond if rtol is None else rtol
+    if rtol is None:
+        rtol = 0.0 if atol is not None else spectral.resolution(A)
+    return spectral.pinv.call(A, 0.0 if atol is None else float(atol), float(rtol))
+
+
+# -- decompositions ---------------------------------------------------------------------------------------------------
+
+
+@public
+def qr(A: Tensor, mode: str = "reduced") -> QR:
+    """Q with orthonormal columns and the upper triangular R of A = Q R; mode "r" gives an empty Q."""
+    matrices("qr", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )
+    q, r = spectral.qr.call(A, "reduced" if mode == "r" else mode)
+    return QR(A.new_zeros((0,)) if mode == "r" else q, r)
+
+
+@public
+def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
+    """Eigenvalues, rising, and eigenvectors of Hermitian matrices, of which one triangle is read."""
+    matrices("eigh", A, True)
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return Eigen(*spectral.eigh.call(A, UPLO.upper()))
+
+
+@public
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+    """Eigenvalues, rising, of Hermitian matrices."""
+    return eigh(A, UPLO).eigenvalues
+
+
+@public
+def eig(A: Tensor) -> Eigen:
+    """Complex eigenvalues and eigenvectors."""
+    matrices("eig", A, True)
+    return Eigen(*spectral.eig.call(A))
+
+
+@public
+def eigvals(A: Tensor) -> Tensor:
+    """Complex eigenvalues."""
+    return eig(A).eigenvalues
+
+
+@public
+def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+    """U, S and V^H of A = U diag(S) V^H, singular values falling."""
+    matrices("svd", A)
+    return SVD(*spectral.svd.call(A, bool(full_matrices)))
+
+
+@public
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """Singular values, falling."""
+    matrices("svdvals", A)
+    return spectral.svdvals.call(A)
+
+
+@public
+def matrix_exp(A: Tensor) -> Tensor:
+    """The exponential of matrices."""
+    matrices("matrix_exp", A, True)
+    return spectral.matrix_exp.call(A)
+
+
+@public
+def matrix_power(A: Tensor, n: int) -> Tensor:
+    """The n-th power of matrices, n any integer."""
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        matrices("matrix_power", A if A.dtype.is_differentiable else A.float(), True)
+    if n == 0:
+        return eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
+    base, out = (inv(A) if n < 0 else A), None
+    power = abs(int(n))
+    while power:
+        if power % 2:
+            out = base if out is None else out @ base
+        power //= 2
+        base = base @ base if power else base
+    return out.clone() if n == 1 else out
+
+
+# -- the rest ---------------------------------------------------------------------------------------------------------
+
+
+@public
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of matrices."""
+    return A.diagonal(offset, dim1, dim2)
+
+
+@public
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+    """The inverse of A as a matrix from its last dimensions to its first `ind`."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    rows, columns = views._numel(first), views._numel(last)
+    if rows != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
+            f"but got {columns} != {rows}"
+        )
+    return inv(A.reshape(rows, columns)).reshape((*last, *first))
+
+
+@public
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """X of tensordot(A, X) = B."""
+    if dims is not None:
+        rest = [d for d in range(A.ndim) if d not in [views.dimension(x, A.ndim) for x in dims]]
+        A = A.permute([*rest, *(views.dimension(x, A.ndim) for x in dims)])
+    shape = tuple(A.shape[B.ndim :])
+    if views._numel(shape) != B.numel():
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim])"
+        )
+    return solve(A.reshape(B.numel(), -1), B.reshape(-1)).reshape(shape)
+
+
+@public
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """The powers 0, 1, ... of elements along a new last dimension."""
+    from eagerjit.creation import arange
+
+    base = x if x.dtype.is_differentiable else x.long()
+    count = x.shape[-1] if N is None else N
+    return base.unsqueeze(-1) ** arange(count)
+
+
+@public
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product."""
+    return input.matmul(other)

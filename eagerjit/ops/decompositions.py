@@ -1,0 +1,127 @@
+"""Linear algebra under the namespace's older names, with their arguments."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from eagerjit import linalg
+from eagerjit.calling import public
+from eagerjit.ops import factor, products
+from eagerjit.tensor import Tensor
+
+det, slogdet, matrix_exp, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_exp, linalg.matrix_power
+
+
+class USV(NamedTuple):
+    """The result of `svd`."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+class SolutionCoefficients(NamedTuple):
+    """The result of `triangular_solve`."""
+
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+@public
+def inverse(input: Tensor) -> Tensor:
+    """The inverse. Raises LinAlgError for a singular matrix."""
+    return linalg.inv(input)
+
+
+@public
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """Moore and Penrose's inverse."""
+    return linalg.pinv(input, rtol=rcond)
+
+
+@public
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant, NaN where that is negative."""
+    sign, logarithm = linalg.slogdet(input)
+    return logarithm.where(sign != -1.0, float("nan"))
+
+
+@public
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
+    """L of input = L L^H, or its adjoint. Raises LinAlgError unless input is positive-definite."""
+    return linalg.cholesky(input, upper=upper)
+
+
+@public
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X of A X = input, where input2 is the Cholesky factor of A."""
+    if input.ndim < 2 or input2.ndim < 2:
+        raise RuntimeError(
+            f"b should have at least 2 dimensions, but has {min(input.ndim, input2.ndim)} dimensions "
+            "instead"
+        )
+    lower = input2.mH if upper else input2
+    middle = linalg.solve_triangular(lower, input, upper=False)
+    return linalg.solve_triangular(lower.mH, middle, upper=True)
+
+
+@public
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of A, where input is the Cholesky factor of A."""
+    from eagerjit.creation import eye
+
+    return cholesky_solve(eye(input.shape[-1], dtype=input.dtype).expand(input.shape), input, upper)
+
+
+@public
+def triangular_solve(
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> SolutionCoefficients:
+    """X of A X = input, A triangular, and A."""
+    if input.ndim < 2 or A.ndim < 2:
+        raise RuntimeError("torch.triangular_solve: Expected b and A to have at least 2 dimensions")
+    matrix, is_upper = (A.mT, not upper) if transpose else (A, upper)
+    found = linalg.solve_triangular(matrix, input, upper=is_upper, unitriangular=unitriangular)
+    return SolutionCoefficients(found, A.clone())
+
+
+@public
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
+    """U, S and V of input = U diag(S) V^H."""
+    u, s, vh = linalg.svd(input, not some)
+    if not compute_uv:
+        m, n = input.shape[-2:]
+        batch = tuple(input.shape[:-2])
+        return USV(input.new_zeros((*batch, m, m)), linalg.svdvals(input), input.new_zeros((*batch, n, n)))
+    return USV(u, s, vh.mH)
+
+
+@public
+def qr(input: Tensor, some: bool = True) -> linalg.QR:
+    """Q and R of input = Q R."""
+    return linalg.qr(input, "reduced" if some else "complete")
+
+
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """L and U of A in one matrix, the rows exchanged, and on request 0 per matrix."""
+    from eagerjit.runtime import dtypes
+
+    factors, pivots = linalg.lu_factor(A, pivot=pivot)
+    return (factors, pivots, A.new_zeros(A.shape[:-2], dtype=dtypes.int32)) if get_infos else (factors, pivots)
+
+
+@public
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """X of A X = input from what `lu(A)` gives."""
+    return linalg.lu_solve(LU_data, LU_pivots, input)
+
+
+@public
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> linalg.PLU:
+    """P, L and U from what `lu(A)` gives."""
+    return linalg.PLU(*factor.unpacked(LU_data, LU_pivots))
+
+
+cross = products.cross_of_namespace

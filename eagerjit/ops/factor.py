@@ -1,0 +1,282 @@
+"""Solving systems, inverses, determinants, triangular factors of batches of matrices: by NumPy, with derivatives.
+
+Derivatives are written in these operations, so they can be differentiated again; they follow PyTorch's convention for
+complex numbers: gradients are those of the conjugate.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.ops.host import HostOp
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+
+class LinAlgError(RuntimeError):
+    """A matrix does not have what was asked for: it is singular, not positive-definite, ..."""
+
+
+class MatrixOp(HostOp):
+    """An op of NumPy's on matrices, which are the last two dimensions; all others are a batch."""
+
+    leading = True
+    wirtinger = True
+
+
+def guarded(name: str, function: Callable[..., Any], problem: str) -> Any:
+    """A function of NumPy's; where it fails, the PyTorch exception that names the op and the first such matrix."""
+
+    @functools.wraps(function)
+    def compute(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except np.linalg.LinAlgError:
+            raise LinAlgError(f"linalg.{name}: {_first_failure(function, arguments)}{problem}") from None
+
+    return compute
+
+
+def _first_failure(function: Callable[..., Any], arguments: tuple[Any, ...]) -> str:
+    """Which matrix of a batch it was."""
+    matrices, *rest = arguments
+    if matrices.ndim == 2 or any(isinstance(a, np.ndarray) for a in rest):
+        return ""
+    for place, matrix in enumerate(matrices.reshape(-1, *matrices.shape[-2:])):
+        try:
+            function(matrix, *rest)
+        except np.linalg.LinAlgError:
+            return f"(Batch element {place}): "
+    return ""
+
+
+def batch_shape(*tensors: Any) -> tuple[Any, ...]:
+    """The shape that the batches broadcast to."""
+    from eagerjit.ops.subscript import broadcast_shapes
+
+    out: tuple[Any, ...] = ()
+    for x in tensors:
+        out = broadcast_shapes(out, tuple(x.shape[:-2]))
+    return out
+
+
+SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."
+
+
+def _like(input: Tensor, *rest: Any) -> Any:
+    return input.dtype, input.shape
+
+
+inv = MatrixOp(
+    "linalg_inv",
+    guarded("inv", np.linalg.inv, SINGULAR),
+    (lambda g, out, input: -(out.mH @ g @ out.mH),),
+    types=_like,
+)
+
+
+def _solve_types(A: Tensor, B: Tensor) -> Any:
+    return B.dtype, (*batch_shape(A, B), *B.shape[-2:])
+
+
+def _solve_left(g: Any, out: Any, A: Any, B: Any) -> Any:
+    return -(solve.call(A.mH, g) @ out.mH)
+
+
+solve = MatrixOp(
+    "linalg_solve",
+    guarded("solve", np.linalg.solve, "The solver failed because the input matrix is singular."),
+    (_solve_left, lambda g, out, A, B: solve.call(A.mH, g)),
+    types=_solve_types,
+)
+
+
+def _triangular_arrays(A: np.ndarray, B: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
+    """X of A X = B, reading one triangle of A: by substitution, row after row."""
+    n = A.shape[-1]
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    out = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+    for row in reversed(range(n)) if upper else range(n):
+        known = slice(row + 1, n) if upper else slice(0, row)
+        out[..., row, :] -= np.matmul(A[..., row : row + 1, known], out[..., known, :])[..., 0, :]
+        if not unitriangular:
+            out[..., row, :] /= A[..., row : row + 1, row]
+    return out
+
+
+def _triangle(x: Any, upper: bool, unitriangular: bool) -> Any:
+    return x.triu(int(unitriangular)) if upper else x.tril(-int(unitriangular))
+
+
+def _triangular_matrix(g: Any, out: Any, A: Any, B: Any, upper: bool, unitriangular: bool) -> Any:
+    return _triangle(-(triangular.call(A.mH, g, not upper, unitriangular) @ out.mH), upper, unitriangular)
+
+
+triangular = MatrixOp(
+    "linalg_solve_triangular",
+    _triangular_arrays,
+    (
+        _triangular_matrix,
+        lambda g, out, A, B, upper, unitriangular: triangular.call(A.mH, g, not upper, unitriangular),
+        None,
+        None,
+    ),
+    types=lambda A, B, *rest: _solve_types(A, B),
+)
+
+
+# -- Cholesky ---------------------------------------------------------------------------------------------------------
+
+
+def _cholesky_rule(g: Any, out: Any, input: Any) -> Any:
+    """Murray (2016): L^-H times the lower triangle of L^H g, half its diagonal, times L^-1, made Hermitian."""
+    middle = (out.mH @ g.tril()).tril()
+    middle = middle - 0.5 * middle.tril().triu()
+    left = triangular.call(out.mH, middle, True, False)
+    full = triangular.call(out.mH, left.mH, True, False).mH
+    return 0.5 * (full + full.mH)
+
+
+def _cholesky_array(input: np.ndarray) -> np.ndarray:
+    """The lower triangular L of input = L L^H."""
+    return np.linalg.cholesky(input)
+
+
+cholesky = MatrixOp(
+    "linalg_cholesky",
+    guarded(
+        "cholesky",
+        _cholesky_array,
+        "The factorization could not be completed because the input is not positive-definite (the leading minor is not "
+        "positive-definite).",
+    ),
+    (_cholesky_rule,),
+    types=_like,
+)
+
+
+# -- determinants -----------------------------------------------------------------------------------------------------
+
+
+def _slogdet_types(input: Tensor) -> Any:
+    shape = input.shape[:-2]
+    real = dtypes.REAL_OF.get(input.dtype, input.dtype)
+    return [(input.dtype, shape), (real, shape)]
+
+
+def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sign of determinants, and the logarithm of their absolute value."""
+    sign, logarithm = np.linalg.slogdet(input)
+    return np.asarray(sign), np.asarray(logarithm)
+
+
+slogdet = MatrixOp(
+    "linalg_slogdet",
+    _slogdet_arrays,
+    (lambda g, out, input: g[1].unsqueeze(-1).unsqueeze(-1) * inv.call(input).mH,),
+    types=_slogdet_types,
+)
+
+
+def _cofactor_array(input: np.ndarray) -> np.ndarray:
+    """Cofactors of matrices, singular ones too, from their singular values."""
+    u, s, vh = np.linalg.svd(input)
+    n = s.shape[-1]
+    products = np.stack([np.prod(np.delete(s, i, -1), -1) for i in range(n)], -1) if n else s
+    sign = np.linalg.det(u) * np.linalg.det(vh)
+    return np.matmul((u.conj() * products[..., None, :]) * np.asarray(sign)[..., None, None], vh.conj())
+
+
+def _cofactor_rule(g: Any, out: Any, input: Any) -> Any:
+    inverse = inv.call(input).mH
+    return (g * inverse).sum((-2, -1), keepdim=True) * out - inverse @ g.mH @ out
+
+
+cofactor = MatrixOp("linalg_cofactor", _cofactor_array, (_cofactor_rule,), types=_like)
+
+
+def _det_array(input: np.ndarray) -> np.ndarray:
+    """Determinants."""
+    return np.asarray(np.linalg.det(input), input.dtype)
+
+
+det = MatrixOp(
+    "linalg_det",
+    _det_array,
+    (lambda g, out, input: g.unsqueeze(-1).unsqueeze(-1) * cofactor.call(input).conj(),),
+    types=lambda input: (input.dtype, input.shape[:-2]),
+)
+
+
+# -- LU ---------------------------------------------------------------------------------------------------------------
+
+
+def _lu_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """L below and U on and above the diagonal of one matrix, and the row that each step exchanged (from 1 on)."""
+    m, n = input.shape[-2:]
+    flat = input.reshape(math.prod(input.shape[:-2]), m, n).copy()
+    steps = min(m, n)
+    pivots = np.zeros((len(flat), steps), np.int32)
+    every = np.arange(len(flat))
+    for k in range(steps):
+        rows = k + np.argmax(np.abs(flat[:, k:, k]), 1)
+        pivots[:, k] = rows + 1
+        flat[every, k], flat[every, rows] = flat[every, rows], flat[every, k].copy()
+        divisor = np.where(flat[:, k, k] == 0, 1, flat[:, k, k])
+        flat[:, k + 1 :, k] /= divisor[:, None]
+        flat[:, k + 1 :, k + 1 :] -= flat[:, k + 1 :, k, None] * flat[:, k, None, k + 1 :]
+    return flat.reshape(input.shape), pivots.reshape(*input.shape[:-2], steps)
+
+
+def _lu_types(input: Tensor) -> Any:
+    m, n = input.shape[-2:]
+    return [(input.dtype, input.shape), (dtypes.int32, (*input.shape[:-2], m if m < n else n))]
+
+
+def _lu_rule(g: Any, out: Any, input: Any) -> Any:
+    """Of square matrices: P L^-H (strict lower triangle of L^H gL + upper one of gU U^H) U^-H."""
+    if input.shape[-1] != input.shape[-2]:
+        raise RuntimeError("linalg.lu_factor: derivatives of matrices that are not square are not supported")
+    factors = out[0]
+    permutation, lower, upper = unpacked(factors, out[1])
+    inside = (lower.mH @ g[0].tril(-1)).tril(-1) + (g[0].triu() @ upper.mH).triu()
+    left = triangular.call(lower.mH, inside, True, True)
+    return permutation @ triangular.call(upper, left.mH, True, False).mH
+
+
+lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types)
+
+
+def _permutation_array(pivots: np.ndarray, rows: int) -> np.ndarray:
+    """Where each row of P comes from, after the exchanges of rows."""
+    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
+    for place in np.ndindex(pivots.shape[:-1]):
+        row = order[place]
+        for k, other in enumerate(pivots[place] - 1):
+            row[k], row[other] = row[other], row[k]
+    return np.argsort(order, -1).astype(np.int64)
+
+
+permutation_of = HostOp(
+    "lu_permutation",
+    _permutation_array,
+    differentiable=False,
+    types=lambda pivots, rows: (dtypes.int64, (*pivots.shape[:-1], rows)),
+)
+
+
+def unpacked(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
+    """P, L and U from one matrix that holds both factors, and the rows exchanged."""
+    from eagerjit.creation import arange, eye
+
+    m, n = factors.shape[-2:]
+    k = m if m < n else n
+    order = permutation_of.call(pivots, m)
+    permutation = (order.unsqueeze(-1) == arange(m)).to(factors.dtype)
+    lower = factors[..., :, :k].tril(-1) + eye(m, k, dtype=factors.dtype)
+    return permutation, lower, factors[..., :k, :].triu()

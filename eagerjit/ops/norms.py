@@ -1,0 +1,136 @@
+"""Norms of vectors and matrices, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eagerjit.calling import public
+from eagerjit.ops import factor, reduce, spectral, views
+from eagerjit.tensor import Tensor
+
+
+@public
+def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of order `ord` of elements, over dimensions or all."""
+    if not x.dtype.is_differentiable:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {x.dtype.name}"
+        )
+    if isinstance(ord, str):
+        raise TypeError("linalg_vector_norm(): argument 'ord' must be Number, not str")
+    x = x if dtype is None else x.to(dtype)
+    x = x.abs() if x.dtype.is_complex else x
+    if ord in (math.inf, -math.inf) and x.numel() == 0 and (dim is None or ord < 0):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have "
+            "an identity"
+        )
+    return reduce.norm(x, ord, tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim), keepdim)
+
+
+def _one(dim: Any) -> Any:
+    return None if isinstance(dim, (list, tuple)) else dim
+
+
+def _pair(dim: Any, rank: int) -> tuple[int, int]:
+    if not isinstance(dim, (tuple, list)) or len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
+    a, b = (views.dimension(d, rank) for d in dim)
+    if a == b:
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return a, b
+
+
+@public
+def matrix_norm(
+    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """A norm of matrices: "fro", "nuc", 2 and -2 (singular values), 1 and -1 (columns), inf and -inf (rows)."""
+    if A.ndim < 2:
+        raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if not A.dtype.is_differentiable:
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {A.dtype.name}"
+        )
+    rows, columns = _pair(dim, A.ndim)
+    A = A if dtype is None else A.to(dtype)
+    if ord == "fro":
+        return vector_norm(A, 2, (rows, columns), keepdim)
+    if ord in (1, -1, math.inf, -math.inf):
+        first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
+        sums = vector_norm(A, 1, first, True)
+        extreme = reduce.amax if ord > 0 else reduce.amin
+        out = extreme.call(sums, second, True)
+    elif ord in ("nuc", 2, -2):
+        values = spectral.svdvals.call(A.movedim((rows, columns), (-2, -1)))
+        if ord == "nuc":
+            out = values.sum(-1)
+        else:
+            out = (reduce.amax if ord > 0 else reduce.amin).call(values, -1)
+        for d in sorted((rows, columns)):
+            out = out.unsqueeze(d)
+    else:
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    return out if keepdim else out.squeeze((rows, columns))
+
+
+@public
+def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of vectors or matrices: of vectors over one dimension or all, of matrices over two."""
+    if ord is not None and (isinstance(ord, str) or dim is None or (isinstance(dim, (tuple, list)) and len(dim) == 2)):
+        if isinstance(dim, (tuple, list)) and len(dim) == 2:
+            return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)
+        if dim is None:
+            if A.ndim > 2 or (A.ndim < 2 and isinstance(ord, str)):
+                raise RuntimeError(
+                    f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D."
+                )
+            if A.ndim == 2:
+                return matrix_norm(A, ord, (-2, -1), keepdim, dtype=dtype)
+        elif isinstance(ord, str):
+            raise RuntimeError(f"linalg.norm: If ord is a str, dim must be a 2-tuple. Got {dim}")
+    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+
+
+@public
+def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+    """How many singular values are larger than max(atol, rtol * largest)."""
+    if A.ndim < 2:
+        raise RuntimeError("linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
+    values = spectral.svdvals.call(A)
+    if tol is not None:
+        return (values > tol).sum(-1)
+    if rtol is None:
+        rtol = 0.0 if atol is not None else spectral.resolution(A)
+    if values.shape[-1] == 0:
+        return values.sum(-1).long()
+    limit = (reduce.amax.call(values, -1, True) * rtol).clamp(min=0.0 if atol is None else atol)
+    return (values > limit).sum(-1)
+
+
+@public
+def cond(A: Tensor, p: Any = None) -> Tensor:
+    """The condition number: the norm of A times that of its inverse."""
+    if A.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
+    if p in (None, 2, -2):
+        values = spectral.svdvals.call(A)
+        large, small = values[..., 0], values[..., -1]
+        return small / large if p == -2 else large / small
+    if A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"linalg.cond: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
+    return matrix_norm(A, p) * matrix_norm(factor.inv.call(A), p)
+
+
+@public
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of matrices' singular values."""
+    return matrix_norm(input, "nuc", dim, keepdim)
+
+
+def frobenius_norm(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The square root of the sum of squares."""
+    return vector_norm(input, 2, dim, keepdim)

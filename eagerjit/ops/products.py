@@ -1,0 +1,215 @@
+"""Products of vectors and matrices beside matmul."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling import public, written
+from eagerjit.ops import index, linear, reduce, views
+from eagerjit.ops.subscript import broadcast_shapes
+from eagerjit.tensor import Tensor
+
+
+def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name}(): argument '{argument}' must be Tensor, not {type(input).__name__}")
+    if input.ndim != rank:
+        kind = {1: "vector", 2: "matrix", 3: "3D tensor"}[rank]
+        raise RuntimeError(f"{name}: {argument} must be a {kind}, but got {input.ndim}D of shape {list(input.shape)}")
+
+
+def _plus(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta * input + alpha * product; with beta 0 input does not count, NaN or not."""
+    product = product if type(alpha) is int and alpha == 1 else product * alpha
+    if type(beta) in (int, float) and beta == 0:
+        return product.expand(broadcast_shapes(tuple(product.shape), tuple(input.shape)))
+    return product + (input if type(beta) is int and beta == 1 else input * beta)
+
+
+@public
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * mat @ vec."""
+    _sized("addmv", mat, 2, "mat")
+    _sized("addmv", vec, 1, "vec")
+    return _plus(input, linear.matmul.call(mat, vec), beta, alpha)
+
+
+@public
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * the outer product of vec1 and vec2."""
+    _sized("addr", vec1, 1, "vec1")
+    _sized("addr", vec2, 1, "vec2")
+    return _plus(input, vec1.unsqueeze(1) * vec2, beta, alpha)
+
+
+@public
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
+    return _plus(input, linear.bmm(batch1, batch2).sum(0), beta, alpha)
+
+
+@public
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * batch1 @ batch2."""
+    return _plus(input, linear.bmm(batch1, batch2), beta, alpha)
+
+
+addmv_, addr_, addbmm_, baddbmm_ = map(written, (addmv, addr, addbmm, baddbmm))
+
+
+def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """In-place version of `addmm`."""
+    return self.copy_(linear.addmm.call(self, mat1, mat2, beta, alpha))
+
+
+@public
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two vectors, the first one conjugated."""
+    return linear.dot(input.conj(), other)
+
+
+@public
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums of products over the last dimension of both."""
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise RuntimeError(
+            "inner() the last dimension must match on both input tensors but got shapes "
+            f"{list(input.shape)} and {list(other.shape)}"
+        )
+    rows = input.reshape(-1, input.shape[-1])
+    out = linear.matmul.call(rows, other.reshape(-1, other.shape[-1]).mT)
+    return out.reshape((*input.shape[:-1], *other.shape[:-1]))
+
+
+@public
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The outer product of two vectors."""
+    if input.ndim != 1 or vec2.ndim != 1:
+        raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D and {vec2.ndim}-D")
+    return input.unsqueeze(1) * vec2
+
+
+ger = outer
+
+
+@public
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """Inner products of vectors along a dimension, the first one conjugated."""
+    if not isinstance(x, Tensor) or x.dtype is not y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected tensors of the same dtype, but got {x.dtype} and {y.dtype}")
+    return (x.conj() * y).sum(dim)
+
+
+@public
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Kronecker's product: every element of input times other."""
+    rank = max(input.ndim, other.ndim)
+    a = (1,) * (rank - input.ndim) + tuple(input.shape)
+    b = (1,) * (rank - other.ndim) + tuple(other.shape)
+    left = input.reshape([x for d in a for x in (d, 1)])
+    right = other.reshape([x for d in b for x in (1, d)])
+    return (left * right).reshape([p * q for p, q in zip(a, b, strict=True)])
+
+
+def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The product of several matrices, in the order of multiplication that takes the fewest operations."""
+    parts = list(tensors)
+    if len(parts) < 2:
+        raise RuntimeError(
+            "multi_dot(): expected at least 2 tensors but got 0"
+            if not parts
+            else "multi_dot(): expected at least 2 tensors but got {len(parts)}"
+        )
+    first, last = parts[0].ndim == 1, parts[-1].ndim == 1
+    if first:
+        parts[0] = parts[0].unsqueeze(0)
+    if last:
+        parts[-1] = parts[-1].unsqueeze(1)
+    for x in parts:
+        if x.ndim != 2:
+            raise RuntimeError(f"multi_dot(): the tensors must be matrices, but one of them is {x.ndim}D")
+    product = _chained(parts, [int(x.shape[0]) for x in parts] + [int(parts[-1].shape[1])])
+    product = product.squeeze(0) if first else product
+    product = product.squeeze(-1) if last else product
+    return product if out is None else out.copy_(product)
+
+
+def _chained(parts: list[Tensor], sizes: list[int]) -> Tensor:
+    """The best split of a chain by dynamic programming over its intervals."""
+    n = len(parts)
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for width in range(1, n):
+        for i in range(n - width):
+            j = i + width
+            options = [(cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)]
+            cost[i][j], split[i][j] = min(options)
+
+    def product(i: int, j: int) -> Tensor:
+        return parts[i] if i == j else linear.mm(product(i, split[i][j]), product(split[i][j] + 1, j))
+
+    return product(0, n - 1)
+
+
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """The product of several matrices."""
+    if len(matrices) == 1 and isinstance(matrices[0], Tensor):
+        return matrices[0]
+    return multi_dot(matrices, out=out)
+
+
+@public
+def cross(input: Tensor, other: Tensor, dim: int | None = -1) -> Tensor:
+    """Cross products of vectors of three elements along a dimension; None means the first of size 3."""
+    if dim is None:
+        found = [i for i, d in enumerate(input.shape) if d == 3]
+        if not found:
+            raise RuntimeError("no dimension of size 3 in input")
+        dim = found[0]
+    if input.ndim != other.ndim:
+        raise RuntimeError(
+            f"linalg.cross: inputs must have the same number of dimensions, got {input.ndim} and {other.ndim}"
+        )
+    d = views.dimension(dim, input.ndim)
+    if input.shape[d] != 3 or other.shape[d] != 3:
+        raise RuntimeError(
+            f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
+        )
+    a, b = ([x.narrow(d, i, 1) for i in range(3)] for x in (input, other))
+    parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
+    return index.cat.call(parts, d)
+
+
+@public
+def cross_of_namespace(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """Cross products of vectors of three elements along a dimension, the first of size 3 unless it is given."""
+    return cross(input, other, dim)
+
+
+@public
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The p-norm distances of every row of x1 from every row of x2."""
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if difference.shape[-1] == 0:
+        return difference.sum(-1)
+    return reduce.norm(difference, p, -1)
+
+
+@public
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances of every pair of rows, as a vector."""
+    from eagerjit.ops.shaping import triu_indices
+
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    rows, columns = triu_indices(int(input.shape[0]), int(input.shape[0]), 1)
+    return reduce.norm(input.take_rows(rows) - input.take_rows(columns), p, -1)

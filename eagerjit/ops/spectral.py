@@ -1,0 +1,296 @@
+"""Orthogonal factors, eigenvalues, singular values and what is made of them: by NumPy, with derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.ops.factor import MatrixOp, batch_shape, guarded, triangular
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
+
+
+def _real(dtype: Any) -> Any:
+    return dtypes.REAL_OF.get(dtype, dtype)
+
+
+def _least(a: Any, b: Any) -> Any:
+    return a if a < b else b
+
+
+# -- QR ---------------------------------------------------------------------------------------------------------------
+
+
+def _qr_arrays(input: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """Q with orthonormal columns and the upper triangular R."""
+    q, r = np.linalg.qr(input, mode)
+    return q, r
+
+
+def _qr_types(input: Tensor, mode: str) -> Any:
+    m, n = input.shape[-2:]
+    k = m if mode == "complete" else _least(m, n)
+    batch = input.shape[:-2]
+    return [(input.dtype, (*batch, m, k)), (input.dtype, (*batch, k, n))]
+
+
+def _square_qr(gq: Any, gr: Any, q: Any, r: Any) -> Any:
+    """Walter and Lehmann: (gQ + Q times the Hermitian matrix whose lower triangle is R gR^H - gQ^H Q) R^-H."""
+    inside = r @ gr.mH - gq.mH @ q
+    hermitian = inside.tril() + inside.tril(-1).mH
+    return triangular.call(r, (gq + q @ hermitian).mH, True, False).mH
+
+
+def _qr_rule(g: Any, out: Any, input: Any, mode: str) -> Any:
+    (gq, gr), (q, r) = g, out
+    m, n = input.shape[-2:]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols. "
+            "Only mode='reduced' is supported then."
+        )
+    if m >= n:
+        return _square_qr(gq, gr, q, r)
+    # The left square of a wide matrix has this QR; the rest is Q times the rest of R.
+    right = input[..., m:]
+    whole = gq + right @ gr[..., m:].mH
+    return _joined(_square_qr(whole, gr[..., :m], q, r[..., :m]), q @ gr[..., m:])
+
+
+def _joined(left: Any, right: Any) -> Any:
+    from eagerjit.ops.index import cat
+
+    return cat.call([left, right], -1)
+
+
+qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types)
+
+
+# -- eigenvalues ------------------------------------------------------------------------------------------------------
+
+
+def _eigh_arrays(input: np.ndarray, UPLO: str) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues, rising, and orthonormal eigenvectors as columns."""
+    values, vectors = np.linalg.eigh(input, UPLO)
+    return values, vectors
+
+
+def _differences(values: Any) -> Any:
+    """values[j] - values[i], 1 on the diagonal."""
+    from eagerjit.creation import eye
+
+    return values.unsqueeze(-2) - values.unsqueeze(-1) + eye(values.shape[-1], dtype=values.dtype)
+
+
+def _eigh_rule(g: Any, out: Any, input: Any, UPLO: str) -> Any:
+    values, vectors = out
+    rotation = vectors.mH @ g[1]
+    inside = (rotation - rotation.tril().triu()) / _differences(values) + g[0].to(rotation.dtype).diag_embed()
+    return vectors @ inside @ vectors.mH
+
+
+eigh = MatrixOp(
+    "linalg_eigh",
+    guarded("eigh", _eigh_arrays, FAILED),
+    (_eigh_rule, None),
+    types=lambda input, UPLO: [(_real(input.dtype), input.shape[:-1]), (input.dtype, input.shape)],
+)
+
+
+# -- singular values --------------------------------------------------------------------------------------------------
+
+
+def _svd_arrays(input: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Left vectors as columns, singular values falling, right vectors as rows."""
+    u, s, vh = np.linalg.svd(input, full_matrices=full)
+    return u, s, vh
+
+
+def _svd_types(input: Tensor, full: bool) -> Any:
+    m, n = input.shape[-2:]
+    k, batch = _least(m, n), input.shape[:-2]
+    left, right = (m, n) if full else (k, k)
+    dtype = input.dtype
+    return [(dtype, (*batch, m, left)), (_real(dtype), (*batch, k)), (dtype, (*batch, right, n))]
+
+
+def _skew(x: Any) -> Any:
+    return x - x.mH
+
+
+def _svd_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
+    """Rotations of left and right vectors, weighted by the gaps between squares, and what leaves their span."""
+    k = int(_least(*input.shape[-2:]))
+    (gu, gs, gvh), (u, s, vh) = g, out
+    gu, u, gvh, vh = gu[..., :k], u[..., :k], gvh[..., :k, :], vh[..., :k, :]
+    row, column = s.unsqueeze(-2), s.unsqueeze(-1)
+    from eagerjit.creation import eye
+
+    gaps = (row - column) * (row + column) + eye(k, dtype=s.dtype)
+    inside = _skew(u.mH @ gu) / gaps * row + column * (_skew(vh @ gvh.mH) / gaps) + gs.to(u.dtype).diag_embed()
+    if input.dtype.is_complex:
+        phase = (u.mH @ gu).diagonal(0, -2, -1)
+        inside = inside + ((phase - phase.conj()) * 0.5 / s).diag_embed()
+    out = u @ inside @ vh
+    m, n = input.shape[-2:]
+    if m > k:
+        rest = gu / row
+        out = out + (rest - u @ (u.mH @ rest)) @ vh
+    if n > k:
+        rest = gvh / column
+        out = out + u @ (rest - (rest @ vh.mH) @ vh)
+    return out
+
+
+svd = MatrixOp("linalg_svd", guarded("svd", _svd_arrays, FAILED), (_svd_rule, None), types=_svd_types)
+
+
+def _svdvals_rule(g: Any, out: Any, input: Any) -> Any:
+    u, _, vh = svd.call(input, False)
+    return (u * g.to(u.dtype).unsqueeze(-2)) @ vh
+
+
+def _svdvals_array(input: np.ndarray) -> np.ndarray:
+    """Singular values, falling."""
+    return np.linalg.svd(input, compute_uv=False)
+
+
+svdvals = MatrixOp(
+    "linalg_svdvals",
+    guarded("svdvals", _svdvals_array, FAILED),
+    (_svdvals_rule,),
+    types=lambda input: (_real(input.dtype), (*input.shape[:-2], _least(*input.shape[-2:]))),
+)
+
+
+# -- pseudoinverses ---------------------------------------------------------------------------------------------------
+
+
+def _pinv_array(input: np.ndarray, atol: float, rtol: float) -> np.ndarray:
+    """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0."""
+    u, s, vh = np.linalg.svd(input, full_matrices=False)
+    largest = s.max(-1, keepdims=True, initial=0)
+    kept = s > np.maximum(atol, rtol * largest)
+    inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
+    return np.matmul(np.swapaxes(vh, -1, -2).conj() * inverse[..., None, :], np.swapaxes(u, -1, -2).conj())
+
+
+def pinv_gradient(g: Any, inverse: Any, A: Any) -> Any:
+    """Golub and Pereyra (1973), with the smaller products for wide and for tall matrices."""
+    gh, adjoint = g.mH, inverse.mH
+    if A.shape[-2] <= A.shape[-1]:
+        k = gh @ inverse
+        ka = k @ adjoint
+        return -(inverse @ k).mH + ka - (A @ inverse) @ ka + (adjoint @ inverse) @ (gh - k @ A)
+    k = inverse @ gh
+    ak = adjoint @ k
+    return -(k @ inverse).mH + (gh - A @ k) @ inverse @ adjoint + ak - (ak @ inverse) @ A
+
+
+pinv = MatrixOp(
+    "linalg_pinv",
+    _pinv_array,
+    (lambda g, out, input, atol, rtol: pinv_gradient(g, out, input), None, None),
+    types=lambda input, *rest: (input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2])),
+)
+
+
+def _lstsq_array(A: np.ndarray, B: np.ndarray, rcond: float) -> np.ndarray:
+    """The X of least norm that minimises the norm of A X - B."""
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
+    left, right = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, B))
+    out = np.empty((*batch, A.shape[-1], B.shape[-1]), B.dtype)
+    for place in np.ndindex(batch):
+        out[place] = np.linalg.lstsq(left[place], right[place], rcond)[0]
+    return out
+
+
+lstsq = MatrixOp(
+    "linalg_lstsq",
+    _lstsq_array,
+    (
+        lambda g, out, A, B, rcond: pinv_gradient(g @ B.mH, pinv.call(A, 0.0, rcond), A),
+        lambda g, out, A, B, rcond: pinv.call(A, 0.0, rcond).mH @ g,
+        None,
+    ),
+    types=lambda A, B, rcond: (B.dtype, (*batch_shape(A, B), A.shape[-1], B.shape[-1])),
+)
+
+
+# -- exponentials -----------------------------------------------------------------------------------------------------
+
+
+def _exponential_array(input: np.ndarray) -> np.ndarray:
+    """exp of matrices: the Taylor series of A / 2**k, squared k times."""
+    if input.size == 0:
+        return input.copy()
+    wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
+    norm = np.abs(wide).sum(-2).max()
+    halvings = max(0, int(np.ceil(np.log2(norm))) + 2) if np.isfinite(norm) and norm > 0 else 0
+    scaled = wide / 2.0**halvings
+    term = out = np.broadcast_to(np.eye(input.shape[-1]), input.shape).astype(wide.dtype)
+    for k in range(1, 16):
+        term = np.matmul(term, scaled) / k
+        out = out + term
+    for _ in range(halvings):
+        out = np.matmul(out, out)
+    return out.astype(input.dtype)
+
+
+def _exponential_rule(g: Any, out: Any, input: Any) -> Any:
+    """The upper right block of exp of [[A^H, g], [0, A^H]]."""
+    from eagerjit.ops.index import cat
+
+    n = input.shape[-1]
+    adjoint = input.mH
+    top, bottom = cat.call([adjoint, g], -1), cat.call([adjoint * 0.0, adjoint], -1)
+    return matrix_exp.call(cat.call([top, bottom], -2))[..., :n, n:]
+
+
+matrix_exp = MatrixOp(
+    "linalg_matrix_exp", _exponential_array, (_exponential_rule,), types=lambda input: (input.dtype, input.shape)
+)
+
+
+def resolution(A: Tensor) -> float:
+    """The relative size below which singular values are noise: the larger dimension times the dtype's precision."""
+    largest = max(A.shape[-2], A.shape[-1])
+    return float(largest) * float(np.finfo(A.dtype.numpy).eps)
+
+
+# -- eigenvalues of any matrix ----------------------------------------------------------------------------------------
+
+
+def _eig_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Complex eigenvalues, and eigenvectors of norm 1 as columns."""
+    values, vectors = np.linalg.eig(input)
+    kind = np.result_type(input.dtype, np.complex64)
+    return values.astype(kind), vectors.astype(kind)
+
+
+def _eig_rule(g: Any, out: Any, input: Any) -> Any:
+    """Boeddeker et al. (2019): only the change of vectors that is orthogonal to them counts, for their norm is 1."""
+    from eagerjit.ops.factor import solve
+
+    values, vectors = out
+    gram = vectors.mH @ vectors
+    inside = vectors.mH @ g[1]
+    inside = inside - gram * inside.diagonal(0, -2, -1).real.unsqueeze(-2)
+    inside = inside / _differences(values).conj()
+    inside = inside - inside.tril().triu() + g[0].diag_embed()
+    found = solve.call(vectors.mH, inside @ vectors.mH)
+    return found if input.dtype.is_complex else found.real
+
+
+eig = MatrixOp(
+    "linalg_eig",
+    guarded("eig", _eig_arrays, FAILED),
+    (_eig_rule,),
+    types=lambda input: [
+        (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape[:-1]),
+        (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape),
+    ],
+)

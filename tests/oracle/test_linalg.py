@@ -1,0 +1,258 @@
+"""Linear algebra against PyTorch: values, gradients, batches, empty matrices, wrong calls."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracle import compare
+
+import eagerjit
+from eagerjit.autograd.check import gradgradcheck
+
+
+def definite(t: Any, x: Any) -> Any:
+    """A symmetric matrix with positive eigenvalues."""
+    return x @ x.mT + t.eye(x.shape[-1], dtype=x.dtype) * 0.5
+
+
+def symmetric(x: Any) -> Any:
+    return x + x.mT
+
+
+def shifted(t: Any, x: Any) -> Any:
+    return x + 3 * t.eye(x.shape[-1], dtype=x.dtype)
+
+
+SQUARE: dict[str, Any] = {
+    "inv": lambda t, x: t.linalg.inv(x),
+    "inverse": lambda t, x: x.inverse(),
+    "inv_ex": lambda t, x: tuple(t.linalg.inv_ex(x)),
+    "det": lambda t, x: t.linalg.det(x),
+    "det method": lambda t, x: x.det(),
+    "slogdet": lambda t, x: tuple(t.linalg.slogdet(x)),
+    "logdet": lambda t, x: t.logdet(definite(t, x)),
+    "cholesky": lambda t, x: t.linalg.cholesky(definite(t, x)),
+    "cholesky upper": lambda t, x: t.linalg.cholesky(definite(t, x), upper=True),
+    "torch.cholesky": lambda t, x: t.cholesky(definite(t, x)),
+    "cholesky_inverse": lambda t, x: t.cholesky_inverse(t.linalg.cholesky(definite(t, x))),
+    "eigh": lambda t, x: t.linalg.eigh(symmetric(x))[0],
+    "eigenvectors": lambda t, x: t.linalg.eigh(symmetric(x))[1].abs(),
+    "eigh upper": lambda t, x: t.linalg.eigh(symmetric(x), "U").eigenvalues,
+    "eigvalsh": lambda t, x: t.linalg.eigvalsh(symmetric(x)),
+    "matrix_exp": lambda t, x: t.linalg.matrix_exp(x),
+    "matrix_power": lambda t, x: t.linalg.matrix_power(x, 3),
+    "matrix_power 0": lambda t, x: t.linalg.matrix_power(x, 0),
+    "matrix_power negative": lambda t, x: t.matrix_power(x, -2),
+    "lu": lambda t, x: tuple(t.linalg.lu(x)),
+    "lu_factor": lambda t, x: tuple(t.linalg.lu_factor(x)),
+    "lu_solve": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x * 2),
+    "lu_solve adjoint": lambda t, x: t.linalg.lu_solve(*t.linalg.lu_factor(x), x * 2, adjoint=True),
+    "solve_triangular": lambda t, x: t.linalg.solve_triangular(
+        x.triu() + 3 * t.eye(x.shape[-1], dtype=x.dtype), x, upper=True
+    ),
+    "solve_triangular right": lambda t, x: t.linalg.solve_triangular(
+        x + 3 * t.eye(x.shape[-1], dtype=x.dtype), x, upper=False, left=False
+    ),
+    "solve_triangular unit": lambda t, x: t.linalg.solve_triangular(x, x * 2, upper=True, unitriangular=True),
+    "triangular_solve": lambda t, x: t.triangular_solve(x, x + 3 * t.eye(x.shape[-1], dtype=x.dtype), transpose=True)[
+        0
+    ],
+    "cholesky_solve": lambda t, x: t.cholesky_solve(x, t.linalg.cholesky(definite(t, x))),
+    "solve": lambda t, x: t.linalg.solve(x, x * x),
+    "solve right": lambda t, x: t.linalg.solve(x, x * x, left=False),
+    "solve_ex": lambda t, x: tuple(t.linalg.solve_ex(x, x * 2)),
+    "cond 1": lambda t, x: t.linalg.cond(x, 1),
+    "cond inf": lambda t, x: t.linalg.cond(x, math.inf),
+    "cond fro": lambda t, x: t.linalg.cond(x, "fro"),
+}
+ANY: dict[str, Any] = {
+    "qr": lambda t, x: tuple(t.linalg.qr(x)),
+    "qr complete": lambda t, x: tuple(y.detach() for y in t.linalg.qr(x, "complete")),
+    "qr r": lambda t, x: t.linalg.qr(x.detach(), "r").R,
+    "torch.qr": lambda t, x: tuple(t.qr(x)),
+    "svd": lambda t, x: t.linalg.svd(x, full_matrices=False).S,
+    "svd product": lambda t, x: (lambda u, s, v: (u * s[..., None, :]) @ v)(*t.linalg.svd(x, full_matrices=False)),
+    "left vectors": lambda t, x: t.linalg.svd(x, full_matrices=False)[0].abs(),
+    "right vectors": lambda t, x: t.linalg.svd(x, full_matrices=False)[2].abs(),
+    "svd full": lambda t, x: [y.abs().shape for y in t.linalg.svd(x)] and t.linalg.svd(x)[1],
+    "torch.svd": lambda t, x: [y.abs() for y in t.svd(x)],
+    "svdvals": lambda t, x: t.linalg.svdvals(x),
+    "pinv": lambda t, x: t.linalg.pinv(x),
+    "pinv rtol": lambda t, x: t.linalg.pinv(x, rtol=0.3),
+    "pinverse": lambda t, x: x.pinverse(),
+    "matrix_rank": lambda t, x: t.linalg.matrix_rank(x),
+    "matrix_rank tol": lambda t, x: t.linalg.matrix_rank(x, tol=1.0),
+    "cond": lambda t, x: t.linalg.cond(x),
+    "cond-2": lambda t, x: t.linalg.cond(x, -2),
+    "lstsq": lambda t, x: t.linalg.lstsq(x, x * x).solution,
+    "lstsq vector": lambda t, x: t.linalg.lstsq(x, x[..., 0]).solution,
+    **{
+        f"matrix_norm {o}": (lambda t, x, o=o: t.linalg.matrix_norm(x, o))
+        for o in ("fro", "nuc", 2, -2, 1, -1, math.inf, -math.inf)
+    },
+    **{f"norm {o}": (lambda t, x, o=o: t.linalg.norm(x, o, dim=-1)) for o in (None, 2, 1, 0, 3, math.inf, -1)},
+    "norm all": lambda t, x: t.linalg.norm(x),
+    "norm dims": lambda t, x: t.linalg.norm(x, dim=(-2, -1), keepdim=True),
+    "norm nuc": lambda t, x: t.linalg.norm(x, "nuc", dim=(-2, -1)),
+    "vector_norm": lambda t, x: t.linalg.vector_norm(x, 3),
+    "vector_norm dims": lambda t, x: t.linalg.vector_norm(x, math.inf, dim=(0, -1)),
+    "matrix_norm keepdim": lambda t, x: t.linalg.matrix_norm(x, 2, keepdim=True),
+    "torch.norm nuc": lambda t, x: t.norm(x, "nuc") if x.ndim == 2 else x.sum(),
+    "torch.norm fro": lambda t, x: t.norm(x, "fro"),
+    "vecdot": lambda t, x: t.linalg.vecdot(x, x * 2),
+    "vander": lambda t, x: t.linalg.vander(x[..., 0], N=3),
+    "diagonal": lambda t, x: t.linalg.diagonal(x, offset=1),
+    "inner": lambda t, x: t.inner(x, x * 2),
+    "kron": lambda t, x: t.kron(x, x[..., :2]),
+    "cdist": lambda t, x: t.cdist(x, x * 2 + 1),
+    "cdist1": lambda t, x: t.cdist(x, x * 2 + 1, p=1),
+    "cdistinf": lambda t, x: t.cdist(x, x * 2 + 1, p=math.inf),
+    "cdist3": lambda t, x: t.cdist(x, x[..., :2, :] + 1, p=3),
+    "multi_dot": lambda t, x: t.linalg.multi_dot([x[..., 0, :] if x.ndim == 2 else x, x.mT, x]),
+    "mH": lambda t, x: (x.mH, x.adjoint()),
+    "lu values": lambda t, x: tuple(y.detach() for y in t.linalg.lu(x.detach())),
+}
+RANDOM = np.random.default_rng(3)
+MATRICES = {
+    "square": RANDOM.standard_normal((4, 4)),
+    "batch": RANDOM.standard_normal((2, 3, 3)),
+    "wide": RANDOM.standard_normal((3, 5)),
+    "tall": RANDOM.standard_normal((5, 3)),
+    "no matrices": np.zeros((0, 3, 3)),
+    "no rows": np.zeros((0, 0)),
+}
+NO_GRADIENT = {"matrix_power 0", "norm 0", "cond 1", "cond inf", "cond fro", "vector_norm 0"}
+"""PyTorch's own gradients of these are missing, or read what it has overwritten."""
+
+
+@pytest.mark.parametrize("matrix", ["square", "batch", "no matrices", "no rows"])
+@pytest.mark.parametrize("name", SQUARE)
+def test_square(name: str, matrix: str) -> None:
+    if name.startswith("cond") and matrix == "no rows":
+        return  # PyTorch has no answer without elements
+    compare(SQUARE[name], MATRICES[matrix], tolerance=1e-7, grad=name not in NO_GRADIENT)
+
+
+@pytest.mark.parametrize("name", SQUARE)
+def test_float32(name: str) -> None:
+    compare(SQUARE[name], MATRICES["square"].astype(np.float32), tolerance=2e-3, grad=name not in NO_GRADIENT)
+
+
+@pytest.mark.parametrize("matrix", ["square", "batch", "wide", "tall"])
+@pytest.mark.parametrize("name", ANY)
+def test_any_shape(name: str, matrix: str) -> None:
+    compare(ANY[name], MATRICES[matrix], tolerance=1e-7, grad=name not in NO_GRADIENT)
+
+
+PAIRS: dict[str, Any] = {
+    "solve": lambda t, x, y: t.linalg.solve(x, y),
+    "solve vector": lambda t, x, y: t.linalg.solve(x, y[:, 0]),
+    "lstsq": lambda t, x, y: t.linalg.lstsq(x, y)[0],
+    "solve_triangular": lambda t, x, y: t.linalg.solve_triangular(x, y, upper=False),
+    "addmv": lambda t, x, y: t.addmv(y[:, 0], x, y[:, 1], beta=0.5, alpha=2),
+    "addr": lambda t, x, y: t.addr(x, x[0], x[1], alpha=0.3),
+    "vdot": lambda t, x, y: t.vdot(x[0], y[:, 0]),
+    "chain_matmul": lambda t, x, y: t.chain_matmul(x, x, y),
+    "tensorsolve": lambda t, x, y: t.linalg.tensorsolve(x.reshape(2, 2, 4), y[:, 0].reshape(2, 2)),
+    "tensorinv": lambda t, x, y: t.linalg.tensorinv(x.reshape(2, 2, 4)),
+    "cross": lambda t, x, y: t.linalg.cross(x[:, :3], y),
+    "cross namespace": lambda t, x, y: t.cross(x[:, :3], y),
+    "cross dim": lambda t, x, y: t.cross(y.T, x[:3, :], dim=0),
+    "addbmm": lambda t, x, y: t.addbmm(y, x[None].expand(2, 4, 4), y[None].expand(2, 4, 3)),
+    "baddbmm": lambda t, x, y: t.baddbmm(y[None], x[None].expand(2, 4, 4), y[None].expand(2, 4, 3), beta=0.3),
+    "pdist": lambda t, x, y: t.nn.functional.pdist(y) if hasattr(t.nn.functional, "pdist") else t.pdist(y),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs(name: str) -> None:
+    compare(PAIRS[name], MATRICES["square"], RANDOM.standard_normal((4, 3)), tolerance=1e-8)
+
+
+@pytest.mark.parametrize("name", [*SQUARE, *(n for n in ANY if n != "vander")])
+def test_vectors_are_refused(name: str) -> None:
+    function = {**SQUARE, **ANY}[name]
+    compare(function, np.arange(4.0), tolerance=1e-7, grad=name not in NO_GRADIENT)
+
+
+@pytest.mark.parametrize("name", [n for n in SQUARE if n not in ("lu", "lu_factor")])
+def test_rectangles_are_refused(name: str) -> None:
+    compare(SQUARE[name], MATRICES["wide"], tolerance=1e-7, grad=name not in NO_GRADIENT)
+
+
+WRONG: dict[str, Any] = {
+    "integers": lambda t, x: t.linalg.inv(x.long()),
+    "half precision": lambda t, x: t.linalg.inv(x.half()),
+    "qr mode": lambda t, x: t.linalg.qr(x, "foo"),
+    "uplo": lambda t, x: t.linalg.eigh(x, "Q"),
+    "matrix_norm order": lambda t, x: t.linalg.matrix_norm(x, 5),
+    "norm order": lambda t, x: t.linalg.norm(x, "foo"),
+    "solve dtypes": lambda t, x: t.linalg.solve(x, x.float()),
+    "det of zeros": lambda t, x: t.linalg.det(x * 0),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_calls(name: str) -> None:
+    compare(WRONG[name], MATRICES["square"])
+
+
+PROBLEMS = {
+    "inv": lambda t, x: t.linalg.inv(x * 0),
+    "inv of one": lambda t, x: t.linalg.inv(t.stack([shifted(t, x), x * 0])),
+    "solve": lambda t, x: t.linalg.solve(x * 0, x),
+    "cholesky": lambda t, x: t.linalg.cholesky(-x @ x.mT),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_matrices_without_an_answer(name: str) -> None:
+    with pytest.raises(torch.linalg.LinAlgError):
+        PROBLEMS[name](torch, torch.eye(3))
+    with pytest.raises(eagerjit.linalg.LinAlgError, match=f"linalg.{name.split()[0]}") as caught:
+        PROBLEMS[name](eagerjit, eagerjit.eye(3))
+    assert isinstance(caught.value, RuntimeError)
+    assert ("Batch element 1" in str(caught.value)) == (name == "inv of one")
+
+
+SECOND = {
+    "inv": lambda t, x: t.linalg.inv(shifted(t, x)),
+    "det": lambda t, x: t.linalg.det(x),
+    "slogdet": lambda t, x: t.linalg.slogdet(shifted(t, x)).logabsdet,
+    "solve": lambda t, x: t.linalg.solve(shifted(t, x), x),
+    "cholesky": lambda t, x: t.linalg.cholesky(definite(t, x)),
+    "eigvalsh": lambda t, x: t.linalg.eigvalsh(symmetric(x)),
+    "svdvals": lambda t, x: t.linalg.svdvals(x),
+    "qr": lambda t, x: t.linalg.qr(x).R,
+    "pinv": lambda t, x: t.linalg.pinv(x),
+    "matrix_exp": lambda t, x: t.linalg.matrix_exp(x),
+    "lu": lambda t, x: t.linalg.lu_factor(x).LU,
+}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives(name: str) -> None:
+    x = eagerjit.tensor(np.random.default_rng(5).standard_normal((3, 3))).requires_grad_()
+    assert gradgradcheck(lambda x: SECOND[name](eagerjit, x), (x,))
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_examples_of_a_batch(name: str) -> None:
+    x = eagerjit.tensor(np.random.default_rng(5).standard_normal((2, 3, 3)))
+    found = eagerjit.func.vmap(lambda x: SECOND[name](eagerjit, x))(x)
+    expected = eagerjit.stack([SECOND[name](eagerjit, one) for one in x])
+    assert eagerjit.allclose(found, expected)
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_compiled(name: str) -> None:
+    x = eagerjit.tensor(np.random.default_rng(5).standard_normal((3, 3)), requires_grad=True)
+    plain = SECOND[name](eagerjit, x)
+    jitted = eagerjit.jit(lambda x: SECOND[name](eagerjit, x), fullgraph=True)(x)
+    assert plain.detach()._data.tobytes() == jitted.detach()._data.tobytes()
+    first, second = (eagerjit.autograd.grad(r.sum(), x)[0] for r in (plain, jitted))
+    assert first._data.tobytes() == second._data.tobytes()
