@@ -84,11 +84,15 @@ _LAZY = {
     "autograd": "eagerjit.autograd", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
-        "accelerator", "backends", "cpu", "cuda", "distributed", "multiprocessing", "overrides", "profiler",
+        "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "multiprocessing", "overrides", "profiler",
         "serialization", "testing", "types",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {
+    **dict.fromkeys((
+        "autocast", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
+        "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype",
+    ), "eagerjit.amp.autocast"),
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip

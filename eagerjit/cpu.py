@@ -38,5 +38,5 @@ def __getattr__(name: str) -> Any:
     if name == "amp":
         import importlib
 
-        return importlib.import_module("eagerjit.amp")
+        return importlib.import_module("eagerjit.amp.cpu")
     raise AttributeError(f"module 'eagerjit.cpu' has no attribute '{name}'")

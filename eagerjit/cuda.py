@@ -104,5 +104,5 @@ class OutOfMemoryError(RuntimeError):
 
 def __getattr__(name: str) -> Any:
     if name == "amp":
-        return importlib.import_module("eagerjit.amp")
+        return importlib.import_module("eagerjit.amp.cuda")
     raise AttributeError(f"module 'eagerjit.cuda' has no attribute '{name}'")

@@ -26,7 +26,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.once import lock
-from eagerjit.state import state
+from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
 
@@ -147,8 +147,17 @@ class Op:
         out = kwargs.pop("out", None)
         arguments = tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs))
         op = _complex_form(self) if has_complex(arguments) else self
-        result = op.run(arguments)
+        result = op.run(arguments) if state.casting is None else op._run_casting(arguments)
         return result if out is None else write_out(self.name, result, out)
+
+    def _run_casting(self, arguments: tuple[Any, ...]) -> Any:
+        """Run under autocast, which converts the arguments of the op that was called, not those of ops in its body."""
+        arguments = state.casting.convert(self.name, arguments)
+        before = set_casting(None)
+        try:
+            return self.run(arguments)
+        finally:
+            set_casting(before)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Compute or record, then note the call on the tape."""

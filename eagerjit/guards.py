@@ -24,7 +24,7 @@ from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import Op
-from eagerjit.state import Defaults
+from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
@@ -367,10 +367,11 @@ class Structure:
     states: list[Any]
     epoch: int
     dtype: DType
+    casting: Any
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
-        return self.dtype is Defaults.dtype and all(
+        return self.dtype is Defaults.dtype and self.casting == state.casting and all(
             o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True)
         )
 
@@ -379,4 +380,4 @@ def structure_of(owners: list[Any]) -> Structure:
     """The present structure of these objects."""
     epoch = mode.epoch()
     unique = list({id(o): o for o in owners if has_state(o)}.values())
-    return Structure(unique, [o._jit_state() for o in unique], epoch, Defaults.dtype)
+    return Structure(unique, [o._jit_state() for o in unique], epoch, Defaults.dtype, state.casting)

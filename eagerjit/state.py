@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eagerjit.runtime import dtypes, mode
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class _State(threading.local):
     tracer: Tracer | None = None
     inference: bool = False
+    casting: Any = None
+    """What autocast does to arguments, None while it is off."""
 
 
 state = _State()
@@ -29,7 +31,15 @@ def set_tracer(tracer: Tracer | None) -> Tracer | None:
     """Make `tracer` the one that records this thread's operations; returns the one before."""
     before = state.tracer
     state.tracer = tracer
-    mode.set_tracing(tracer is not None)
+    mode.set_tracing(tracer is not None or state.casting is not None)
+    return before
+
+
+def set_casting(casting: Any) -> Any:
+    """Turn autocast on or off in this thread; returns what it was. Native fast paths do not convert: they close."""
+    before = state.casting
+    state.casting = casting
+    mode.set_tracing(casting is not None or state.tracer is not None)
     return before
 
 

@@ -13,7 +13,7 @@ from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_mix
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor
 
 Key = int | GradNode | tuple[GradNode, int]
@@ -173,6 +173,9 @@ def run(
     captured: dict[Key, Tensor] = {}
     shared = set(map(id, grads))
     before = mode.set_grad_mode(create_graph)
+    casting = state.casting
+    if casting is not None:
+        set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
@@ -220,6 +223,8 @@ def run(
                     captured.setdefault(k, _leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
     finally:
         mode.set_grad_mode(before)
+        if casting is not None:
+            set_casting(casting)
         if tracer is not None:
             tracer.source = source
             resume_observation(observation)

@@ -14,6 +14,7 @@ from eagerjit.nn.module import Module
 from eagerjit.nn.utils.rnn import PackedSequence, step_sizes
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent import layer
+from eagerjit.state import state as thread
 from eagerjit.tensor import Parameter, Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -81,7 +82,7 @@ class RNNBase(Module):
 
     def _check_width(self, data: Tensor) -> None:
         kind = self.weight_ih_l0.dtype
-        if data.dtype is not kind:
+        if data.dtype is not kind and thread.casting is None:
             raise ValueError(f"RNN input dtype ({data.dtype}) does not match weight dtype ({kind}).")
         if data.shape[-1] != self.input_size:
             raise RuntimeError(

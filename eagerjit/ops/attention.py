@@ -14,6 +14,7 @@ from eagerjit.ops.normalization import softmax_gradient, softmax_op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import reduce
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 
@@ -78,6 +79,8 @@ def scaled_dot_product_attention(
             f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{attn_mask.dtype} and query.dtype: {query.dtype} instead."
         )
+    if state.casting is not None:
+        query, key, value = state.casting.lower((query, key, value))
     if query.dtype is not key.dtype or query.dtype is not value.dtype:
         raise RuntimeError(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: "

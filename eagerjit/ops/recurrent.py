@@ -296,6 +296,9 @@ def layer(
     if (sizes is None and x.shape[0] == 0) or (sizes is not None and not sizes):
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     cell = CELLS[kind]
+    if state.casting is not None:
+        x, weight, *initial = state.casting.lower((x, weight, *initial))
+        bias, projection = (b if b is None else state.casting.lower((b,))[0] for b in (bias, projection))
     if projection is not None:
         return _forward(cell, x, initial, (weight, bias, projection), sizes, reverse)[0]
     arguments = (x, *initial, weight, bias)

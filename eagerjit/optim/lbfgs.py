@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.index import cat
 from eagerjit.optim.optimizer import Optimizer
+from eagerjit.state import state as thread
 from eagerjit.tensor import Tensor
 
 Objective = Callable[[Tensor, float, Tensor], tuple[float, Tensor]]
@@ -58,6 +60,8 @@ class LBFGS(Optimizer):
         """Several iterations; returns the first loss. Raises TypeError without a closure."""
         if closure is None:
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
+        if thread.tracer is not None:
+            raise TraceBreak("LBFGS decides in Python how far it goes", user_line())
         evaluate: Callable[[], Any] = enable_grad()(closure)
         group, state = self.param_groups[0], self.state[self._params[0]]
         state.setdefault("func_evals", 0)

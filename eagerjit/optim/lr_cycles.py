@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.optim.lr_scheduler import LRScheduler, _plain
+from eagerjit.optim.lr_scheduler import LRScheduler, _plain, refuse_trace
 from eagerjit.optim.optimizer import Optimizer
 
 
@@ -279,6 +279,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Note the quantity, and reduce the learning rates if it has been bad for too long."""
+        refuse_trace()
         current = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):

@@ -12,8 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.optim.optimizer import Optimizer
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
+
+
+def refuse_trace() -> None:
+    """Compiled code would not go to the next step: a schedule is Python's."""
+    if state.tracer is not None:
+        raise TraceBreak("a learning rate schedule counts its steps in Python", user_line())
 
 
 class LRScheduler:
@@ -63,6 +71,7 @@ class LRScheduler:
 
     def _set(self, rates: Iterable[Any]) -> None:
         """Make these the groups' learning rates."""
+        refuse_trace()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)

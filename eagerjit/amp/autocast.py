@@ -1,0 +1,219 @@
+"""autocast: in its context matrix products compute in half precision, and what needs it in float32.
+
+The lists are those of PyTorch on the CPU. Conversions are ops on the tape, so gradients come in the dtypes of what was
+converted. Calls leave the native fast path while it is on, since it is the Python path that converts.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import set_casting, state
+from eagerjit.tensor import Tensor
+
+_LOWER = frozenset(
+    "matmul linear addmm convolution conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+)
+"""Ops that compute in the lower precision."""
+
+_WIDE = frozenset(
+    "avg_pool3d binary_cross_entropy grid_sample prod quantile nanquantile cdist trace cholesky cholesky_inverse "
+    "cholesky_solve inverse lu_solve pinverse max_pool3d max_unpool2d max_unpool3d adaptive_avg_pool3d mse_loss "
+    "cosine_embedding_loss nll_loss hinge_embedding_loss poisson_nll_loss smooth_l1_loss cross_entropy "
+    "soft_cross_entropy l1_loss huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss "
+    "kl_div multilabel_margin_loss binary_cross_entropy_with_logits ctc_step".split()
+)
+"""Ops that compute in float32."""
+
+_ALIKE = frozenset({"cat", "index_copy"})
+"""Ops whose arguments all get the widest dtype among them."""
+
+_DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "meta", "maia")
+
+
+class Casting:
+    """What autocast does to the arguments of ops; two are the same if they convert to the same dtype."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: DType):
+        self.dtype = dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Casting) and other.dtype is self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+    def convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an op in the dtypes that it computes with."""
+        if name in _LOWER:
+            return tuple(_cast(a, self.dtype) for a in arguments)
+        if name in _WIDE:
+            return tuple(_cast(a, dtypes.float32) for a in arguments)
+        if name in _ALIKE:
+            return _alike(arguments)
+        return arguments
+
+    def lower(self, tensors: Any) -> list[Any]:
+        """Tensors in the lower precision."""
+        return [_cast(t, self.dtype) for t in tensors]
+
+
+def _cast(value: Any, dtype: DType) -> Any:
+    if isinstance(value, Tensor):
+        kind = value.dtype
+        return value.to(dtype) if kind.is_floating_point and kind not in (dtype, dtypes.float64) else value
+    return type(value)([_cast(v, dtype) for v in value]) if type(value) in (list, tuple) else value
+
+
+def _alike(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    tensors = [t for a in arguments for t in (a if type(a) in (list, tuple) else [a]) if isinstance(t, Tensor)]
+    kinds = {t.dtype for t in tensors if t.dtype.is_floating_point}
+    if len(kinds) < 2 or dtypes.float64 in kinds:
+        return arguments
+    return tuple(_cast(a, dtypes.float32) for a in arguments)
+
+
+class Defaults:
+    """Process-wide defaults: the dtype per kind of device."""
+
+    dtype: ClassVar[dict[str, DType]] = {"cpu": dtypes.bfloat16, "cuda": dtypes.float16}
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether autocast knows a kind of device."""
+    return device_type in _DEVICES
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """Whether autocast is on; without a device type for CUDA, which there is not."""
+    return device_type == "cpu" and state.casting is not None
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether autocast is on."""
+    return state.casting is not None
+
+
+def get_autocast_dtype(device_type: str) -> DType:
+    """The dtype of the lower precision: now, or when autocast is turned on."""
+    if device_type == "cpu" and state.casting is not None:
+        return state.casting.dtype
+    if device_type not in Defaults.dtype:
+        raise RuntimeError(f"unsupported scalarType for autocast on device type {device_type!r}")
+    return Defaults.dtype[device_type]
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """The dtype of the lower precision."""
+    return get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype() -> DType:
+    """The dtype that CUDA devices would compute in."""
+    return Defaults.dtype["cuda"]
+
+
+def set_autocast_dtype(device_type: str, dtype: DType) -> None:
+    """Make another dtype the lower precision."""
+    Defaults.dtype[device_type] = dtype
+
+
+def _switch(casting: Casting | None) -> Casting | None:
+    """Turn autocast on or off; compiled calls look at it when the epoch has moved."""
+    before = set_casting(casting)
+    if before != casting and state.tracer is None:
+        mode.bump_epoch()
+    return before
+
+
+class autocast:
+    """In this context matrix products, convolutions and attention compute in a lower precision.
+
+    autocast("cpu"), autocast("cpu", dtype=eagerjit.bfloat16), autocast("cpu", enabled=False); a decorator too.
+    Other devices, of which there are none, turn it off with a warning.
+    """
+
+    def __init__(
+        self, device_type: str, dtype: DType | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ):
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if device_type not in _DEVICES:
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self.device, self.fast_dtype = device_type, dtype or Defaults.dtype.get(device_type, dtypes.bfloat16)
+        self._enabled = bool(enabled)
+        if self._enabled and device_type != "cpu":
+            name = device_type.upper()
+            warnings.warn(
+                f"User provided device_type of '{device_type}', but {name} is not available. Disabling", stacklevel=2
+            )
+            self._enabled = False
+        if self._enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
+                "supports dtype of torch.bfloat16, torch.float16 currently.",
+                stacklevel=2,
+            )
+            self._enabled = False
+        self._before: list[Casting | None] = []
+
+    def __enter__(self) -> autocast:
+        if self.device == "cpu":
+            self._before.append(_switch(Casting(self.fast_dtype) if self._enabled else None))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.device == "cpu":
+            _switch(self._before.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str = "cpu", cast_inputs: DType | None = None
+) -> Any:
+    """Decorates a Function's forward: with `cast_inputs` it runs without autocast, on floating inputs of that dtype."""
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+    function = fwd
+
+    @functools.wraps(function)
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        casting = state.casting
+        ctx._casting = casting if cast_inputs is None else None
+        if cast_inputs is None or casting is None:
+            return function(ctx, *args, **kwargs)
+        with autocast("cpu", enabled=False):
+            return function(ctx, *_cast(args, cast_inputs), **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
+
+    return forward
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cpu") -> Any:
+    """Decorates a Function's backward: it runs under the autocast that its forward ran under."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+    function = bwd
+
+    @functools.wraps(function)
+    def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _switch(ctx._casting)
+        try:
+            return function(ctx, *args, **kwargs)
+        finally:
+            _switch(before)
+
+    return backward

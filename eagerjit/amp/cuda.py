@@ -1,0 +1,28 @@
+"""What PyTorch has in `cuda.amp`: the same for CUDA devices, of which there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import amp
+from eagerjit.amp.autocast import custom_bwd, custom_fwd
+from eagerjit.runtime import dtypes
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+class autocast(amp.autocast):
+    """autocast for CUDA devices: off, with a warning where it is asked for."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = dtypes.float16, cache_enabled: bool = True):
+        super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+class GradScaler(amp.GradScaler):
+    """The scaler for CUDA devices: off, with a warning where it is asked for."""
+
+    def __init__(
+        self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ):  # fmt: skip
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

@@ -1,0 +1,295 @@
+"""Mixed precision against PyTorch: which ops compute in which dtype, gradients, jitted calls, and the scaler."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracle import array_of, draw, dtype_name, same
+
+import eagerjit as ej
+
+OPS: dict[str, Callable[..., Any]] = {
+    "matmul": lambda t, x, y: x @ y,
+    "mm": lambda t, x, y: t.mm(x, y),
+    "bmm": lambda t, x, y: t.bmm(x[None], y[None]),
+    "linear": lambda t, x, y: t.nn.functional.linear(x, y, y[0]),
+    "addmm": lambda t, x, y: t.addmm(x[0], x, y),
+    "einsum": lambda t, x, y: t.einsum("ij,jk->ik", x, y),
+    "attention": lambda t, x, y: t.nn.functional.scaled_dot_product_attention(
+        x[None, None], y[None, None], x[None, None]
+    ),
+    "conv1d": lambda t, x, y: t.nn.functional.conv1d(x[None], y[:, :, None]),
+    "conv2d": lambda t, x, y: t.nn.functional.conv2d(x[None, None], y[None, None, :2, :2]),
+    "add": lambda t, x, y: x + y,
+    "mixed": lambda t, x, y: (x @ y) + x,
+    "softmax": lambda t, x, y: (x @ y).softmax(-1),
+    "layer norm": lambda t, x, y: t.nn.functional.layer_norm(x @ y, (4,)),
+    "relu": lambda t, x, y: (x @ y).relu(),
+    "gelu": lambda t, x, y: t.nn.functional.gelu(x @ y),
+    "sum": lambda t, x, y: (x @ y).sum(),
+    "prod": lambda t, x, y: (x @ y).prod(0),
+    "exp": lambda t, x, y: (x @ y).exp(),
+    "mse": lambda t, x, y: t.nn.functional.mse_loss(x @ y, x),
+    "l1": lambda t, x, y: t.nn.functional.l1_loss(x @ y, y),
+    "cross entropy": lambda t, x, y: t.nn.functional.cross_entropy(x @ y, t.tensor([0, 1, 2, 3])),
+    "nll": lambda t, x, y: t.nn.functional.nll_loss(x @ y, t.tensor([0, 1, 2, 3])),
+    "bce logits": lambda t, x, y: t.nn.functional.binary_cross_entropy_with_logits(x @ y, y.sigmoid()),
+    "kl": lambda t, x, y: t.nn.functional.kl_div((x @ y).log_softmax(-1), y.softmax(-1), reduction="sum"),
+    "cat": lambda t, x, y: t.cat([x @ y, x]),
+    "stack": lambda t, x, y: t.stack([x, x @ y]),
+    "double": lambda t, x, y: x.double() @ y.double(),
+    "integers": lambda t, x, y: x.long() @ y.long(),
+    "nested off": lambda t, x, y: off(t, lambda: (x @ y) * 2),
+    "decorated": lambda t, x, y: t.autocast("cpu", dtype=t.float16)(lambda: x @ y)(),
+}  # fmt: skip
+ARRAYS = [draw((4, 4), "float32", -1, 1, seed) for seed in (1, 2)]
+
+
+def off(library: Any, function: Callable[[], Any]) -> Any:
+    with library.autocast("cpu", enabled=False):
+        return function()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OPS)
+def test_dtypes(name: str) -> None:
+    found = []
+    for library in (ej, torch):
+        x, y = (library.tensor(a, requires_grad=True) for a in ARRAYS)
+        with library.autocast("cpu", dtype=library.bfloat16):
+            out = OPS[name](library, x, y)
+        if out.requires_grad:
+            out.float().sum().backward()
+        found.append([out.float(), x.grad, y.grad, dtype_name(out)])
+    assert found[0][3] == found[1][3]
+    for a, b in zip(found[0][:3], found[1][:3], strict=True):
+        if b is not None:
+            same(a, b, 0.06)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("inside", [True, False])
+def test_jitted(name: str, inside: bool) -> None:
+    """autocast in the function, and around calls of it."""
+
+    def function(x: Any, y: Any) -> Any:
+        if not inside:
+            return OPS[name](ej, x, y)
+        with ej.autocast("cpu"):
+            return OPS[name](ej, x, y)
+
+    def around(f: Callable[..., Any], x: Any, y: Any) -> Any:
+        if inside:
+            return f(x, y)
+        with ej.autocast("cpu"):
+            return f(x, y)
+
+    bits = []
+    for f in (function, ej.jit(function)):
+        for _ in range(2):
+            x, y = (ej.tensor(a, requires_grad=True) for a in ARRAYS)
+            out = around(f, x, y)
+            if out.requires_grad:
+                out.float().sum().backward()
+            grads = [None if t.grad is None else array_of(t.grad).tobytes() for t in (x, y)]
+            bits.append((dtype_name(out), array_of(out).tobytes(), *grads))
+    assert len(set(bits)) == 1
+
+
+def test_a_compiled_call_looks_at_autocast() -> None:
+    f = ej.jit(lambda x: x @ x)
+    x = ej.randn(3, 3)
+    kinds = []
+    for _ in range(2):
+        kinds.append(f(x).dtype)
+        with ej.autocast("cpu"):
+            kinds.append(f(x).dtype)
+            with ej.autocast("cpu", dtype=ej.float16):
+                kinds.append(f(x).dtype)
+    assert kinds == [ej.float32, ej.bfloat16, ej.float16] * 2
+    assert len(f.variants) == 3
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "Transformer"])
+def test_networks(kind: str) -> None:
+    def build(n: Any) -> Any:
+        return n.TransformerEncoderLayer(4, 2, 8, 0.0) if kind == "Transformer" else getattr(n, kind)(4, 4)
+
+    ours, theirs = build(ej.nn), build(torch.nn)
+    theirs.load_state_dict({k: torch.tensor(v.numpy()) for k, v in ours.state_dict().items()})
+    found = []
+    for library, network in ((ej, ours), (torch, theirs)):
+        x = library.tensor(draw((5, 2, 4), "float32", -1, 1, 1), requires_grad=True)
+        with library.autocast("cpu"):
+            out = network(x)
+        out = out[0] if isinstance(out, tuple) else out
+        out.float().square().sum().backward()
+        found.append([out.float(), x.grad])
+    same(*found, 0.05)
+    assert all(p.grad.dtype is ej.float32 for p in ours.parameters())
+
+
+def test_training_step_jitted() -> None:
+    bits = []
+    for wrap in (lambda f: f, ej.jit):
+        ej.manual_seed(0)
+        network = ej.nn.Sequential(ej.nn.Linear(4, 8), ej.nn.GELU(), ej.nn.Linear(8, 3))
+        optimizer = ej.optim.AdamW(network.parameters(), lr=0.01)
+        scaler = ej.amp.GradScaler("cpu", enabled=False)
+
+        def step(x: Any, y: Any, network: Any = network, optimizer: Any = optimizer, scaler: Any = scaler) -> Any:
+            optimizer.zero_grad()
+            with ej.autocast(device_type="cpu", dtype=ej.bfloat16):
+                loss = ej.nn.functional.cross_entropy(network(x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        function = wrap(step)
+        losses = [function(ej.tensor(ARRAYS[0]), ej.tensor([0, 1, 2, 1])) for _ in range(3)]
+        bits.append([t.detach().numpy().tobytes() for t in (*losses, *network.parameters())])
+    assert bits[0] == bits[1]
+
+
+STATES: dict[str, Callable[[Any], Any]] = {
+    "off": lambda t: (t.is_autocast_enabled("cpu"), t.is_autocast_cpu_enabled(), t.is_autocast_enabled()),
+    "dtype": lambda t: str(t.get_autocast_dtype("cpu")).rpartition(".")[2],
+    "cpu dtype": lambda t: str(t.get_autocast_cpu_dtype()).rpartition(".")[2],
+    "gpu dtype": lambda t: str(t.get_autocast_gpu_dtype()).rpartition(".")[2],
+    "available": lambda t: t.amp.is_autocast_available("cpu"),
+    "no device": lambda t: t.autocast("abacus"),
+    "no string": lambda t: t.autocast(t.float32),
+    "dtype that is none": lambda t: t.autocast("cpu", dtype=t.float64)._enabled,
+    "cuda": lambda t: t.autocast("cuda")._enabled,
+    "cuda.amp": lambda t: t.cuda.amp.autocast()._enabled,
+    "cpu.amp": lambda t: t.cpu.amp.autocast(True)._enabled,
+    "cuda scaler": lambda t: t.cuda.amp.GradScaler(enabled=True).is_enabled(),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", STATES)
+def test_state(name: str) -> None:
+    found = []
+    for library in (ej, torch):
+        try:
+            found.append(STATES[name](library))
+        except Exception as error:
+            found.append(type(error))
+    assert found[0] == found[1]
+
+
+def test_other_devices_warn() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        ej.autocast("cuda")
+        ej.amp.GradScaler()
+        ej.amp.GradScaler(enabled=False)
+    assert len(seen) == 2
+
+
+def test_scaler() -> None:
+    found = []
+    for library in (ej, torch):
+        weight = library.nn.Parameter(library.ones(2))
+        optimizer = library.optim.SGD([weight], lr=0.1)
+        scaler = library.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+        seen: list[Any] = []
+        for step, factor in enumerate((1.0, 2.0, float("inf"), 1.0, 1.0)):
+            optimizer.zero_grad()
+            loss = scaler.scale((weight * factor).sum())
+            loss.backward()
+            if step == 1:
+                scaler.unscale_(optimizer)
+                library.nn.utils.clip_grad_norm_([weight], 1.0)
+            scaler.step(optimizer)
+            scaler.update()
+            seen += [weight.tolist(), scaler.get_scale()]
+        with pytest.raises((RuntimeError, AssertionError)):
+            scaler.update()
+        seen.append(scaler.state_dict())
+        again = library.amp.GradScaler("cpu")
+        again.load_state_dict(scaler.state_dict())
+        seen.append(again.get_scale())
+        idle = library.amp.GradScaler("cpu", enabled=False)
+        seen += [idle.state_dict(), idle.get_scale(), idle.scale(3)]
+        found.append(seen)
+    for a, b in zip(*found, strict=True):
+        if isinstance(b, list):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+        else:
+            assert a == b
+
+
+def test_scaler_refuses_twice() -> None:
+    for library in (ej, torch):
+        weight = library.nn.Parameter(library.ones(2))
+        optimizer = library.optim.SGD([weight], lr=0.1)
+        scaler = library.amp.GradScaler("cpu")
+        scaler.scale(weight.sum()).backward()
+        scaler.unscale_(optimizer)
+        with pytest.raises(RuntimeError):
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        with pytest.raises(RuntimeError):
+            scaler.step(optimizer)
+
+
+def test_custom_function() -> None:
+    def run(library: Any) -> Any:
+        class Product(library.autograd.Function):
+            @staticmethod
+            @library.amp.custom_fwd(device_type="cpu", cast_inputs=library.float32)
+            def forward(ctx: Any, x: Any, y: Any) -> Any:
+                ctx.save_for_backward(x, y)
+                return x @ y
+
+            @staticmethod
+            @library.amp.custom_bwd(device_type="cpu")
+            def backward(ctx: Any, g: Any) -> Any:
+                x, y = ctx.saved_tensors
+                return g @ y.t(), x.t() @ g
+
+        x, y = (library.tensor(a, requires_grad=True) for a in ARRAYS)
+        with library.autocast("cpu"):
+            out = Product.apply(x, y)
+        out.sum().backward()
+        return dtype_name(out), x.grad
+
+    (a, x), (b, y) = run(ej), run(torch)
+    assert a == b == "float32"
+    same(x, y, 1e-4)
+
+
+def test_schedules_and_scalers_end_a_trace() -> None:
+    """Their counts are Python's: a jitted function that steps them runs eagerly, and says so once."""
+    for build in ("schedule", "scaler"):
+        weight = ej.nn.Parameter(ej.ones(2))
+        optimizer = ej.optim.SGD([weight], lr=1.0)
+        schedule = ej.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        scaler = ej.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+
+        def step(build: str = build, o: Any = optimizer, s: Any = schedule, c: Any = scaler, w: Any = weight) -> None:
+            o.zero_grad()
+            if build == "schedule":
+                w.sum().backward()
+                o.step()
+                s.step()
+            else:
+                c.scale(w.sum()).backward()
+                c.step(o)
+                c.update()
+
+        function = ej.jit(step)
+        with pytest.warns(ej.jit.JitWarning):
+            for _ in range(3):
+                function()
+        assert optimizer.param_groups[0]["lr"] == (0.125 if build == "schedule" else 1.0)
+        assert scaler.get_scale() == (4.0 if build == "schedule" else 32.0)
