@@ -22,7 +22,8 @@ from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.inplace import InplaceOp
 
-for _module in sorted({*late.HOMES.values(), *late.METHODS, *late.NETWORK_FUNCTIONS.values()}):
+LATE = {"eagerjit.fft", "eagerjit.special", *late.HOMES.values(), *late.METHODS, *late.NETWORK_FUNCTIONS.values()}
+for _module in sorted(LATE):
     importlib.import_module(_module)
 
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 2))

@@ -14,7 +14,7 @@ FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
 
 
 COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
-complex_pow complex_isclose complex_asinh complex_acosh linalg_eig""".split()
+complex_pow complex_isclose complex_asinh complex_acosh linalg_eig fft_full fft_half fft_whole""".split()
 
 
 def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -> dict[str, list[Any]]:
@@ -65,7 +65,10 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "lu_permutation": [make((torch.tensor(np.array([2, 3, 3], np.int32)), 3))],
     }
     numbers = torch.tensor(np.array([[1 + 2j, 0.5 - 1j], [2j, -1 + 0j]]))
-    found |= {name: [make((numbers,))] for name in COMPLEX if name != "linalg_eig"}
+    found |= {name: [make((numbers,))] for name in COMPLEX if "_" not in name or "complex" in name}
     found |= {name: [make((numbers, numbers + 1))] for name in ("complex_pow", "complex_isclose")}
+    found |= {"view_as_real": [make((numbers,))], "fft_full": [make((numbers, (0, 1), True, 0.5))]}
+    found |= {"fft_half": [make((matrix, (0, 1), 1.0))], "fft_whole": [make((numbers, (0, 1), 3, 1.0))]}
+    found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "log_ndtr")}
     found |= {"complex": [make((matrix, matrix * 2.0))], "view_as_complex": [make((values,))]}
     return found

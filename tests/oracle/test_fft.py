@@ -1,0 +1,79 @@
+"""Fourier transforms against PyTorch: values and gradients, sizes, norms, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test_complex import compare
+
+import eagerjit
+from eagerjit.jit import JitWarning, jit
+
+RANDOM = np.random.default_rng(0)
+ODD, EVEN = RANDOM.standard_normal((4, 5)), RANDOM.standard_normal((3, 6))
+ARRAYS = {
+    "real odd": ODD,
+    "real even": EVEN,
+    "complex odd": ODD + 1j * RANDOM.standard_normal((4, 5)),
+    "complex even": EVEN + 1j * RANDOM.standard_normal((3, 6)),
+}
+NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+
+
+@pytest.mark.parametrize("array", ARRAYS)
+@pytest.mark.parametrize("norm", [None, "ortho", "forward", "backward"])
+@pytest.mark.parametrize("name", [f"{name}{kind}" for name in NAMES for kind in ("", "2", "n")])
+def test_norms(name: str, norm: str | None, array: str) -> None:
+    compare(lambda t, x: getattr(t.fft, name)(x, norm=norm), ARRAYS[array])
+
+
+ARGUMENTS: dict[str, Any] = {
+    "longer": lambda t, x, name: getattr(t.fft, name)(x, 7, 0),
+    "shorter": lambda t, x, name: getattr(t.fft, name)(x, n=3),
+    "sizes": lambda t, x, name: getattr(t.fft, f"{name}n")(x, s=(3, 8)),
+    "order": lambda t, x, name: getattr(t.fft, f"{name}n")(x, dim=(1, 0)),
+    "no points": lambda t, x, name: getattr(t.fft, name)(x, n=0),
+    "dimension": lambda t, x, name: getattr(t.fft, name)(x, dim=4),
+    "norm": lambda t, x, name: getattr(t.fft, name)(x, norm="x"),
+    "twice": lambda t, x, name: getattr(t.fft, f"{name}n")(x, dim=(0, 0)),
+    "half precision": lambda t, x, name: getattr(t.fft, name)(x.half()),
+    "scalar": lambda t, x, name: getattr(t.fft, name)(x[0, 0]),
+}
+
+
+@pytest.mark.parametrize("argument", ARGUMENTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments(name: str, argument: str) -> None:
+    for array in ("real odd", "complex even"):
+        if (argument, array) != ("half precision", "complex even"):
+            compare(lambda t, x: ARGUMENTS[argument](t, x, name), ARRAYS[array])
+
+
+SHIFTS: dict[str, Any] = {
+    "fftshift": lambda t, x: t.fft.fftshift(x),
+    "fftshift dim": lambda t, x: t.fft.fftshift(x, dim=1),
+    "ifftshift": lambda t, x: t.fft.ifftshift(x, dim=(0,)),
+    "magnitude": lambda t, x: t.fft.fft(x).abs(),
+    "convolution": lambda t, x: t.fft.irfft(t.fft.rfft(x) * t.fft.rfft(x * x), n=x.shape[-1]),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTS)
+def test_uses(name: str) -> None:
+    compare(SHIFTS[name], ODD)
+
+
+def test_frequencies() -> None:
+    for n in (1, 4, 5):
+        np.testing.assert_allclose(eagerjit.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5))
+        np.testing.assert_allclose(eagerjit.fft.rfftfreq(n).numpy(), np.fft.rfftfreq(n))
+    assert eagerjit.fft.fft(eagerjit.arange(4)).dtype is eagerjit.complex64
+
+
+def test_a_compiled_function_runs_eagerly() -> None:
+    function = jit(lambda x: eagerjit.fft.rfft(x).abs())
+    with pytest.warns(JitWarning, match="complex numbers are computed by NumPy"):
+        found = function(eagerjit.tensor(ODD))
+    np.testing.assert_allclose(found.numpy(), np.abs(np.fft.rfft(ODD)))
