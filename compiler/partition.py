@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import Shape
-from eagerjit.compiler.signature import Binding, Fresh, IntLeaf, Question, TensorLeaf, Trace
+from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Question, TensorLeaf, Trace
 
 CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
@@ -107,10 +108,25 @@ def ancestors(nodes: list[Node]) -> set[Node]:
     return found
 
 
+@dataclass(slots=True)
+class GradientTrace:
+    """A gradient as a Trace of its own: after gradients and kept values it takes numbers and tensors of the call.
+
+    numbers     leaves of the call that are Python numbers
+    tensors     leaves of the call that are tensors
+    read        those whose values matter, rather than their sizes alone
+    """
+
+    trace: Trace
+    numbers: list[int]
+    tensors: list[int]
+    read: list[int]
+
+
 def gradient_trace(
     trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
-) -> tuple[Trace, list[int], list[int]]:
-    """The gradient as a Trace of its own, and the leaves of the forward call that it reads: ints, then tensors."""
+) -> GradientTrace:
+    """Cut the part that computes `wanted` out of a joint graph."""
     given: dict[Node, Node] = {}
     inputs: list[Node] = []
     new_bindings: list[Binding] = []
@@ -127,6 +143,7 @@ def gradient_trace(
     measured = [q for q in trace.questions if q.size is not None]
     needed = _ancestors_until(wanted, set(given)) | {q.node for q in measured if q.node not in given}
     used = [n for n in trace.graph.inputs if n in needed and n in bindings]
+    read = [bindings[n].leaf for n in used]
     unbound = _symbols([*wanted, *given], needed) - {str(d) for n in given for d in n.type.shape if sizes.is_symbol(d)}
     for node in bindings:
         names = {str(d) for d in node.type.shape if sizes.is_symbol(d)}
@@ -135,6 +152,12 @@ def gradient_trace(
             unbound -= names
     integers = [b for b in trace.bindings if isinstance(b, IntLeaf)]
     new_bindings += [IntLeaf(len(inputs) + i, b.size) for i, b in enumerate(integers)]
+    floats = [b for b in trace.bindings if isinstance(b, FloatLeaf) and b.node in needed]
+    for b in floats:
+        leaf = len(new_bindings)
+        given[b.node] = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, b.node.type, b.node.source)
+        inputs.append(given[b.node])
+        new_bindings.append(FloatLeaf(leaf, given[b.node]))
     for node in used:
         add(node, bindings[node].strides)
     order, new = replay(wanted, given)
@@ -153,7 +176,8 @@ def gradient_trace(
         checks=trace.checks,
         questions=[Question(new[q.node], size=q.size) for q in measured],
     )
-    return result, [b.leaf for b in integers], [bindings[n].leaf for n in used]
+    numbers = [b.leaf for b in (*integers, *floats)]
+    return GradientTrace(result, numbers, [bindings[n].leaf for n in used], read)
 
 
 def _ancestors_until(nodes: list[Node], stops: set[Node]) -> set[Node]:

@@ -111,6 +111,8 @@ class Trace:
     """(leaf, value): the Tensor holds this value afterwards."""
     lines: list[int] = field(default_factory=list)
     """Per write the object that names its line in the user's code, or -1."""
+    times: list[int] = field(default_factory=list)
+    """Per write how many in-place operations it stands for; 0 where no count is kept."""
     gradients: list[tuple[int, int]] = field(default_factory=list)
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
     checks: tuple[str, ...] = ()

@@ -177,6 +177,7 @@ def describe(
         dict(tracer.assumptions.hints),
         writes=writes,
         lines=[_line(tracer, node) for _, node in writes],
+        times=tracer.times_written(),
         questions=[replace(q) for q in tracer.questions],
         checks=debug.CHECKS,
         **conditions,

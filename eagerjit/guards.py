@@ -112,6 +112,11 @@ class Surroundings:
     """("global", dictionary, name, attributes), ("cell", cell, None, attributes) or
     ("object", object, None, attributes)."""
 
+    def values(self) -> list[Any]:
+        """Every object that was read, along all chains of attributes."""
+        bases = [(_BASES[kind](container, name), path) for kind, container, name, path in self.reads]
+        return [_value(base, path[:depth]) for base, path in bases for depth in range(len(path) + 1)]
+
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
     for name in attributes:
@@ -246,7 +251,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], 
     python: list[Callable[[], bool]] = []
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
     for kind, container, name, attributes in surroundings.reads:
-        base = {"global": _global, "cell": _contents, "object": _itself}[kind](container, name)
+        base = _BASES[kind](container, name)
         parent: int | None = None
         for depth in range(len(attributes) + 1):
             value = _value(base, attributes[:depth])
@@ -280,6 +285,9 @@ def _contents(cell: Any, name: None) -> Any:
 
 def _itself(value: Any, name: None) -> Any:
     return value
+
+
+_BASES: dict[str, Callable[[Any, Any], Any]] = {"global": _global, "cell": _contents, "object": _itself}
 
 
 def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | None, attributes: tuple[str, ...]) -> int:

@@ -24,7 +24,7 @@ from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning, may_have_effects, observe
 from eagerjit.observation import TraceBreak
 from eagerjit.recompiles import Recompile, recompile
-from eagerjit.recording import Recording, key_of
+from eagerjit.recording import Recording, key_of, overlaps
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
@@ -90,11 +90,11 @@ class JitFunction(Function):
         self.variants: list[Variant] = []
         self.info = CacheInfo()
         self._recording = Recording(function, self.__name__, self.options.fullgraph, self.options.fastmath)
-        self._eager = False
-        self._checked = False
+        self._eager = self._checked = False
         self._lock = threading.RLock()
         self._pending: list[tuple[Any, background.Job]] = []
         self._failure: BaseException | None = None
+        self._overlapping: set[Any] = set()
 
     def __repr__(self) -> str:
         return f"<eagerjit.jit {self.__qualname__}>"
@@ -120,6 +120,7 @@ class JitFunction(Function):
             self.variants, self._pending = [], []  # other threads may still walk through the old ones
             self.info, self._failure = CacheInfo(), None
             self._eager = self._checked = False
+            self._overlapping.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all that compiles in the background is ready; False if `timeout` seconds pass before.
@@ -189,12 +190,16 @@ class JitFunction(Function):
                         if flat is not MISS:
                             self.info.hits += 1
                             return self._result(variant, flat, leaves)
+                if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
+                    self.info.eager_calls += 1
+                    return function(*args, **kwargs)
                 made = self._another(structure, leaves, known)
         except Busy:
             return function(*args, **kwargs)
         except TraceBreak as problem:
             if problem.__cause__ is None:
-                return self._fall_back(problem.reason, problem.source, args, kwargs)
+                self._give_up(problem.reason, problem.source)
+                return function(*args, **kwargs)
             result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
             self._give_up(problem.reason, problem.source)
             return result
@@ -202,8 +207,9 @@ class JitFunction(Function):
         if flat is MISS and self._is_overtaken(made):
             return function(*args, **kwargs)
         if flat is MISS:
-            reason = "arguments share memory that the function writes"
-            return self._fall_back(reason, self._recording.where(), args, kwargs)
+            self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
+            self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
+            return function(*args, **kwargs)
         return self._result(made, flat, leaves)
 
     def _is_overtaken(self, made: Variant) -> bool:
@@ -322,17 +328,16 @@ class JitFunction(Function):
 
     # -- eager calls --------------------------------------------------------------------------------------------------
 
-    def _fall_back(self, reason: str, source: str, args: Any, kwargs: Any) -> Any:
-        self._give_up(reason, source)
-        return self.__wrapped__(*args, **kwargs)
-
     def _give_up(self, reason: str, source: str) -> None:
+        self._warn(reason, source, "It runs eagerly")
+        self._eager = True
+
+    def _warn(self, reason: str, source: str, consequence: str) -> None:
         message = f"{self.__qualname__} cannot be compiled: {source}: {reason.rstrip('.')}"
         if self.options.fullgraph:
             raise RuntimeError(message)
-        self._eager = True
         self.info.eager_calls += 1
-        warn(f"{message}. It runs eagerly.", JitWarning)
+        warn(f"{message}. {consequence}.", JitWarning)
 
 
 def jit(

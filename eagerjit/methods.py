@@ -243,7 +243,6 @@ def retain_grad(self: Tensor) -> None:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     if self._node is None or (self._hooks or {}).get("retained"):
         return
-    _leaf_hooks(self, "retained")[0] = True
     reference = weakref.ref(self)
 
     def keep(gradient: Tensor) -> None:
@@ -252,6 +251,7 @@ def retain_grad(self: Tensor) -> None:
             known = tensor.grad
             tensor.grad = gradient.detach().clone() if known is None else known + gradient
 
+    _leaf_hooks(self, "retained")[0] = keep
     register_hook(self, keep)
 
 

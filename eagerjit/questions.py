@@ -23,6 +23,8 @@ class Questions:
         self.fullgraph = False
         self.arguments: Sequence[Any] | None = None
         self.questions: list[Question] = []
+        self.values: list[np.ndarray] = []
+        self.given: list[np.ndarray] = []
         self._answers: dict[Node, Any] = {}
         self._sizes: dict[Node, Any] = {}
         self._symbols = 0
@@ -61,14 +63,17 @@ class Questions:
         return self._sizes[node]
 
     def _value_now(self, node: Node, reason: str) -> np.ndarray:
-        """A node's value in the call being recorded."""
+        """A node's value in the call being recorded; in one recorded again, the value that it had first."""
+        if self.given:
+            return self.given.pop(0)
         if self.arguments is None:
             raise TraceBreak(reason, user_line())
         from eagerjit.compilation import answer
 
         before, observation = set_tracer(None), pause_observation()
         try:
-            return answer(self, node, self.arguments)
+            self.values.append(answer(self, node, self.arguments))
+            return self.values[-1]
         finally:
             set_tracer(before)
             resume_observation(observation)

@@ -14,11 +14,13 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
-from eagerjit.guards import Observer, Structure, add_guards, inspect_code, structure_of, unwrap
-from eagerjit.joint import compile_call
+from eagerjit.guards import Observer, Structure, add_guards, has_state, inspect_code, structure_of, unwrap
+from eagerjit.joint import Backward, compile_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
+from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, retained
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
@@ -97,14 +99,17 @@ class Recording:
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
             guards: list[Callable[[], bool]] = []
+            after_reads: list[Any] = []
             if function is not None:
                 surroundings = inspect_code(function, observer, owners)
                 if surroundings.effects:
                     effect = surroundings.effects[0]
                     raise TraceBreak(f"it {effect.what}, which compiled code would not do", effect.source)
                 guards = add_guards(tracer, surroundings)
+                after_reads = surroundings.values()
                 owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
+            _guard_known_arguments(tracer, inputs, owners, after_reads)
             owners += tracer.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [_Hooks(reached)] if reached else []
@@ -134,14 +139,12 @@ class Recording:
         """What compiles the recording to a Variant."""
         unique = list({id(x): x for x in out}.values())
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
-        results = [self._output(tracer, x) for x in unique]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
-        new_grads = self._new_gradients(tracer, results)
-        notes = []
-        for action, tensors in tracer.notes:
-            notes.append((action, list(range(len(results), len(results) + len(tensors)))))
-            results += tensors
-        tracer.notes.clear()
+        results, new_grads, own, notes = self._results(tracer, unique)
+        kept, forward = retained(results), len(tracer.nodes)
+        related, flags = relations(tracer, results), tracer.changed_flags()
+
+        again = functools.partial(self._recorded_again, structure)
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = pytree.unflatten(structure, arguments)
@@ -155,12 +158,14 @@ class Recording:
             "gradients": new_grads,
             "fastmath": self.fastmath,
         }
-        compile = compile_call(tracer, n_arguments, results, rerun, **conditions)
+        compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
         freed = [
             i for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and r._node is not None and r._node.inputs is None and type(r._data) is Node
         ]  # fmt: skip
-        n_results, n_user, aliases, key = len(results), len(unique), _aliases(tracer, unique), key_of(leaves)
+        n_results, n_user, key = len(results), len(unique), key_of(leaves)
+        before = [*([RequireGradients(flags)] if flags else []), *related]
+        after = [KeepGradients(own, kept)] if own or kept else []
 
         def compiled() -> Variant:
             executable, report, backward = compile()
@@ -175,7 +180,8 @@ class Recording:
                 structure_now,
                 backward,
                 freed,
-                aliases,
+                before,
+                after,
                 rebuild,
                 key,
                 numbers,
@@ -183,6 +189,47 @@ class Recording:
             )
 
         return compiled
+
+    def _results(self, tracer: Tracer, unique: list[Any]) -> tuple[list[Any], Any, Any, Any]:
+        """All that the call gives: what the function returned, then new gradients, and tensors that others need.
+
+        With them what becomes of these: (leaf, result) for gradients of outside tensors, (result, result) for those of
+        results, and (function, results) to be called.
+        """
+        results = [self._output(tracer, x) for x in unique]
+        new_grads = self._new_gradients(tracer, results)
+        results += hidden_bases(tracer, results)
+        own = own_gradients(results)
+        notes = []
+        for action, tensors in tracer.notes:
+            notes.append((action, list(range(len(results), len(results) + len(tensors)))))
+            results += tensors
+        tracer.notes.clear()
+        return results, new_grads, own, notes
+
+    @contextmanager
+    def _recorded_again(
+        self, structure: Any, backward: Backward, arguments: Sequence[Any]
+    ) -> Iterator[tuple[Tracer, list[Any]]]:
+        """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
+        tracer = Tracer(self.name, needs_grad=True)
+        before = mode.set_grad_mode(True)
+        try:
+            with tracer:
+                tracer.arguments, tracer.given = arguments, list(backward.answers)
+                inputs = [self._argument(tracer, leaf) for leaf in arguments]
+                call_args, call_kwargs = pytree.unflatten(structure, inputs)
+                out: list[Any] = []
+                pytree.flatten(self._call(call_args, call_kwargs), out)
+                results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
+                retained(results)
+                if not is_same_recording(tracer.nodes, backward.forward):
+                    raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
+                yield tracer, results
+        except TraceBreak as problem:
+            raise RuntimeError(f"{self.name}: its gradient cannot be compiled: {problem}") from problem
+        finally:
+            mode.set_grad_mode(before)
 
     def _output(self, tracer: Tracer, value: Any) -> Any:
         """A result as something that a compiled call can return."""
@@ -222,11 +269,11 @@ class Recording:
             return value
         if kind is float:
             return tracer.float_leaf(value, leaf)
-        if kind is int:
+        if kind is int and -(2**63) <= value < 2**63:
             return tracer.int_leaf(value, leaf)
         if isinstance(value, np.ndarray):
             raise TraceBreak("an argument is a NumPy array, which is not traced", self.where())
-        by_value = isinstance(value, _VALUES) and not isinstance(value, (enum.Enum, np.dtype))
+        by_value = isinstance(value, (*_VALUES, int)) and not isinstance(value, (enum.Enum, np.dtype))
         tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
         return value
 
@@ -240,6 +287,34 @@ class Recording:
         if leaked:
             source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
             raise TraceBreak("a tensor made in the function is kept outside of it", source)
+
+
+def _guard_known_arguments(tracer: Tracer, inputs: list[Any], owners: list[Any], values: list[Any]) -> None:
+    """Tie arguments that the function also reaches by itself to these very tensors: they are one input of the graph."""
+    known = {id(t) for t in _tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
+    for leaf, value in enumerate(inputs):
+        if isinstance(value, Tensor) and id(value) in known:
+            tracer.guard_object(leaf, Op.IS, value)
+
+
+def _tensors_in(values: list[Any]) -> Iterator[Tensor]:
+    """The tensors that objects hold: containers, Modules, optimizers."""
+    stack, seen = list(values), set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            stack += value
+        elif isinstance(value, dict):
+            stack += value.values()
+        elif has_state(value) and hasattr(value, "parameters"):
+            stack += [*value.parameters(), *value.buffers()]
+        elif has_state(value) and hasattr(value, "param_groups"):
+            stack += [value.param_groups, value.state]
 
 
 def first_line(function: Any, name: str) -> str:
@@ -271,31 +346,16 @@ def _rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[
     return functools.partial(_restore, shape, order)
 
 
+def overlaps(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """The pairs of tensors among the leaves that may share memory."""
+    arrays = [(i, x._data) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+    pairs = ((i, j) for n, (i, a) in enumerate(arrays) for j, b in arrays[:n] if np.may_share_memory(a, b))
+    return tuple(pairs)
+
+
 def _first(flat: Sequence[Any]) -> Any:
     return flat[0]
 
 
 def _restore(shape: Any, order: list[int], flat: Sequence[Any]) -> Any:
     return pytree.unflatten(shape, [flat[i] for i in order])
-
-
-def _aliases(tracer: Tracer, results: list[Any]) -> list[tuple[int, Any]]:
-    """Results that view an argument, or another result: they share its count of in-place writes."""
-    out: list[tuple[int, Any]] = []
-    for index, result in enumerate(results):
-        if not isinstance(result, Tensor) or result._view is None or type(result._data) is not Node:
-            continue
-        base = result
-        while base._view is not None and type(base._data) is Node:
-            base = base._view.base
-        position = next((i for i, r in enumerate(results) if r is base), None)
-        if position is not None:
-            out.append((index, position))
-        elif id(base) in tracer.leaf_of and type(base._data) is not Node:
-            leaf = tracer.leaf_of[id(base)]
-            out.append((index, functools.partial(_outside_base, leaf, base)))
-    return out
-
-
-def _outside_base(leaf: int, base: Tensor, arguments: Sequence[Any]) -> Tensor:
-    return arguments[leaf] if leaf < len(arguments) else base

@@ -30,7 +30,7 @@ def program_key(trace: Trace) -> str:
     parts = [_binding_text(b) for b in trace.bindings]
     parts += [repr(o) if not isinstance(o, Fresh) else f"fresh {o.aliases}" for o in trace.outputs]
     parts += [str(g) for g in trace.guards]
-    parts += [f"{leaf} {line}" for (leaf, _), line in zip(trace.writes, trace.lines, strict=True)]
+    parts += [f"{leaf} {n} {line}" for (leaf, _), n, line in zip(trace.writes, trace.times, trace.lines, strict=True)]
     parts += [f"question {q.bits} {q.size}" for q in trace.questions]
     parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch)))
     parts.append(repr((trace.fastmath, trace.checks)))

@@ -126,17 +126,24 @@ class Tensor(TensorOperators):
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         if requires_grad and not self.dtype.is_differentiable:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        tracer = state.tracer
+        if tracer is not None and type(self._data) is not Node and self._requires_grad != bool(requires_grad):
+            tracer.set_requires_grad(self, bool(requires_grad))
         self._requires_grad = bool(requires_grad)
         return self
 
     @property
     def grad_fn(self) -> Any:
         """The autograd node that produced this tensor, None for a leaf."""
+        if self._requires_grad:
+            self._refuse_in_trace("the history of a tensor from outside was read")
         return self._node
 
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation produced this tensor."""
+        if self._requires_grad:
+            self._refuse_in_trace("the history of a tensor from outside was read")
         return self._node is None
 
     @property
@@ -167,7 +174,15 @@ class Tensor(TensorOperators):
 
     @property
     def _version(self) -> int:
-        return 0 if self._storage is None else self._storage.version
+        self._refuse_in_trace("the version of a tensor from outside was read")
+        return version_of(self)
+
+    def _refuse_in_trace(self, reason: str) -> None:
+        """End a trace that would keep something of an outside tensor that the next call's may not have."""
+        if state.tracer is not None and type(self._data) is not Node:
+            from eagerjit.observation import TraceBreak, user_line
+
+            raise TraceBreak(reason, user_line())
 
     @property
     def _base(self) -> Tensor | None:
@@ -266,6 +281,19 @@ def check_writable(array: np.ndarray) -> None:
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location, "
             "or the memory is read-only. Please clone() the tensor before performing the operation."
         )
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often the memory of a tensor was written in place."""
+    return 0 if tensor._storage is None else tensor._storage.version
+
+
+def note_written(tensor: Tensor, place: Any) -> None:
+    """Note on the node that made this memory where it was overwritten."""
+    while tensor._view is not None:
+        tensor = tensor._view.base
+    if tensor._node is not None:
+        tensor._node.overwrite(tensor._index, place)
 
 
 def storage_of(tensor: Tensor) -> Storage:

@@ -20,15 +20,30 @@ from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.observation import TraceBreak, user_line
-from eagerjit.questions import Questions
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
-from eagerjit.tensor import Shape, Tensor, check_writable, new_tensor, storage_of
+from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
+from eagerjit.traced_numbers import Numbers
 
 
-class Tracer(Questions):
+class _Memory:
+    """That a captured view still lies in the memory of the tensor it was made from."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def _jit_state(self) -> Any:
+        """The arrays from the view to what it views, which keep each other alive."""
+        out, tensor = [id(self.tensor._data)], self.tensor
+        while tensor._view is not None:
+            tensor = tensor._view.base
+            out.append(id(tensor._data))
+        return out
+
+
+class Tracer(Numbers):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
     single_example = False
@@ -61,8 +76,11 @@ class Tracer(Questions):
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}
         self._arguments: dict[int, Node] = {}
-        self._floats: dict[Node, tuple[int, float]] = {}
         self._versions: dict[int, list[Any]] = {}
+        self._writes: dict[int, int] = {}
+        self._silent: dict[int, Tensor] = {}
+        self._related: dict[int, Tensor] = {}
+        self.flags: dict[int, tuple[Tensor, bool]] = {}
         self._items: dict[tuple[int, str], Any] = {}
 
     def __enter__(self) -> Tracer:
@@ -76,6 +94,8 @@ class Tracer(Questions):
         for storage, writes in self._versions.values():
             storage.version -= writes  # other threads may have written it meanwhile
         self._versions.clear()
+        for tensor, flag in self.flags.values():
+            tensor._requires_grad = flag
 
     # -- leaves -------------------------------------------------------------------------------------------------------
 
@@ -110,7 +130,7 @@ class Tracer(Questions):
         self.inputs.append(node)
         grad = int(tensor._requires_grad) if self.needs_grad else 2
         self.bindings.append(TensorLeaf(leaf, node, strides, grad))
-        self._values[id(tensor)] = (tensor, node, tensor._version)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
         return node
@@ -165,7 +185,31 @@ class Tracer(Questions):
             raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
         leaf = self.new_leaf()
         self.load(leaf, Op.LOAD_OBJECT, self.object(tensor))
-        return self.tensor_leaf(tensor, leaf, symbolic=False)
+        if not self._is_related(tensor):
+            return self.tensor_leaf(tensor, leaf, symbolic=False)
+        self._related[id(tensor)] = tensor
+        self.leaf_of[id(tensor)] = leaf
+        self.owners.append(_Memory(tensor))
+        node = tensor._view.read(self, self.value(tensor._view.base))
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+        return node
+
+    def _is_related(self, tensor: Tensor) -> bool:
+        """Whether a captured tensor is read through the one it views, so that writes to either are seen in both.
+
+        Arguments stand for themselves: the next call may get others. So do tensors with gradients of their own.
+        """
+        if tensor._view is None:
+            return False
+        while tensor._view is not None:
+            if tensor._requires_grad or not tensor._view.op.in_place or id(tensor) in self._arguments:
+                return False
+            tensor = tensor._view.base
+            if id(tensor) in self._related:
+                return True
+        if tensor._requires_grad or type(tensor._data) is not np.ndarray:
+            return False
+        return id(tensor) not in self._arguments or self.leaf_of[id(tensor)] >= len(self.arguments or ())
 
     # -- values -------------------------------------------------------------------------------------------------------
 
@@ -173,21 +217,28 @@ class Tracer(Questions):
         """The node that holds a tensor's present value."""
         known = self._values.get(id(tensor))
         view = tensor._view
-        if known is not None and (view is None or known[2] == tensor._version):
+        if known is not None and (view is None or known[2] == self.writes_to(tensor)):
             return known[1]
         if known is None and type(tensor._data) is not Node:
             return self.capture(tensor)
         if view is None:
             return tensor._data
         node = view.read(self, self.value(view.base))
-        self._values[id(tensor)] = (tensor, node, tensor._version)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         return node
+
+    def writes_to(self, tensor: Tensor) -> int:
+        """How often the memory of a tensor was written in this trace."""
+        while tensor._view is not None and id(tensor) not in self._arguments:
+            tensor = tensor._view.base
+        return self._writes.get(id(tensor), 0)
 
     def place(self, tensor: Tensor) -> Node:
         """A node that lies where a tensor does: a view in its base's memory, whatever was written there since."""
         if type(tensor._data) is not Node:
             self.value(tensor)
-            return self._arguments[id(tensor)]
+            if id(tensor) in self._arguments:
+                return self._arguments[id(tensor)]
         view = tensor._view
         return self.value(tensor) if view is None else view.read(self, self.place(view.base))
 
@@ -204,7 +255,17 @@ class Tracer(Questions):
     def view(self, base: Tensor, node: Node) -> Tensor:
         """A tensor of this trace that shares its memory with another."""
         tensor = self.wrap(node)
-        self._values[id(tensor)] = (tensor, node, base._version)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(base))
+        return tensor
+
+    def is_silent(self, tensor: Tensor) -> bool:
+        """Whether a tensor was made by `silence`."""
+        return id(tensor) in self._silent
+
+    def silence(self, tensor: Tensor) -> Tensor:
+        """Let writes through this view of another tensor go unnoticed by the versions that gradients compare."""
+        tensor._storage = Storage()
+        self._silent[id(tensor)] = tensor
         return tensor
 
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
@@ -234,25 +295,32 @@ class Tracer(Questions):
         self.assumptions.decide("==", size, number)
         return number
 
-    def write(self, tensor: Tensor, node: Node) -> None:
+    def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
         known = self.value(tensor)
-        if view is not None and (type(tensor._data) is Node or id(view.base) in self._values):
-            self.write(view.base, view.write(self, self.value(view.base), node))
+        if view is not None and id(tensor) not in self._arguments:
+            if id(tensor) in self._silent:
+                noticed = False
+                if view.base._node is not None and type(view.base._data) is Node:
+                    raise TraceBreak("a value that has a gradient is overwritten through .data", user_line())
+            self.write(view.base, view.write(self, self.value(view.base), node), noticed)
         else:
+            self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
             storage = storage_of(tensor)
-            self._versions.setdefault(id(storage), [storage, 0])[1] += 1
-            storage.version += 1
-            storage.source = here()
+            counts = self._versions.setdefault(id(storage), [storage, 0])
+            if noticed:
+                counts[1] += 1
+                storage.version += 1
+                storage.source = here()
             if type(tensor._data) is not Node:
                 check_writable(tensor._data)
                 self.written[id(tensor)] = tensor
         if type(tensor._data) is Node and known is tensor._data:
             tensor._data = node
-        self._values[id(tensor)] = (tensor, node, tensor._version)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
 
     # -- gradients ----------------------------------------------------------------------------------------------------
 
@@ -274,6 +342,17 @@ class Tracer(Questions):
         self.gradients[id(tensor)] = (tensor, before)
         return before
 
+    def set_requires_grad(self, tensor: Tensor, flag: bool) -> None:
+        """Let an outside leaf require a gradient, or not, from here on; the compiled call does it too."""
+        self.value(tensor)
+        self.flags.setdefault(id(tensor), (tensor, tensor._requires_grad))
+        tensor._requires_grad = flag
+
+    def changed_flags(self) -> list[tuple[int, Tensor, bool]]:
+        """(leaf, tensor, whether it requires a gradient now) for those where that has changed."""
+        changed = [(t, t._requires_grad) for t, flag in self.flags.values() if t._requires_grad != flag]
+        return [(self.leaf_of[id(t)], t, flag) for t, flag in changed]
+
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Give a tensor another grad; the compiled call does it when it ends."""
         if type(tensor._data) is Node:
@@ -282,45 +361,21 @@ class Tracer(Questions):
         self.value(tensor)
         self.gradients[id(tensor)] = (tensor, grad)
 
-    # -- numbers ------------------------------------------------------------------------------------------------------
-
-    def constant(self, value: Any, dtype: dtypes.DType) -> Node:
-        """A number as a 0-d node of a dtype: a literal, or a number of this call converted."""
-        if isinstance(value, TracedFloat):
-            return self._converted(value.node, dtype)
-        if isinstance(value, SymbolicInt):
-            return self._converted(self.record(elementwise.size_value, (), size=value.expression), dtype)
-        return self.record(elementwise.constant, (), value=_plain(value, dtype), dtype=dtype)
-
-    def _converted(self, node: Node, dtype: dtypes.DType) -> Node:
-        return node if node.type.dtype is dtype else self.record(elementwise.cast, (node,), dtype=dtype)
-
-    def calculate(self, name: str, a: Any, b: Any) -> Node:
-        """Record a float operation of Python's."""
-        operands = tuple(self.constant(x, dtypes.float64) for x in (a, b))
-        return self.record(getattr(elementwise, name), operands)
-
-    def float_of(self, value: SymbolicInt) -> TracedFloat:
-        """A size as a float."""
-        hint = sizes.evaluate(value.expression, self.assumptions.hints)
-        return TracedFloat(self.constant(value, dtypes.float64), float(hint))
-
-    def specialize(self, node: Node) -> None:
-        """Tie this trace to the present value of every number that `node` was calculated from."""
-        if node in self._floats:
-            leaf, value = self._floats[node]
-            self.guard_object(leaf, Op.EQUAL, value)
-        for operand in node.inputs:
-            self.specialize(operand)
-        if node.op is elementwise.size_value:
-            size = node.attributes["size"]
-            self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
-
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def final_writes(self) -> list[tuple[int, Node]]:
         """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
         return [(self.leaf_of[id(tensor)], self.value(tensor)) for tensor in self.written.values()]
+
+    def times_written(self) -> list[int]:
+        """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
+        counted: set[int] = set()
+        out = []
+        for tensor in self.written.values():
+            storage = storage_of(tensor)
+            out.append(0 if id(storage) in counted else self._versions[id(storage)][1])
+            counted.add(id(storage))
+        return out
 
     def outside(self) -> list[tuple[Tensor, int]]:
         """Every tensor from outside that was read, with its leaf."""
@@ -329,11 +384,6 @@ class Tracer(Questions):
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
         self._values.clear()
+        self._silent.clear()
         self.gradients.clear()
         return [t for t in (r() for r in self.created) if t is not None]
-
-
-def _plain(value: Any, dtype: dtypes.DType) -> int | float | bool:
-    """A literal as it is after conversion, so that equal constants print alike."""
-    number = np.asarray(value).astype(dtype.numpy).item()
-    return float(number) if dtype.is_floating_point else number

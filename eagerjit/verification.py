@@ -241,11 +241,8 @@ def _compare_call(
     if backward is None:
         return
     cotangents = [new_tensor(single[n]) for n in graph.inputs if "cotangent" in n.attributes][: len(backward.roots)]
-    values = (*cotangents, *(flat[i] for i in backward.kept), *(arguments[i] for i in backward.integers))
-    tensors = tuple(arguments[t] if isinstance(t, int) else t for t in backward.tensors)
-    grads = backward.executable.run(values, tensors)
+    grads = backward.executable.run(cotangents, [flat[i] for i in backward.kept], arguments)
     if grads is MISS:
         raise RuntimeError(f"{found.name}: the compiled gradient does not take the values of its own call")
-    grads = grads if isinstance(grads, tuple) else (grads,)
     for node, grad in zip(graph.outputs[len(given) :], grads, strict=False):
         _compare(found, "the gradient, against operations alone", node, grad._data, single[node])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,16 +20,23 @@ class Binding:
     node_type: type | None = None
     node_slots: tuple[str, ...] = ()
     storage_type: Any = None
+    written: Callable[[Any, Any], None] | None = None
     generation: int = 0
 
 
 bound = Binding()
 
 
-def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) -> None:
+def bind(
+    tensor_types: tuple[type, ...],
+    node_type: type,
+    storage_type: type,
+    written: Callable[[Any, Any], None] | None = None,
+) -> None:
     """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
 
-    A Storage made without arguments must have `version` 0 and a `source`, where it was written last. Call it before the
+    A Storage made without arguments must have `version` 0 and a `source`, where it was written last. `written(tensor,
+    place)` is called when a Program has written the memory of a tensor with a history, or of a view. Call it before the
     first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
@@ -36,6 +44,7 @@ def bind(tensor_types: tuple[type, ...], node_type: type, storage_type: type) ->
     bound.node_type = node_type
     bound.node_slots = slot_names(node_type)
     bound.storage_type = storage_type
+    bound.written = written
     bound.generation += 1
 
 
@@ -68,8 +77,16 @@ def shared_storage(tensor: Any) -> Any:
     return tensor._storage
 
 
-def bump_version(tensor: Any, line: str | None = None) -> None:
+def bump_version(tensor: Any, line: str | None = None, times: int = 1) -> None:
     """Notes that the tensor's memory was written in place, and where: on this line or where the user's code is."""
     storage = shared_storage(tensor)
-    storage.version += 1
+    storage.version += times
     storage.source = here() if line is None else line
+    if tensor._node is not None or tensor._view is not None:
+        note_written(tensor, storage.source)
+
+
+def note_written(tensor: Any, place: Any) -> None:
+    """Tells the layer above that the memory of a tensor with a history, or of a view, was written there."""
+    if bound.written is not None:
+        bound.written(tensor, place)

@@ -68,8 +68,8 @@ def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
             return ["dtype", "count", *["slot"] * (11 + 4 * n_batch)]
         case Op.CALL, (_, n, *_):
             return ["call", "count", *["slot"] * n]
-        case Op.BUMP_VERSION, (_, line):
-            return ["leaf", "any" if line == -1 else "object"]
+        case Op.BUMP_VERSION, (_, line, _):
+            return ["leaf", "any" if line == -1 else "object", "count"]
         case Op.SET_GRAD, (_, output):
             return ["leaf", "any" if output == -1 else "output"]
     return OPERANDS[code].split() if code in OPERANDS else ["unknown"] * (len(operands) + 1)

@@ -342,8 +342,8 @@ def _set_grad(frame: _Frame, leaf: int, output: int) -> None:
     frame.leaves[leaf]._grad = None if output == -1 else frame.outputs[output]
 
 
-def _bump_version(frame: _Frame, leaf: int, line: int) -> None:
-    bump_version(frame.leaves[leaf], None if line == -1 else frame.executable.objects[line])
+def _bump_version(frame: _Frame, leaf: int, line: int, times: int) -> None:
+    bump_version(frame.leaves[leaf], None if line == -1 else frame.executable.objects[line], times)
 
 
 _HANDLERS: dict[Op, Callable[..., None]] = {

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes, heap_types, log, memory, mode, source
-from eagerjit.runtime.binding import bound, slot_names
+from eagerjit.runtime.binding import bound, note_written, slot_names
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock
@@ -110,6 +110,7 @@ def _fill() -> None:
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),
+        c.NOTE_WRITTEN: _keep(note_written),
         c.CODE_FILE: _file_offset(),
         c.LIBRARY_FILES: _keep(source.files),
         c.IS_LIBRARY: _keep(source.is_library),
@@ -219,6 +220,7 @@ def _tensor_fields() -> dict[int, int]:
         c.REQUIRES_GRAD: slot_of(kind, "_requires_grad"),
         c.GRAD: slot_of(kind, "_grad"),
         c.STORAGE: slot_of(kind, "_storage"),
+        c.VIEW: slot_of(kind, "_view"),
     }
 
 

@@ -88,7 +88,8 @@ class Op(IntEnum):
     CALL = 45  # (call, n, slot...)  calls[call](address of n words, the slots' values); takes the GIL meanwhile
     # -- effects --------------------------------------------------------------------------------------------------
     SET_GRAD = 48  # (leaf, output)      leaf._grad = outputs[output]   (output -1: None)
-    BUMP_VERSION = 49  # (leaf, object)  the Tensor was written in place, on the line objects[object] (-1: the caller's)
+    BUMP_VERSION = 49  # (leaf, object, times)  the Tensor was written in place so many times, at last on the line
+    #                    objects[object] (-1: the caller's)
 
 
 @dataclass(frozen=True, slots=True)

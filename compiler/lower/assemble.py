@@ -294,8 +294,9 @@ class Assembler(Placement):
             yield (Op.OUTPUT_VIEW, k, int(is_output), base, node.dtype.code, rank, pointer, *dims, *strides)
         for leaf, grad in self.trace.gradients:
             yield (Op.SET_GRAD, leaf, grad)
-        for (leaf, _), line in zip(self.trace.writes, self.trace.lines, strict=True):
-            yield (Op.BUMP_VERSION, leaf, line)
+        for (leaf, _), line, times in zip(self.trace.writes, self.trace.lines, self.trace.times, strict=True):
+            if times:
+                yield (Op.BUMP_VERSION, leaf, line, times)
 
 
 def _title(group: Group) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd import engine
+from eagerjit.autograd.accumulation import accumulate
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -81,7 +82,7 @@ def backward(
     found = engine.run(roots, grads, targets, retain, create_graph)
     for target, gradient in zip(targets, found, strict=True):
         if gradient is not None:
-            engine.accumulate(target, gradient, create_graph)
+            accumulate(target, gradient, create_graph)
 
 
 def grad(

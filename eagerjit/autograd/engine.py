@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import operator
-import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_mixed
+from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked, observed
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
@@ -33,15 +32,20 @@ def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
     return tensor if tensor._requires_grad else None
 
 
+def used_up(node: GradNode) -> RuntimeError:
+    """What a walk says that meets a node whose values a walk before has freed."""
+    return RuntimeError(
+        f"Trying to backward through the graph a second time: the values saved by {node.op.name} (recorded at "
+        f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
+        "through the graph a second time."
+    )
+
+
 def _edges(node: GradNode) -> tuple[list[Any], bool]:
     """Per input the tensor that a gradient flows to, None, or a list of these; whether a saved value may be stale."""
     inputs, sequence = node.inputs, node.sequence
     if inputs is None:
-        raise RuntimeError(
-            f"Trying to backward through the graph a second time: the values saved by {node.op.name} (recorded at "
-            f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
-            "through the graph a second time."
-        )
+        raise used_up(node)
     out: list[Any] = []
     written = node.overwritten is not None
     for x in inputs:
@@ -72,8 +76,17 @@ def _flat(edges: list[Any]) -> list[Tensor]:
     return out
 
 
-def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, set[GradNode]]:
+def edges_of(node: GradNode) -> list[Tensor]:
+    """The tensors that gradients flow to from a node."""
+    return _flat(_edges(node)[0])
+
+
+def collect(
+    roots: Sequence[Tensor], wanted: set[Key] | None, again: bool = False
+) -> tuple[Nodes, set[GradNode]]:
     """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values.
+
+    `again`: what is found is to be differentiated in turn, so that gradients of compiled calls are taken apart.
 
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
     """
@@ -85,6 +98,7 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
     stale: set[GradNode] = set()
     stack = [t._node for t in roots if t._node is not None]
     ordered = len(stack) == 1
+    looked_into: list[GradNode] = []
     while stack:
         node = stack.pop()
         if node in found:
@@ -93,6 +107,8 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
             _outside(node, wanted)
             continue
         edges, written = _edges(node)
+        if (node.hooks is not None or wanted is not None) and getattr(node.op, "inner", None):
+            looked_into.append(node)
         found[node] = edges
         if written:
             stale.add(node)
@@ -103,8 +119,10 @@ def collect(roots: Sequence[Tensor], wanted: set[Key] | None) -> tuple[Nodes, se
             elif e is not None and e._node is not None:
                 stack.append(e._node)
         ordered = ordered and before == 0 and len(stack) < 2
-    if _gradients and expand_mixed(found):
-        return collect(roots, wanted)
+    if looked_into and expand_calls(looked_into, wanted):
+        return collect(roots, wanted, again)
+    if _gradients and (again or _expanded) and expand_gradients(found, again):
+        return collect(roots, wanted, again)
     return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
 
 
@@ -161,7 +179,7 @@ def run(
     call is made, and the leaves' hooks are left to the walk that the call is part of.
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
-    nodes, stale = collect(roots, wanted)
+    nodes, stale = collect(roots, wanted, create_graph or state.tracer is not None)
     if _expanded:
         roots = [current(t) for t in roots]
         targets = None if targets is None else [current(t) for t in targets]
@@ -194,11 +212,12 @@ def run(
                 continue
             if tracer is not None:
                 tracer.source = node.source
+            partial_ = getattr(node.op, "partial", False)
             if stale and node in stale:
-                check_versions(node, edges)
+                node.op.check(node, incoming) if partial_ else check_versions(node, edges)
             needs = tuple([e is not None for e in edges])
-            if getattr(node.op, "accumulates", False) and not create_graph:
-                results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges])
+            if partial_:
+                results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges], create_graph)
                 for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
                     buffers.pop(key_of(t), None)
             else:
@@ -216,11 +235,11 @@ def run(
                 _deposit(buffers, leaves, target, grad, trail)
         if wanted is None:
             for key, leaf in leaves.items():
-                _accumulate(leaf, buffers[key], shared, create_graph)
+                add_to_grad(leaf, buffers[key], shared, create_graph)
         else:
             for k, g in buffers.items():
                 if k in wanted:
-                    captured.setdefault(k, _leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
+                    captured.setdefault(k, leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
     finally:
         mode.set_grad_mode(before)
         if casting is not None:
@@ -230,7 +249,9 @@ def run(
             resume_observation(observation)
     if not retain_graph:
         for node in nodes:
-            node.inputs = node.output = None
+            release = getattr(node.op, "release", None)
+            if release is None or release():
+                node.inputs = node.output = None
     return [] if targets is None else [captured.get(key_of(t)) for t in targets]
 
 
@@ -260,7 +281,9 @@ def _incoming(
     node: GradNode, buffers: dict[Key, Tensor], wanted: set[Key] | None, captured: dict[Key, Tensor]
 ) -> tuple[Tensor, ...] | None:
     """The gradients that reached a node's results, zeros for those that none reached; None if none did at all."""
-    keys: list[Key] = [(node, i) for i in range(node.n_outputs)] if type(node.output) is tuple else [node]
+    partial_ = getattr(node.op, "partial", False)
+    count = node.op.n_outputs(node) if partial_ else node.n_outputs
+    keys: list[Key] = [(node, i) for i in range(count)] if type(node.output) is tuple else [node]
     received = [buffers.pop(key, None) for key in keys]
     if all(g is None for g in received):
         return None
@@ -269,7 +292,7 @@ def _incoming(
     for key, g in zip(keys, received, strict=True):
         if wanted is not None and key in wanted and g is not None:
             captured[key] = g
-    if all(g is not None for g in received) or getattr(node.op, "absent_gradients", False):
+    if partial_ or all(g is not None for g in received) or getattr(node.op, "absent_gradients", False):
         return tuple(received)  # type: ignore[arg-type]
     outputs = node.outputs()
     return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))
@@ -279,91 +302,9 @@ def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
     for hook in list(node.hooks.get(index, {}).values()):
-        result = _observed(hook, grad)
+        result = observed(hook, grad)
         grad = grad if result is None else result
     return grad
-
-
-def _observed(hook: Callable[[Tensor], Any], argument: Tensor) -> Any:
-    """Call a hook; in a trace its lines are noted as the function's are, and one with effects ends the trace."""
-    tracer = state.tracer
-    if tracer is None:
-        return hook(argument)
-    from eagerjit.guards import inspect_code, unwrap
-
-    function, _ = unwrap(hook)
-    found = [] if function is None else inspect_code(function, None).effects
-    if found:
-        raise TraceBreak(f"a gradient hook {found[0].what}, which compiled code would not do", found[0].source)
-    resume_observation(tracer.observation)
-    try:
-        return hook(argument)
-    finally:
-        pause_observation()
-
-
-def _leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
-    for hook in list((leaf._hooks or {}).get("grad", {}).values()):
-        result = _observed(hook, grad)
-        grad = grad if result is None else result
-    return grad
-
-
-def _accumulate(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
-    """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
-    if leaf._hooks is not None:
-        grad = _leaf_hooked(leaf, grad)
-    tracer = state.tracer
-    if tracer is None:
-        with _accumulating:
-            _add(leaf, grad, leaf._grad, shared, create_graph)
-    else:
-        _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
-    if leaf._hooks is not None:
-        for hook in list(leaf._hooks.get("post", {}).values()):
-            _observed(hook, leaf)
-
-
-_accumulating = threading.RLock()
-"""Gradients that several threads add to one tensor are added one by one."""
-os.register_at_fork(
-    before=_accumulating.acquire, after_in_parent=_accumulating.release, after_in_child=_accumulating.release
-)
-
-
-def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], create_graph: bool) -> None:
-    """Add to the known gradient of a leaf."""
-    if known is not None and not create_graph:
-        known._increase(grad)
-    else:
-        if known is not None:
-            grad = known + grad
-        elif not create_graph:
-            if id(grad) in shared or _borrowed(grad):
-                grad = grad.clone()
-            shared.add(id(grad))
-            grad = grad if grad._node is None else grad.detach()
-        if state.tracer is None:
-            leaf._grad = grad
-        else:
-            state.tracer.set_grad(leaf, grad)
-
-
-def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
-    """Add a gradient that was computed on its own to a tensor's `.grad`."""
-    before = mode.set_grad_mode(create_graph)
-    try:
-        _accumulate(leaf, grad, {id(grad)}, create_graph)
-    finally:
-        mode.set_grad_mode(before)
-
-
-def _borrowed(grad: Tensor) -> bool:
-    """Whether a gradient's memory may be another tensor's, or strided."""
-    if state.tracer is not None:
-        return grad._view is not None or not grad.is_contiguous()
-    data = grad._data
-    return data.base is not None or not data.flags.c_contiguous
 
 
 def check_versions(node: GradNode, edges: list[Any]) -> None:
@@ -385,6 +326,12 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
             continue
         if read is not None and index + 2 not in read:
             continue
-        versions = f"at version {x._storage.version} (expected {saved})"
-        what = f"{described(x)}, now {versions}, input {index}"
-        raise RuntimeError(overwritten(what, node.op.name, node.source, x._storage.source))
+        raise stale_value(node, index, x, saved)
+
+
+def stale_value(node: GradNode, index: int, value: Tensor, saved: int) -> RuntimeError:
+    """What a walk says to an input that was overwritten after it was saved."""
+    assert value._storage is not None
+    versions = f"at version {value._storage.version} (expected {saved})"
+    what = f"{described(value)}, now {versions}, input {index}"
+    return RuntimeError(overwritten(what, node.op.name, node.source, value._storage.source))

@@ -1,17 +1,19 @@
-"""Compiled calls taken apart, where only the plain call's tape adds gradients in the plain call's order.
+"""Compiled calls taken apart, where their gradients are differentiated a third time, or forward.
 
-A jitted call is one node of the tape, and its gradient, when that is differentiated in turn, another one. A walk that
-meets both would add up what reaches the values inside the call in two places. It replaces both by the nodes that the
-plain call would have recorded, at the same places in the order of execution.
+A jitted call is one node of the tape, and its gradient, when that has a history, another one, which depends on values
+inside the call; what is compiled ends there. A walk that goes further replaces both by the nodes that the plain call
+would have recorded, at the same places in the order of execution.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.runtime import mode
+from eagerjit.state import untraced
 from eagerjit.tensor import Tensor
 
 Expand = Callable[[], Sequence[Tensor]]
@@ -27,20 +29,45 @@ def current(tensor: Tensor) -> Tensor:
     """A tensor, or what stands for it since its node was taken apart."""
     node = tensor._node
     found = None if node is None else EXPANDED.get(node)
-    return tensor if found is None else current(found[tensor._index])
+    return tensor if found is None or tensor._index >= len(found) else current(found[tensor._index])
 
 
-def expand_mixed(nodes: dict[GradNode, list]) -> bool:
-    """Take apart the calls among these nodes whose gradients are among them too; whether there were any."""
-    mixed = [n for n in nodes if n in GRADIENTS and GRADIENTS[n][0] in nodes]
-    for gradient in sorted(mixed, key=lambda n: n.sequence):
+def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
+    """Take apart the gradients of calls among these nodes, and their calls: all, or those whose call is apart already.
+
+    Returns whether there were any.
+    """
+    gradients = [n for n in nodes if n in GRADIENTS and (all_of_them or GRADIENTS[n][0] in EXPANDED)]
+    for gradient in sorted(gradients, key=lambda n: n.sequence):
         call, again, gradient_again = GRADIENTS[gradient]
         for node, make in ((call, again), (gradient, gradient_again)):
             if node not in EXPANDED:
                 first = mode.next_sequence()
-                EXPANDED[node] = results = make()
+                with untraced():
+                    EXPANDED[node] = results = make()
                 _renumber(results, first, node.sequence)
-    return bool(mixed)
+    return bool(gradients)
+
+
+def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
+    """Take apart calls where a gradient is asked for that flows between two of their results; whether there were any.
+
+    That is the gradient of a result on which others depend, if it has hooks or is wanted.
+    """
+    found = False
+    for node in nodes:
+        hooks = node.hooks or {}
+        if any(hooks.get(i) or (wanted is not None and (node, i) in wanted) for i in node.op.inner):
+            first = mode.next_sequence()
+            with untraced():
+                EXPANDED[node] = results = node.op.again()
+            _renumber(results, first, node.sequence)
+            for index, table in hooks.items():
+                made_by = results[index]._node
+                assert made_by is not None
+                made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
+            found = True
+    return found
 
 
 def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from eagerjit.autograd import engine
+from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode
 from eagerjit.dispatch import Op
 from eagerjit.runtime import mode
@@ -75,13 +76,15 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
     """The tangents of `outputs`, given those of the leaves; None where an output does not depend on them."""
     roots = [o for o in outputs if o._requires_grad]
     tangents: dict[Any, Tensor] = {engine.key_of(leaf): tangent for leaf, tangent in leaves}
-    nodes, stale = engine.collect(roots, set(tangents))
+    nodes, stale = engine.collect(roots, set(tangents), True)
+    outputs = [current(o) for o in outputs]
     nodes = engine.relevant(nodes, set(tangents))
     before = mode.set_grad_mode(create_graph)
     try:
         for node, edges in reversed(nodes.items()):
             if node in stale:
-                engine.check_versions(node, edges)
+                partial = getattr(node.op, "partial", False)
+                node.op.check(node, node.outputs()) if partial else engine.check_versions(node, edges)
             _push_node(node, edges, tangents, create_graph)
     finally:
         mode.set_grad_mode(before)

@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.autograd.node import GradNode, described, overwritten, record
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
-from eagerjit.tensor import Tensor
+from eagerjit.tensor import Tensor, version_of
 
 
 class Context:
@@ -24,15 +24,19 @@ class Context:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keep tensors; reading them back checks that they were not overwritten since."""
-        self._saved = tuple((t, 0 if t is None else t._version) for t in tensors)
+        self._saved = tuple((t, 0 if t is None else version_of(t)) for t in tensors)
+
+    def kept(self) -> tuple[Tensor | None, ...]:
+        """What `save_for_backward` kept, overwritten or not."""
+        return tuple(t for t, _ in self._saved)
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept."""
         for tensor, version in self._saved:
-            if tensor is not None and tensor._version != version:
+            if tensor is not None and version_of(tensor) != version:
                 assert tensor._storage is not None
-                versions = f"now at version {tensor._version} (expected {version})"
+                versions = f"now at version {version_of(tensor)} (expected {version})"
                 what = f"{described(tensor)}, {versions}, saved for the gradient"
                 raise RuntimeError(overwritten(what, self._name, line_of(self._place), tensor._storage.source))
         return tuple(t for t, _ in self._saved)
@@ -56,7 +60,9 @@ class _FunctionOp:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
-        results = self.function.backward(self.context, *grads)
+        from eagerjit.autograd.accumulation import observed
+
+        results = observed(self.function.backward, self.context, *grads)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         count = len(needs)
         if len(results) > count and all(r is None for r in results[count:]):

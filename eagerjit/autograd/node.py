@@ -70,6 +70,12 @@ class GradNode:
     def __repr__(self) -> str:
         return f"<{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0>"
 
+    def overwrite(self, index: int, place: Any) -> None:
+        """Note where this result was overwritten."""
+        self.overwritten = place
+        if hasattr(self.op, "overwritten"):
+            self.op.overwritten.setdefault(index, place)
+
     def outputs(self) -> tuple[Tensor, ...]:
         """The results, connected to this node."""
         datas = self.output if type(self.output) is tuple else (self.output,)

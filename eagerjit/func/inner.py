@@ -60,7 +60,7 @@ class InnerTracer(Tracer):
             return super().value(tensor)
         self._positions[id(tensor)] = len(self.inputs)
         node = self.input(tensor, self.type_outside(tensor))
-        self._values[id(tensor)] = (tensor, node, tensor._version)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         return node
 
     def type_outside(self, tensor: Tensor) -> TensorType:
@@ -89,12 +89,12 @@ class InnerTracer(Tracer):
             self._outside[known] = node
         return known
 
-    def write(self, tensor: Tensor, node: Node) -> None:
+    def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
         """Note a write; those to tensors from outside happen there when the recording has been run."""
         foreign = not self._is_own(tensor)
         if foreign and tensor._view is not None:
             self.value(tensor._view.base)
-        super().write(tensor, node)
+        super().write(tensor, node, noticed)
         if foreign and tensor._view is None:
             self.written[id(tensor)] = tensor
 

@@ -31,6 +31,8 @@ class ViewOp(Op):
     """
 
     linear = True
+    in_place = True
+    """Whether a trace sees the view in its base's memory, rather than a copy of it."""
 
     def __init__(
         self,

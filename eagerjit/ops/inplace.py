@@ -20,7 +20,7 @@ from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, check_writable, new_tensor, share_storage
+from eagerjit.tensor import Tensor, check_writable, new_tensor, note_written, share_storage
 
 
 class InplaceOp(Op):
@@ -209,11 +209,9 @@ def _adopt(tensor: Tensor, node: GradNode) -> None:
 
 
 def _mark_overwritten(target: Tensor) -> None:
-    """Note on the node that made this memory that its output is gone."""
-    while target._view is not None:
-        target = target._view.base
-    if target._node is not None:
-        target._node.overwritten = here()
+    """Note on the node that made this memory that its output is gone; a compiled call does so when it has written."""
+    if state.tracer is None or type(target._data) is Node:
+        note_written(target, here())
 
 
 def _rebase(chain: list[Tensor], value: Tensor) -> None:

@@ -58,7 +58,7 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
         out = function(old, *args, **kwargs)
         self._data, self._node, self._index = out._data, out._node, out._index
         if tracer is not None:
-            tracer._values[id(self)] = (self, out._data, self._version)
+            tracer._values[id(self)] = (self, out._data, tracer.writes_to(self))
         if self._view is not None or out._view.op.name != "alias":
             self._view = out._view if self._view is not None else None
         return self

@@ -238,6 +238,8 @@ def _untraceable(*arguments: Any) -> Node:
 
 
 strided_view = ViewOp("as_strided", _strided_array, _untraceable, _untraceable, _strided_rule, _strided_erased)
+for _view in (diagonal_view, unfold_view, strided_view):
+    _view.in_place = False
 
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

@@ -58,6 +58,9 @@ RECORD_NODE = 480  # the Python function that records what native code does not
 CODE_FILE = 512  # where a code object keeps the name of its file
 LIBRARY_FILES = 520  # the dictionary of files met so far: whether they belong to a library
 IS_LIBRARY = 528  # the Python function that fills it
+# -- writes -----------------------------------------------------------------------------------------------------------
+VIEW = 536  # a Tensor's slot
+NOTE_WRITTEN = 544  # the Python function told of writes to what has a history
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440

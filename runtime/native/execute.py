@@ -250,7 +250,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.SET_GRAD:
                 status = set_grad(leaves, outputs, a, b)
             case Op.BUMP_VERSION:
-                status = bump_storage(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b) if b >= 0 else ptr(0))
+                status = bump_storage(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b) if b >= 0 else ptr(0), c)
         if status <= 0:
             return FAILED if status < 0 else MISSED
 

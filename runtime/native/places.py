@@ -9,9 +9,13 @@ from eagerjit.runtime.native.context import (
     CODE_FILE,
     IS_LIBRARY,
     LIBRARY_FILES,
+    NODE,
+    NONE,
+    NOTE_WRITTEN,
     STORAGE_SOURCE,
     STORAGE_VERSION,
     TRUE,
+    VIEW,
     context,
 )
 from eagerjit.runtime.native.language import buffer, external, i64, load_i64, load_ptr, ptr, store_i64
@@ -31,6 +35,7 @@ PyFrame_GetBack = external("ptr PyFrame_GetBack(ptr)")
 PyFrame_GetLasti = external("i32 PyFrame_GetLasti(ptr)")
 PyDict_GetItem = external("ptr PyDict_GetItem(ptr, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
+PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyErr_Clear = external("void PyErr_Clear()")
@@ -88,7 +93,20 @@ def _note_write(storage: ptr) -> i64:
     return 0
 
 
-def bump_storage(tensor: ptr, line: ptr) -> i64:
+def _told(tensor: ptr, storage: ptr) -> i64:
+    """Tells Python of a write to a tensor with a history, or to a view: 1, or -1 with an exception set."""
+    none = load_ptr(context, NONE)
+    if load_ptr(tensor, load_i64(context, NODE)) == none and load_ptr(tensor, load_i64(context, VIEW)) == none:
+        return 1
+    place = load_ptr(storage, load_i64(context, STORAGE_SOURCE))
+    result = PyObject_CallFunctionObjArgs(load_ptr(context, NOTE_WRITTEN), tensor, place, ptr(0))
+    if result == 0:
+        return -1
+    Py_DecRef(result)
+    return 1
+
+
+def bump_storage(tensor: ptr, line: ptr, times: i64) -> i64:
     """BUMP_VERSION, with the line it says or null: 1, or -1 with an exception set."""
     if not is_tensor(tensor):
         return not_a_tensor()
@@ -99,12 +117,13 @@ def bump_storage(tensor: ptr, line: ptr) -> i64:
     version = PyLong_AsLongLong(load_ptr(storage, offset))
     if version == -1 and PyErr_Occurred():
         return -1
-    following = PyLong_FromLongLong(version + 1)
+    following = PyLong_FromLongLong(version + times)
     if following == 0:
         return -1
     replace_slot(storage, offset, following)
     Py_DecRef(following)
     if line:
         replace_slot(storage, load_i64(context, STORAGE_SOURCE), line)
-        return 1
-    return 1 if _note_write(storage) == 0 else -1
+    elif _note_write(storage) != 0:
+        return -1
+    return _told(tensor, storage)

@@ -12,7 +12,7 @@ from typing import Any
 
 import eagerjit as torch
 from eagerjit import jit as jit_module
-from eagerjit.autograd import engine
+from eagerjit.autograd import accumulation
 from tests.jit.thread_stress import Stress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,13 +121,13 @@ thread.join()
 
 def test_gradients_of_many_threads_are_all_added(monkeypatch: Any) -> None:
     """A walk that is interrupted between reading a gradient and adding to it loses nothing."""
-    add = engine._add
+    add = accumulation._add
 
     def slowly(leaf: Any, grad: Any, known: Any, *rest: Any) -> None:
         time.sleep(0.001)
         add(leaf, grad, known, *rest)
 
-    monkeypatch.setattr(engine, "_add", slowly)
+    monkeypatch.setattr(accumulation, "_add", slowly)
     weight = torch.zeros(3, requires_grad=True)
     threads = [threading.Thread(target=lambda: [weight.sum().backward() for _ in range(5)]) for _ in range(8)]
     for thread in threads:

@@ -30,6 +30,7 @@ class Tensor:
         "_node",
         "_requires_grad",
         "_storage",
+        "_view",
     )
 
 

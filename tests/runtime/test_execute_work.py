@@ -325,19 +325,19 @@ def test_set_grad(executor: str) -> None:
 @both
 def test_bump_version(executor: str) -> None:
     x = tensor([1.0])
-    run = executable(executor, program(1, (Op.BUMP_VERSION, 0, -1), outputs=0))
+    run = executable(executor, program(1, (Op.BUMP_VERSION, 0, -1, 1), outputs=0))
     run.run((x,))
     storage = x._storage
     assert type(storage) is Storage and storage.version == 1
     assert line_of(storage.source).startswith(f"{__file__}:")
-    executable(executor, program(1, (Op.BUMP_VERSION, 0, 0), outputs=0), ["file:3"]).run((x,))
+    executable(executor, program(1, (Op.BUMP_VERSION, 0, 0, 1), outputs=0), ["file:3"]).run((x,))
     assert storage.source == "file:3" and storage.version == 2
     for _ in range(1000):
         run.run((x,))
     assert x._storage is storage and storage.version == 1002
 
 
-@pytest.mark.parametrize("step", [(Op.BUMP_VERSION, 0, -1), (Op.SET_GRAD, 0, -1), (Op.OUTPUT_VIEW, 0, 0, 0, F32, 0, 0)])
+@pytest.mark.parametrize("step", [(Op.BUMP_VERSION, 0, -1, 1), (Op.SET_GRAD, 0, -1), (Op.OUTPUT_VIEW, 0, 0, 0, F32, 0, 0)])
 def test_native_effects_refuse_what_is_no_tensor(step: tuple[int, ...]) -> None:
     made = program(1, step, *() if step[0] == Op.OUTPUT_VIEW else ((Op.OUTPUT_LEAF, 0, 0),))
     with pytest.raises(TypeError, match="expected a Tensor"):
@@ -358,7 +358,7 @@ def test_a_miss_leaves_no_trace(executor: str) -> None:
         (Op.READ_INT, 2, 7),
         (Op.KERNEL, ADD, 1, 1, -1, 3, 0, 2, 0),
         (Op.SET_GRAD, 0, 0),
-        (Op.BUMP_VERSION, 0, -1),
+        (Op.BUMP_VERSION, 0, -1, 1),
     )
     run = executable(executor, made)
     before = memory.memory_stats()["allocated_bytes"], sys.getrefcount(x), sys.getrefcount(x._data)
@@ -415,7 +415,7 @@ def test_references_balance(executor: str) -> None:
         (Op.OUTPUT_OBJECT, 2, 0),
         (Op.OUTPUT_VIEW, 3, 1, 0, F32, 1, 4, 1, 5),
         (Op.SET_GRAD, 0, 0),
-        (Op.BUMP_VERSION, 0, -1),
+        (Op.BUMP_VERSION, 0, -1, 1),
         outputs=4,
     )
     run = executable(executor, made, (constant, key, "name"))

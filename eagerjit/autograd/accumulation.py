@@ -1,0 +1,95 @@
+"""What becomes of the gradient of a leaf: hooks see it, and it is added to `.grad`."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.observation import TraceBreak, pause_observation, resume_observation
+from eagerjit.runtime import mode
+from eagerjit.state import state
+from eagerjit.tensor import Tensor
+
+
+def observed(hook: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a hook; in a trace its lines are noted as the function's are, and one with effects ends the trace."""
+    tracer = state.tracer
+    if tracer is None:
+        return hook(*arguments)
+    from eagerjit.guards import inspect_code, unwrap
+
+    function, _ = unwrap(hook)
+    found = [] if function is None else inspect_code(function, None).effects
+    if found:
+        raise TraceBreak(f"a gradient hook {found[0].what}, which compiled code would not do", found[0].source)
+    resume_observation(tracer.observation)
+    try:
+        return hook(*arguments)
+    finally:
+        pause_observation()
+
+
+def leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
+    for hook in list((leaf._hooks or {}).get("grad", {}).values()):
+        result = observed(hook, grad)
+        grad = grad if result is None else result
+    return grad
+
+
+def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool) -> None:
+    """Add to a leaf's `.grad`; a first gradient gets memory of its own."""
+    if leaf._hooks is not None:
+        grad = leaf_hooked(leaf, grad)
+    tracer = state.tracer
+    if tracer is None:
+        with _accumulating:
+            _add(leaf, grad, leaf._grad, shared, create_graph)
+    else:
+        _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
+    if leaf._hooks is not None:
+        for hook in list(leaf._hooks.get("post", {}).values()):
+            observed(hook, leaf)
+
+
+_accumulating = threading.RLock()
+"""Gradients that several threads add to one tensor are added one by one."""
+os.register_at_fork(
+    before=_accumulating.acquire, after_in_parent=_accumulating.release, after_in_child=_accumulating.release
+)
+
+
+def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], create_graph: bool) -> None:
+    """Add to the known gradient of a leaf."""
+    if known is not None and not create_graph:
+        known._increase(grad)
+    else:
+        if known is not None:
+            grad = known + grad
+        elif not create_graph:
+            if id(grad) in shared or _borrowed(grad):
+                grad = grad.clone()
+            shared.add(id(grad))
+            grad = grad if grad._node is None else grad.detach()
+        if state.tracer is None:
+            leaf._grad = grad
+        else:
+            state.tracer.set_grad(leaf, grad)
+
+
+def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
+    """Add a gradient that was computed on its own to a tensor's `.grad`."""
+    before = mode.set_grad_mode(create_graph)
+    try:
+        add_to_grad(leaf, grad, {id(grad)}, create_graph)
+    finally:
+        mode.set_grad_mode(before)
+
+
+def _borrowed(grad: Tensor) -> bool:
+    """Whether a gradient's memory may be another tensor's, or strided."""
+    if state.tracer is not None:
+        return grad._view is not None or not grad.is_contiguous()
+    data = grad._data
+    return data.base is not None or not data.flags.c_contiguous

@@ -1,0 +1,126 @@
+"""Gradients of gradients of compiled calls, compiled as the gradients are.
+
+The gradient of a call depends on the call's arguments, on the gradients that reach its results, and on values inside
+the call. On the tape it is a node of its own whose inputs are all of these: the values inside are further results of
+the call's node. So what reaches such a value from the gradient's gradient is added to what reaches it from the call's
+results, where the plain call adds them up, and in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.autograd import engine
+from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.saved import operations
+from eagerjit.joint import Backward, Part, compile_part, cotangent, leaves_with_gradients, total, walk
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor
+
+if TYPE_CHECKING:
+    from eagerjit.trace import Tracer
+
+
+def hidden_values(tracer: Tracer, roots: Sequence[Tensor], hidden: Sequence[tuple[int, int]]) -> list[Tensor]:
+    """Values inside a recorded call, named by (operation, result)."""
+    if not hidden:
+        return []
+    nodes = operations(tracer, roots)
+    return [nodes[number].outputs()[index] for number, index in hidden]
+
+
+class Twice:
+    """The history of one gradient of a compiled call.
+
+    present     the results whose gradients came in
+    flags       which of these, and of the starts, have a history
+    started     the repeated targets that something had reached before
+    outputs     the targets whose gradients have a history
+    hidden      the results of the call's node that the gradient depends on, values inside the call among them
+    """
+
+    def __init__(
+        self,
+        backward: Backward,
+        arguments: tuple[Any, ...],
+        present: tuple[int, ...],
+        flags: tuple[bool, ...],
+        started: tuple[Hashable, ...],
+    ):
+        self.backward, self.present, self.flags, self.started = backward, present, flags, started
+        self.parts: dict[tuple[int, ...], Part] = {}
+        with backward.record(arguments) as (tracer, results):
+            recorded = _Recorded(self, tracer, results)
+            self.outputs = list(recorded.outputs)
+            self.hidden = [position for position, _ in recorded.inside()]
+
+    def part(self, present: tuple[int, ...], arguments: tuple[Any, ...]) -> Part:
+        """The gradient of some of these gradients."""
+        found = self.parts.get(present)
+        if found is None:
+            with self.backward.record(arguments) as (tracer, results):
+                recorded = _Recorded(self, tracer, results)
+                targets: dict[Hashable, Tensor] = {
+                    ("given", i): t for i, t in enumerate(recorded.given) if t._requires_grad
+                }
+                targets |= {("result", position): t for position, t in recorded.inside()}
+                targets |= recorded.leaves
+                roots = [recorded.outputs[self.outputs[i]] for i in present]
+                incoming = [cotangent(tracer, r) for r in roots]
+                tracer.first_sequence = recorded.mark  # the walk ends where the call does
+                walked = walk(tracer, roots, incoming, targets, results)
+                found = compile_part(self.backward, tracer, results, walked)
+            self.parts[present] = found
+        return found
+
+
+class _Recorded:
+    """A call and its gradient, both on the tape of a recording."""
+
+    def __init__(self, twice: Twice, tracer: Tracer, results: list[Any]):
+        backward = twice.backward
+        self.backward, self.first = backward, tracer.first_sequence
+        self.roots = [results[i] for i in backward.roots]
+        self.leaves = leaves_with_gradients(tracer)
+        chosen = [self.roots[i] for i in twice.present]
+        self.operations = operations(tracer, self.roots)
+        self.given = [cotangent(tracer, r) for r in (*chosen, *(self.leaves[key] for key in twice.started))]
+        for tensor, flag in zip(self.given, twice.flags, strict=True):
+            tensor._requires_grad = flag
+        self.mark = mode.next_sequence()
+        trail: engine.Trail = {engine.key_of(t): [] for t in self.leaves.values()}
+        targets = list(self.leaves.values())
+        found = engine.run(chosen, self.given[: len(chosen)], targets, True, True, trail)
+        starts = dict(zip(twice.started, self.given[len(chosen) :], strict=True))
+        gradients = {key: g for key, g in zip(self.leaves, found, strict=True) if g is not None}
+        for key, start in starts.items():
+            gradients[key] = total(start, trail[engine.key_of(self.leaves[key])])
+        self.outputs = {key: g for key, g in gradients.items() if g._node is not None and g._requires_grad}
+
+    def inside(self) -> list[tuple[int, Tensor]]:
+        """The call's results and values inside it that the gradient depends on, with their positions."""
+        numbers = {node: i for i, node in enumerate(self.operations)}
+        results = {engine.key_of(r): i for i, r in enumerate(self.roots)}
+        found: dict[int, Tensor] = {}
+        seen: set[GradNode] = set()
+        stack = [g._node for g in self.outputs.values()]
+        while stack:
+            node = stack.pop()
+            if node is None or node in seen:
+                continue
+            seen.add(node)
+            for tensor in engine.edges_of(node):
+                made_by = tensor._node
+                if made_by is None or made_by.sequence < self.first:
+                    continue  # a leaf of the call, or an argument with a history of its own
+                if made_by.sequence > self.mark:
+                    stack.append(made_by)
+                    continue
+                position = results.get(engine.key_of(tensor))
+                if position is None:
+                    hidden = self.backward.hidden
+                    name = numbers[made_by], tensor._index
+                    position = len(self.roots) + hidden.setdefault(name, len(hidden))
+                found[position] = tensor
+        return sorted(found.items())
