@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
 from eagerjit.runtime.native.matmul import ENOUGH_TILES
-from eagerjit.runtime.native.windows import DEPTH, DIMENSION_BYTES, HEIGHT, PADDING, WIDTH
+from eagerjit.runtime.native.windows import DEPTH, DIMENSION_BYTES, HEIGHT, OUTPUT, PADDING, WIDTH
 
 OUTPUT_OF = 0
 INPUT_OF = 1
@@ -64,10 +64,14 @@ def choose_tiles(kind: i64, job: ptr) -> None:
     groups = load_i64(job, GROUPS)
     taps = load_i64(job, TAPS)
     positions = load_i64(job, POSITIONS)
+    line = load_i64(job, WIDTH + OUTPUT)
     tile = TILE
     while True:
         pieces = _blocks(positions, tile)
-        tile_positions = positions if pieces == 1 else (_blocks(positions, pieces) + 15) & -16
+        tile_positions = positions
+        if pieces > 1:  # whole lines of the output where these are short
+            line = line if line < tile else 16
+            tile_positions = _blocks(_blocks(positions, line), pieces) * line
         tile_images = tile // positions if positions < tile else 1
         tile_images = tile_images if tile_images < images else images
         image_tiles = _blocks(images, tile_images)

@@ -46,11 +46,16 @@ def gather_columns(
     depths = load_i64(job, DEPTH + KERNEL)
     heights = load_i64(job, HEIGHT + KERNEL)
     widths = load_i64(job, WIDTH + KERNEL)
+    line = load_i64(job, WIDTH + OUTPUT)
+    whole = load_i64(job, WIDTH + STRIDE) == 1 and first % line == 0 and last % line == 0
     for _ in range(channels):
         for depth in range(depths):
             for height in range(heights):
                 for width in range(widths):
-                    _gather_row(job, item, to, source, depth, height, width, first, last)
+                    if whole:
+                        _gather_lines(job, item, to, source, depth, height, width, first // line, last // line)
+                    else:
+                        _gather_row(job, item, to, source, depth, height, width, first, last)
                     to = to + to_row * item
         source = source + plane * item
 
@@ -109,6 +114,71 @@ def _gather_row(
         if y == output_height:
             y = 0
             z += 1
+
+
+def _gather_lines(
+    job: ptr, item: i64, to: ptr, source: ptr, depth: i64, height: i64, width: i64, first: i64, last: i64
+) -> None:
+    """What one tap sees from whole lines first..last of the output, where the stride along a line is 1."""
+    input_height = load_i64(job, HEIGHT + INPUT)
+    input_width = load_i64(job, WIDTH + INPUT)
+    output_height = load_i64(job, HEIGHT + OUTPUT)
+    output_width = load_i64(job, WIDTH + OUTPUT)
+    step = load_i64(job, HEIGHT + STRIDE)
+    origin = _origin(job, WIDTH, width)
+    left = -origin if origin < 0 else 0
+    right = input_width - origin if input_width - origin < output_width else output_width
+    top = _origin(job, HEIGHT, height)
+    begin = (step - 1 - top) // step if top < 0 else 0  # lines from begin to end of a plane read within it
+    end = (input_height - top + step - 1) // step if top < input_height else 0
+    end = end if end < output_height else output_height
+    fill_bytes(to, 0, (last - first) * output_width * item)
+    if left >= right:
+        return
+    at = first
+    while at < last:
+        z = at // output_height
+        y = at % output_height
+        count = output_height - y
+        count = count if count < last - at else last - at
+        in_z = _origin(job, DEPTH, depth) + z * load_i64(job, DEPTH + STRIDE)
+        low = begin if begin > y else y
+        high = end if end < y + count else y + count
+        if 0 <= in_z < load_i64(job, DEPTH + INPUT) and low < high:
+            start = (in_z * input_height + top + low * step) * input_width + origin + left
+            place: ptr = to + ((at - first + low - y) * output_width + left) * item
+            _copy_lines(
+                place, output_width * item, source + start * item, step * input_width * item, (right - left) * item,
+                high - low,
+            )  # fmt: skip
+        at += count
+
+
+def _copy_lines(to: ptr, to_step: i64, source: ptr, source_step: i64, n: i64, count: i64) -> None:
+    """Copies `count` lines of n bytes: short ones in two moves that overlap."""
+    if n > 64 or n < 8:
+        for _ in range(count):
+            copy_run(to, source, n)
+            to = to + to_step
+            source = source + source_step
+    elif n >= 32:
+        for _ in range(count):
+            copy_bytes(to, source, 32)
+            copy_bytes(to + n - 32, source + n - 32, 32)
+            to = to + to_step
+            source = source + source_step
+    elif n >= 16:
+        for _ in range(count):
+            copy_bytes(to, source, 16)
+            copy_bytes(to + n - 16, source + n - 16, 16)
+            to = to + to_step
+            source = source + source_step
+    else:
+        for _ in range(count):
+            copy_bytes(to, source, 8)
+            copy_bytes(to + n - 8, source + n - 8, 8)
+            to = to + to_step
+            source = source + source_step
 
 
 def copy_run(to: ptr, source: ptr, n: i64) -> None:
