@@ -24,6 +24,7 @@ from eagerjit.runtime.native.convolution_plan import (
     INPUT_OF,
     ITEM,
     JOB_BYTES,
+    MANY_POSITIONS,
     OUTPUT_OF,
     PLAIN,
     POINTS,
@@ -33,7 +34,6 @@ from eagerjit.runtime.native.convolution_plan import (
     ROW_BLOCKS,
     ROWS,
     TAPS,
-    TILE,
     TILE_IMAGES,
     TILE_POSITIONS,
     W_FLIPPED,
@@ -306,7 +306,7 @@ def _rows_of_y(
 # -- the gradient of the input where all strides are 1 -----------------------------------------------------------------
 def _is_dense(job: ptr) -> i64:
     """Whether the input's gradient is better computed as a convolution of Y: nothing to skip, and enough positions."""
-    if product(job, STRIDE) != 1 or load_i64(job, IMAGES) * product(job, OUTPUT) < 2 * TILE:
+    if product(job, STRIDE) != 1 or load_i64(job, IMAGES) * product(job, OUTPUT) < MANY_POSITIONS:
         return 0
     for d in range(3):
         at = d * DIMENSION_BYTES

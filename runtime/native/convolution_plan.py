@@ -37,10 +37,11 @@ COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from s
 W_FLIPPED = X + 168
 JOB_BYTES = X + 176
 
-TILE = 512  # positions of a tile: BLAS runs at full speed from some 200
-COLUMNS = 512  # rows (channel, tap) of a tile, at least: with TILE positions of float32 they fill a core's cache
+TILE = 1024  # positions of a tile, at most: measured best among powers of two
+COLUMNS = 512  # rows (channel, tap) of such a tile
 LEAST_ROWS = 64
 LEAST_POSITIONS = 64
+MANY_POSITIONS = 512  # from here on it pays to turn the weight around
 
 
 def product(job: ptr, field: i64) -> i64:

@@ -47,7 +47,7 @@ def gather_columns(
     heights = load_i64(job, HEIGHT + KERNEL)
     widths = load_i64(job, WIDTH + KERNEL)
     line = load_i64(job, WIDTH + OUTPUT)
-    whole = load_i64(job, WIDTH + STRIDE) == 1 and first % line == 0 and last % line == 0
+    whole = first % line == 0 and last % line == 0
     for _ in range(channels):
         for depth in range(depths):
             for height in range(heights):
@@ -75,8 +75,8 @@ def _gather_row(
     output_width = load_i64(job, WIDTH + OUTPUT)
     step = load_i64(job, WIDTH + STRIDE)
     origin = _origin(job, WIDTH, width)
-    begin = (step - 1 - origin) // step if origin < 0 else 0  # outputs from begin to end read within the row
-    end = (input_width - origin + step - 1) // step if origin < input_width else 0
+    begin = _least(origin, step)  # outputs from begin to end read within the row
+    end = _most(origin, step, input_width, output_width)
     x = first % output_width
     row = first // output_width
     y = row % output_height
@@ -99,12 +99,8 @@ def _gather_row(
                 fill_bytes(to, 0, left * item)
             if step == 1:
                 copy_run(to + left * item, line + left * item, (right - left) * item)
-            elif item == 4:
-                for i in range(left, right):
-                    store_i32(to, i * 4, load_i32(line, i * step * 4))
             else:
-                for i in range(left, right):
-                    store_i64(to, i * 8, load_i64(line, i * step * 8))
+                _copy_apart(to + left * item, line + left * step * item, right - left, step, item)
             if right < count:
                 fill_bytes(to + right * item, 0, (count - right) * item)
         to = to + count * item
@@ -119,19 +115,19 @@ def _gather_row(
 def _gather_lines(
     job: ptr, item: i64, to: ptr, source: ptr, depth: i64, height: i64, width: i64, first: i64, last: i64
 ) -> None:
-    """What one tap sees from whole lines first..last of the output, where the stride along a line is 1."""
+    """What one tap sees from whole lines first..last of the output."""
     input_height = load_i64(job, HEIGHT + INPUT)
     input_width = load_i64(job, WIDTH + INPUT)
     output_height = load_i64(job, HEIGHT + OUTPUT)
     output_width = load_i64(job, WIDTH + OUTPUT)
     step = load_i64(job, HEIGHT + STRIDE)
     origin = _origin(job, WIDTH, width)
-    left = -origin if origin < 0 else 0
-    right = input_width - origin if input_width - origin < output_width else output_width
+    jump = load_i64(job, WIDTH + STRIDE)
+    left = _least(origin, jump)
+    right = _most(origin, jump, input_width, output_width)
     top = _origin(job, HEIGHT, height)
-    begin = (step - 1 - top) // step if top < 0 else 0  # lines from begin to end of a plane read within it
-    end = (input_height - top + step - 1) // step if top < input_height else 0
-    end = end if end < output_height else output_height
+    begin = _least(top, step)  # lines from begin to end of a plane read within it
+    end = _most(top, step, input_height, output_height)
     fill_bytes(to, 0, (last - first) * output_width * item)
     if left >= right:
         return
@@ -145,13 +141,39 @@ def _gather_lines(
         low = begin if begin > y else y
         high = end if end < y + count else y + count
         if 0 <= in_z < load_i64(job, DEPTH + INPUT) and low < high:
-            start = (in_z * input_height + top + low * step) * input_width + origin + left
+            start = (in_z * input_height + top + low * step) * input_width + origin + left * jump
             place: ptr = to + ((at - first + low - y) * output_width + left) * item
-            _copy_lines(
-                place, output_width * item, source + start * item, step * input_width * item, (right - left) * item,
-                high - low,
-            )  # fmt: skip
+            seen: ptr = source + start * item
+            if jump == 1:
+                line = (right - left) * item
+                _copy_lines(place, output_width * item, seen, step * input_width * item, line, high - low)
+            else:
+                for _ in range(high - low):
+                    _copy_apart(place, seen, right - left, jump, item)
+                    place = place + output_width * item
+                    seen = seen + step * input_width * item
         at += count
+
+
+def _least(origin: i64, step: i64) -> i64:
+    """The first output along a dimension that reads at 0 or later."""
+    return (step - 1 - origin) // step if origin < 0 else 0
+
+
+def _most(origin: i64, step: i64, inputs: i64, outputs: i64) -> i64:
+    """One past the last output along a dimension that reads before the end."""
+    found = (inputs - origin + step - 1) // step if origin < inputs else 0
+    return found if found < outputs else outputs
+
+
+def _copy_apart(to: ptr, source: ptr, n: i64, step: i64, item: i64) -> None:
+    """Copies every step-th of the elements."""
+    if item == 4:
+        for i in range(n):
+            store_i32(to, i * 4, load_i32(source, i * step * 4))
+    else:
+        for i in range(n):
+            store_i64(to, i * 8, load_i64(source, i * step * 8))
 
 
 def _copy_lines(to: ptr, to_step: i64, source: ptr, source_step: i64, n: i64, count: i64) -> None:
@@ -229,8 +251,8 @@ def _scatter_row(
     output_width = load_i64(job, WIDTH + OUTPUT)
     step = load_i64(job, WIDTH + STRIDE)
     origin = _origin(job, WIDTH, width)
-    begin = (step - 1 - origin) // step if origin < 0 else 0
-    end = (input_width - origin + step - 1) // step if origin < input_width else 0
+    begin = _least(origin, step)
+    end = _most(origin, step, input_width, output_width)
     x = first % output_width
     row = first // output_width
     y = row % output_height
