@@ -241,7 +241,7 @@ for _name, _operation, _method in (
 
 
 def _divide(a: TracedFloat, b: Any) -> Any:
-    """a / b: recorded for a divisor that is known or a size that is not zero, else done in Python, where zero raises."""
+    """a / b: recorded where the divisor is known or a size and not zero, else done in Python, where zero raises."""
     if (type(b) in (int, float) or isinstance(b, SymbolicInt)) and b:
         return _calculate("div", operator.truediv, a, b)
     return a._value() / (float(b) if isinstance(b, (TracedFloat, SymbolicInt)) else b)

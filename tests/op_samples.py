@@ -136,6 +136,12 @@ SAMPLES: dict[str, list[Sample]] = {
                  Sample((IMAGE, (3, 2), (2, 2), (1, 0), False, True, 5))],
     "adaptive_avg_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 5))), Sample((IMAGE, (1, 1)))],
     "adaptive_max_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 1)))],
+    "depthwise_convolution": [
+        Sample((IMAGE, draw("w", (2, 1, 3, 2)), draw("b", (2,)), (3, 2), (2, 1), (1, 0), (1, 2)))],
+    "depthwise_convolution_input": [
+        Sample((draw("y", (1, 2, 2, 3)), draw("w", (2, 1, 3, 2)), (4, 5), (3, 2), (2, 1), (1, 0), (1, 2)))],
+    "depthwise_convolution_weight": [
+        Sample((draw("y", (1, 2, 2, 3)), IMAGE, (3, 2), (2, 1), (1, 0), (1, 2)))],
     "columns": [Sample((IMAGE, (3, 2), (1, 2), (1, 0), (2, 1)))],
     "image_of_columns": [Sample((draw("c", (1, 12, 6)), (4, 5), (3, 2), (1, 2), (1, 0), (2, 1)))],
     "interpolate": [

@@ -35,7 +35,7 @@ def _computed(x: Tensor) -> Tensor:
     return contiguous(as_dtype(x, dtype))
 
 
-def _biased(out: Tensor, bias: Tensor | None, dtype: Any) -> Tensor:
+def biased(out: Tensor, bias: Tensor | None, dtype: Any) -> Tensor:
     if bias is not None:
         out = out + as_dtype(bias, out.dtype).reshape((-1, *(1,) * (out.ndim - 2)))
     return as_dtype(out, dtype)
@@ -50,7 +50,7 @@ def _convolution(
         primitives.convolution, _computed(input), _computed(weight),
         stride=stride, padding=padding, dilation=dilation, groups=groups,
     )  # fmt: skip
-    return _biased(out, bias, input.dtype)
+    return biased(out, bias, input.dtype)
 
 
 def _convolution_input(
@@ -62,7 +62,7 @@ def _convolution_input(
         primitives.convolution_input, _computed(output), _computed(weight), size=tuple(map(expression, size)),
         stride=stride, padding=padding, dilation=dilation, groups=groups,
     )  # fmt: skip
-    return _biased(out, bias, output.dtype)
+    return biased(out, bias, output.dtype)
 
 
 def _convolution_weight(
@@ -225,8 +225,22 @@ def _forward(
             "Kernel size can't be greater than actual input size"
         )
     x = input if batched else input.unsqueeze(0)
-    out = convolution.call(x, weight, bias, steps, zeros, spread, groups)
+    out = _by_channel(x, weight, bias, steps, zeros, spread, groups)
+    if out is None:
+        out = convolution.call(x, weight, bias, steps, zeros, spread, groups)
     return out if batched else out.squeeze(0)
+
+
+def _by_channel(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+) -> Tensor | None:
+    """The result where every channel has a kernel of its own, unless that is large."""
+    if groups == 1 or weight.shape[0] != groups or weight.shape[1] != 1 or not x.dtype.is_floating_point:
+        return None
+    from eagerjit.ops.depthwise import depthwise, kernel_of
+
+    kernel = kernel_of(weight, padding, dilation)
+    return None if kernel is None else depthwise.call(x, weight, bias, kernel, stride, padding, dilation)
 
 
 def _transposed(

@@ -8,7 +8,7 @@ from eagerjit.dispatch import Op
 from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
-from eagerjit.ops.windows import Numbers, _bordered, _taps, count
+from eagerjit.ops.windows import Numbers, bordered, count, taps_of
 from eagerjit.tensor import Tensor
 
 
@@ -79,8 +79,8 @@ def _columns(input: Tensor, kernel: Numbers, dilation: Numbers, padding: Numbers
     """What every window of (batch, channels, ...) sees, as (batch, channels * taps, windows)."""
     sizes = zip(input.shape[2:], kernel, stride, padding, dilation, strict=True)
     windows = tuple(count(*each) for each in sizes)
-    x = _bordered(input, windows, kernel, stride, padding, dilation, 0)
-    seen = [t.unsqueeze(2) for _, t in _taps(x, windows, kernel, stride, dilation)]
+    x = bordered(input, windows, kernel, stride, padding, dilation, 0)
+    seen = [t.unsqueeze(2) for _, t in taps_of(x, windows, kernel, stride, dilation)]
     together = index.cat.call(seen, 2) if len(seen) > 1 else seen[0]
     return together.reshape((x.shape[0], x.shape[1] * len(seen), views._numel(windows)))
 

@@ -34,7 +34,7 @@ def count(size: Any, kernel: int, stride: int, padding: int, dilation: int = 1, 
     return windows - 1 if (windows - 1) * stride >= size + padding else windows
 
 
-def _bordered(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers,
+def bordered(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers,
               value: Any) -> Tensor:  # fmt: skip
     """The input with the border that its windows reach into."""
     before, after = [0, 0], [0, 0]
@@ -47,7 +47,7 @@ def _bordered(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, pad
     return surrounded(input, before, after, value=value)
 
 
-def _taps(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilation: Numbers) -> Iterator[Any]:
+def taps_of(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilation: Numbers) -> Iterator[Any]:
     """Every tap with what the windows see there."""
     for tap in product(*map(range, kernel)):
         seen = input
@@ -78,7 +78,7 @@ def _total(x: Tensor, windows: Any, kernel: Numbers, stride: Numbers) -> Tensor:
     for dims in _passes(kernel):
         counts, part, steps = _part(dims, x, windows, kernel, stride)
         total = None
-        for _, seen in _taps(x, counts, part, steps, (1,) * len(kernel)):
+        for _, seen in taps_of(x, counts, part, steps, (1,) * len(kernel)):
             total = seen if total is None else total + seen
         assert total is not None
         x = total
@@ -88,7 +88,7 @@ def _total(x: Tensor, windows: Any, kernel: Numbers, stride: Numbers) -> Tensor:
 def _window_sum(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers) -> Tensor:
     """The sums over windows of (batch, channels, ...), `size` of them per dimension; zeros around."""
     windows = tuple(size)
-    x = _bordered(input, windows, kernel, stride, padding, (1,) * len(kernel), 0)
+    x = bordered(input, windows, kernel, stride, padding, (1,) * len(kernel), 0)
     return _total(x, windows, kernel, stride)
 
 
@@ -141,7 +141,7 @@ def window_maximum(
     windows = tuple(
         count(n, k, s, p, d, ceil_mode) for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
     )
-    x = _bordered(input, windows, kernel, stride, padding, dilation, lowest(input.dtype))
+    x = bordered(input, windows, kernel, stride, padding, dilation, lowest(input.dtype))
     rank = len(kernel)
     steps = [1] * rank  # from one place to the next along each dimension
     for d in reversed(range(rank - 1)):
@@ -150,8 +150,8 @@ def window_maximum(
     for dims in _passes(kernel):
         counts, part, strides = _part(dims, x, windows, kernel, stride)
         best = chosen = None
-        offsets = None if offset is None else _taps(offset, counts, part, strides, dilation)
-        for tap, seen in _taps(x, counts, part, strides, dilation):
+        offsets = None if offset is None else taps_of(offset, counts, part, strides, dilation)
+        for tap, seen in taps_of(x, counts, part, strides, dilation):
             place = None
             if indexed:
                 moved = sum(t * d * s for t, d, s in zip(tap, dilation, steps, strict=True))

@@ -1,0 +1,115 @@
+"""Depthwise convolutions: every channel has a kernel of its own, so that products of matrices would have one row.
+
+They are sums of taps times strided slices, one fused loop; their gradients likewise, and these are each other's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.dispatch import Op
+from eagerjit.ops import index
+from eagerjit.ops.activation import widened
+from eagerjit.ops.convolution import biased
+from eagerjit.ops.padding import surrounded
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.windows import Numbers, bordered, count, taps_of
+from eagerjit.tensor import Tensor
+
+MOST_TAPS = 49
+
+
+def _tap(weight: Tensor, tap: Numbers) -> Tensor:
+    """One tap of every channel, shaped to multiply (batch, channels, ...)."""
+    out = weight.select(1, 0)
+    for t in reversed(tap):
+        out = out.select(out.ndim - 1, t)
+    return out.reshape((-1, *(1,) * len(tap)))
+
+
+def _depthwise(
+    input: Tensor, weight: Tensor, bias: Tensor | None, kernel: Numbers, stride: Numbers, padding: Numbers,
+    dilation: Numbers,
+) -> Tensor:  # fmt: skip
+    """Each channel of (batch, channels, ...) under its own kernel (channels, 1, ...), plus bias."""
+    x, w = widened(input, weight)
+    windows = tuple(count(*each) for each in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True))
+    x = bordered(x, windows, kernel, stride, padding, dilation, 0)
+    total: Any = None
+    for tap, seen in taps_of(x, windows, kernel, stride, dilation):
+        part = seen * _tap(w, tap)
+        total = part if total is None else total + part
+    return biased(total, bias, input.dtype)
+
+
+def _depthwise_input(
+    output: Tensor, weight: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> Tensor:
+    """The gradient of a depthwise convolution for its input of spatial sizes `size`."""
+    y, w = widened(output, weight)
+    before, after = [0, 0], [0, 0]
+    for n, windows, k, s, p, d in zip(size, y.shape[2:], kernel, stride, padding, dilation, strict=True):
+        missing = n + p - (windows - 1) * s - 1
+        before.append(d * (k - 1) - p)
+        after.append(missing if missing > 0 else 0)
+    spread = surrounded(y, before, after, (1, 1, *stride))
+    total: Any = None
+    for tap, seen in taps_of(spread, tuple(size), kernel, (1,) * len(kernel), dilation):
+        part = seen * _tap(w, tuple(k - 1 - t for k, t in zip(kernel, tap, strict=True)))
+        total = part if total is None else total + part
+    return as_dtype(total, output.dtype)
+
+
+def _depthwise_weight(
+    output: Tensor, input: Tensor, kernel: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers
+) -> Tensor:
+    """The gradient of a depthwise convolution for its weight."""
+    y, x = widened(output, input)
+    x = bordered(x, y.shape[2:], kernel, stride, padding, dilation, 0)
+    axes = (0, *range(2, y.ndim - 1))
+    # Lines first: along them alone both factors lie side by side.
+    lines = [(y * seen).sum(y.ndim - 1) for _, seen in taps_of(x, y.shape[2:], kernel, stride, dilation)]
+    found = [line.sum(axes).unsqueeze(1) for line in lines]
+    together = index.cat.call(found, 1) if len(found) > 1 else found[0]
+    return as_dtype(together.reshape((y.shape[1], 1, *kernel)), output.dtype)
+
+
+depthwise = Op(
+    "depthwise_convolution",
+    _depthwise,
+    (
+        lambda g, out, x, w, b, *how: depthwise_input.call(g, w, tuple(x.shape[2:]), *how),
+        lambda g, out, x, w, b, *how: depthwise_weight.call(g, x, *how),
+        lambda g, out, x, w, b, *how: g.sum((0, *range(2, g.ndim))),
+        *(None,) * 4,
+    ),
+)
+depthwise_input = Op(
+    "depthwise_convolution_input",
+    _depthwise_input,
+    (
+        lambda g, out, y, w, size, *how: depthwise.call(g, w, None, *how),
+        lambda g, out, y, w, size, *how: depthwise_weight.call(y, g, *how),
+        *(None,) * 5,
+    ),
+    shapes=("size",),
+)
+depthwise_weight = Op(
+    "depthwise_convolution_weight",
+    _depthwise_weight,
+    (
+        lambda g, out, y, x, *how: depthwise.call(x, g, None, *how),
+        lambda g, out, y, x, *how: depthwise_input.call(y, g, tuple(x.shape[2:]), *how),
+        *(None,) * 4,
+    ),
+)
+
+
+def kernel_of(weight: Tensor, padding: Numbers, dilation: Numbers) -> Numbers | None:
+    """The kernel's sizes, for which code is made; None where matrix products had better do it."""
+    kernel = tuple(map(int, weight.shape[2:]))
+    taps = 1
+    for k in kernel:
+        taps *= k
+    fits = all(p <= d * (k - 1) for p, d, k in zip(padding, dilation, kernel, strict=True))
+    return kernel if 0 < taps <= MOST_TAPS and fits else None
