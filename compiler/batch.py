@@ -12,9 +12,10 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import convolution, elementwise, indexing, linear, views
+from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.host import FUNCTIONS
 
 RANDOMNESS_ERROR = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
@@ -23,7 +24,7 @@ RANDOMNESS_ERROR = (
 
 
 @dataclass(slots=True)
-class _Value:
+class Value:
     """What a node became; `batched` if its first dimension is the batch."""
 
     node: Node
@@ -31,13 +32,15 @@ class _Value:
 
 
 @dataclass(slots=True)
-class _Batcher:
+class Batcher:
     """Appends the nodes of the batched graph."""
 
     size: sizes.Expr
     randomness: str
     nodes: list[Node] = field(default_factory=list)
     source: str = ""
+    calls: dict[Any, list[Value]] = field(default_factory=dict)
+    """What calls of Python functions became: their results belong together."""
 
     def emit(self, op: Primitive, *inputs: Node, **attributes: Any) -> Node:
         """Append one operation."""
@@ -49,56 +52,64 @@ class _Batcher:
         """The node under another shape."""
         return node if node.shape == shape else self.emit(views.reshape, node, shape=shape)
 
-    def everywhere(self, value: _Value) -> Node:
+    def everywhere(self, value: Value) -> Node:
         """The value with a batch dimension: the same for every example if it had none."""
         if value.batched:
             return value.node
         return self.emit(views.expand, value.node, shape=(self.size, *value.node.shape))
 
-    def ranked(self, value: _Value, rank: int) -> Node:
+    def ranked(self, value: Value, rank: int) -> Node:
         """The value with dimensions of size 1 between the batch and the others, up to a rank per example."""
         node = value.node
         if not value.batched or len(node.shape) == rank + 1:
             return node
         return self.reshape(node, (node.shape[0], *(1,) * (rank + 1 - len(node.shape)), *node.shape[1:]))
 
+    def inline(self, graph: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a graph over single examples for these inputs."""
+        values = dict(zip(graph.inputs, inputs, strict=True))
+        for node in graph.nodes:
+            values[node] = _batched(self, node, [values[n] for n in node.inputs])
+        return [values[n] for n in graph.outputs]
 
-Rule = Callable[[_Batcher, Node, list[_Value]], Node]
+
+Rule = Callable[[Batcher, Node, list[Value]], Node | Value]
+"""Gives a node with the batch dimension, or a value that says whether it has it."""
 
 
-def _elementwise(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _elementwise(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     rank = len(node.shape)
     return b.emit(node.op, *(b.ranked(v, rank) for v in inputs), **node.attributes)
 
 
-def _reduction(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _reduction(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.emit(node.op, inputs[0].node, axes=tuple(a + 1 for a in node.attributes["axes"]))
 
 
-def _reshape(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _reshape(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.reshape(inputs[0].node, (b.size, *node.attributes["shape"]))
 
 
-def _permute(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _permute(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.emit(node.op, inputs[0].node, dims=(0, *(d + 1 for d in node.attributes["dims"])))
 
 
-def _expand(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _expand(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.emit(node.op, b.ranked(inputs[0], len(node.shape)), shape=(b.size, *node.attributes["shape"]))
 
 
-def _along(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _along(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     """An operation along one dimension of all its inputs."""
     moved = dict(node.attributes, dim=node.attributes["dim"] + 1)
     return b.emit(node.op, *map(b.everywhere, inputs), **moved)
 
 
-def _replace_block(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _replace_block(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     a = node.attributes
     return b.emit(node.op, *map(b.everywhere, inputs), starts=(0, *a["starts"]), steps=(1, *a["steps"]))
 
 
-def _matmul(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _matmul(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     left, right = inputs
     if not right.batched and len(node.shape) == 2:
         # One taller product instead of many with the same right matrix.
@@ -108,14 +119,14 @@ def _matmul(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     return b.emit(node.op, *map(b.everywhere, inputs))
 
 
-def _side_by_side(b: _Batcher, node: Node) -> Node:
+def _side_by_side(b: Batcher, node: Node) -> Node:
     """Channels of all examples as channels of one image."""
     moved = b.emit(views.permute, node, dims=(1, 0, *range(2, len(node.shape))))
     size, count, channels, *rest = moved.shape
     return b.reshape(moved, (size, sizes.mul(count, channels), *rest))
 
 
-def _convolution(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _convolution(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     """More images under one weight; or, where weights differ, examples as groups of channels."""
     image, weight = inputs
     if not weight.batched:
@@ -128,13 +139,13 @@ def _convolution(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     return b.emit(views.permute, split, dims=(1, 0, *range(2, len(split.shape))))
 
 
-def _convolution_weight(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _convolution_weight(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     groups = {"groups": sizes.mul(b.size, node.attributes["groups"])}
     images = [_side_by_side(b, b.everywhere(v)) for v in inputs]
     return b.reshape(b.emit(node.op, *images, **{**node.attributes, **groups}), (b.size, *node.shape))
 
 
-def _rows(b: _Batcher, index: Node, count: sizes.Expr) -> Node:
+def _rows(b: Batcher, index: Node, count: sizes.Expr) -> Node:
     """Rows of every example as rows of all examples stacked; those out of range stay so."""
     if index.dtype is not dtypes.int64:
         index = b.emit(elementwise.cast, index, dtype=dtypes.int64)
@@ -147,12 +158,12 @@ def _rows(b: _Batcher, index: Node, count: sizes.Expr) -> Node:
     return b.emit(elementwise.where, inside, b.emit(elementwise.add, index, first), outside)
 
 
-def _flattened(b: _Batcher, node: Node) -> Node:
+def _flattened(b: Batcher, node: Node) -> Node:
     """The rows of all examples stacked."""
     return b.reshape(node, (sizes.mul(b.size, node.shape[1]), *node.shape[2:]))
 
 
-def _take_rows(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _take_rows(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     table, index = inputs
     if not table.batched:
         return b.emit(node.op, table.node, index.node)
@@ -164,13 +175,28 @@ def _take_rows(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
     return b.emit(node.op, _flattened(b, table.node), _rows(b, index.node, table.node.shape[1]))
 
 
-def _change_rows(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _change_rows(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     base, index, value = map(b.everywhere, inputs)
     out = b.emit(node.op, _flattened(b, base), _rows(b, index, base.shape[1]), value)
     return b.reshape(out, base.shape)
 
 
-def _random(b: _Batcher, node: Node, inputs: list[_Value]) -> Node:
+def _host(b: Batcher, node: Node, inputs: list[Value]) -> Node | Value:
+    """A control structure says itself how it runs on a batch; other functions work along their first argument's dim."""
+    function, arguments = FUNCTIONS[node.attributes["function"]], node.attributes["arguments"]
+    if hasattr(function, "batched"):
+        key = node.inputs, node.attributes["function"], arguments
+        if key not in b.calls:
+            b.calls[key] = function.batched(b, arguments, inputs)
+        return b.calls[key][node.attributes["result"]]
+    if arguments[0] != host.TENSOR or type(arguments[1]) is not int or not node.inputs[0].shape or len(inputs) > 1:
+        raise NotImplementedError(f"vmap: there is no batching rule for {node.attributes['function']} in a loop")
+    moved = (arguments[0], arguments[1] + 1, *arguments[2:])
+    shape = (b.size, *node.attributes["shape"])
+    return b.emit(node.op, inputs[0].node, **{**node.attributes, "arguments": moved, "shape": shape})
+
+
+def _random(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     raise NotImplementedError("vmap: a generator's state that differs between examples is not supported")
 
 
@@ -193,6 +219,7 @@ RULES: dict[Primitive, Rule] = {
     indexing.replace_block: _replace_block,
     indexing.cat: _along,
     elementwise.random_bits: _random,
+    host.host: _host,
 }
 FAMILIES: dict[str, Rule] = {"elementwise": _elementwise, "reduction": _reduction}
 
@@ -213,15 +240,10 @@ def batch(
     `batched` says which inputs do. `randomness` is "error", "same" (examples share random numbers) or "different".
     Raises RuntimeError for random numbers with "error".
     """
-    b = _Batcher(size, randomness)
-    values: dict[Node, _Value] = {}
-    given: list[Node] = []
-    for node, has_batch in zip(graph.inputs, batched, strict=True):
-        type_ = TensorType(node.dtype, (size, *node.shape)) if has_batch else node.type
-        attributes = {**node.attributes, "strides": None} if has_batch else node.attributes
-        new = Node(node.op, (), attributes, type_, node.source)
-        given.append(new)
-        values[node] = _Value(new, has_batch)
+    b = Batcher(size, randomness)
+    found = arguments(graph, batched, size)
+    given = [v.node for v in found]
+    values = dict(zip(graph.inputs, found, strict=True))
     for node in graph.nodes:
         values[node] = _batched(b, node, [values[n] for n in node.inputs])
     results = [values[n] for n in graph.outputs]
@@ -232,13 +254,24 @@ def batch(
     return out, [v.batched for v in (*results, *written)]
 
 
-def _batched(b: _Batcher, node: Node, inputs: list[_Value]) -> _Value:
+def arguments(graph: Graph, batched: Sequence[bool], size: sizes.Expr) -> list[Value]:
+    """New inputs for a graph, some of them with the batch dimension."""
+    found = []
+    for node, has_batch in zip(graph.inputs, batched, strict=True):
+        type_ = TensorType(node.dtype, (size, *node.shape)) if has_batch else node.type
+        attributes = {**node.attributes, "strides": None} if has_batch else node.attributes
+        found.append(Value(Node(node.op, (), attributes, type_, node.source), has_batch))
+    return found
+
+
+def _batched(b: Batcher, node: Node, inputs: list[Value]) -> Value:
     b.source = node.source
     if node.op is elementwise.random_bits and b.randomness == "error":
         raise RuntimeError(RANDOMNESS_ERROR)
     if any(v.batched for v in inputs):
-        return _Value(rule_of(node.op)(b, node, inputs), True)
+        made = rule_of(node.op)(b, node, inputs)
+        return made if isinstance(made, Value) else Value(made, True)
     if node.op is elementwise.random_bits and b.randomness == "different":
         shape = (b.size, *node.attributes["shape"])
-        return _Value(b.emit(node.op, inputs[0].node, **{**node.attributes, "shape": shape}), True)
-    return _Value(b.emit(node.op, *(v.node for v in inputs), **node.attributes), False)
+        return Value(b.emit(node.op, inputs[0].node, **{**node.attributes, "shape": shape}), True)
+    return Value(b.emit(node.op, *(v.node for v in inputs), **node.attributes), False)

@@ -11,10 +11,12 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
+from eagerjit.compiler.batch import Batcher, Value
 from eagerjit.compiler.ir import Node
+from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, inputs_read, record
 from eagerjit.control.code import Code, code_of
-from eagerjit.control.structure import Runner, Structure, Types
+from eagerjit.control.structure import Runner, Structure, Types, replayed
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import cache, mode
 from eagerjit.tensor import Tensor, new_tensor
@@ -34,6 +36,23 @@ class CondRunner(Runner):
     def selecting(self, results: frozenset[int]) -> _SelectedCond:
         """The same for some of the results alone."""
         return _SelectedCond(self, sorted(results))
+
+    def batched(self, b: Batcher, arguments: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
+        """One branch for all examples, or both and a choice."""
+        return batching.cond(b, self.branches, arguments, inputs, CondRunner)
+
+    def replayed(self, numbers: Sequence[sizes.Expr], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The cond with a tape."""
+        branches = []
+        for code, positions, where in self.branches:
+            first = where.start - len(tensors)
+            tracer, inputs, outputs = replayed(code, numbers[first : first + len(code.symbols)])
+            known = dict(zip(positions, inputs, strict=True))
+            with tracer:
+                others = [i for i in range(1, len(tensors)) if i not in known]
+                known |= {i: tracer.parameter(tracer.type_outside(tensors[i]))._data for i in others}
+            branches.append(Branch(tracer, known, outputs))
+        return Cond((branches[0], branches[1])).run(tensors)
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
         """Run it."""
@@ -92,24 +111,27 @@ class Cond(Structure):
 
     name = "cond"
 
-    def __init__(self, branches: tuple[Branch, Branch], n_arguments: int, name: str = "cond"):
-        self.branches, self.count, self.name = branches, n_arguments, name
+    def __init__(self, branches: tuple[Branch, Branch], name: str = "cond"):
+        self.branches, self.name = branches, name
         self.tracer = branches[0].tracer
         self._gradients: dict[Any, Cond] = {}
 
-    def lowered(self) -> tuple[CondRunner, list[sizes.Expr]]:
-        """The choice, and the sizes that it takes after the tensors."""
+    def lowered(self) -> tuple[CondRunner, list[sizes.Expr], list[int]]:
+        """The choice, the sizes that it takes after the tensors, and which of the tensors it takes."""
+        nodes = [[o._data for o in branch.outputs] for branch in self.branches]
+        reads = [inputs_read(outputs) for outputs in nodes]
+        inputs = [
+            {i: n for i, n in b.inputs.items() if n in read} for b, read in zip(self.branches, reads, strict=True)
+        ]
+        used = [0, *sorted(set().union(*inputs))]
         parts = []
         numbers: list[sizes.Expr] = []
-        for branch in self.branches:
-            nodes = [o._data for o in branch.outputs]
-            read = inputs_read(nodes)
-            inputs = {i: n for i, n in branch.inputs.items() if n in read}
-            code, symbols = code_of(self.name, list(inputs.values()), nodes, branch.tracer.assumptions)
-            first = self.count + len(numbers)
-            parts.append((code, tuple(inputs), slice(first, first + len(symbols))))
+        for branch, outputs, given in zip(self.branches, nodes, inputs, strict=True):
+            code, symbols = code_of(self.name, list(given.values()), outputs, branch.tracer.assumptions)
+            first = len(used) + len(numbers)
+            parts.append((code, tuple(map(used.index, given)), slice(first, first + len(symbols))))
             numbers += map(branch.tracer.size, symbols)
-        return CondRunner(parts), numbers
+        return CondRunner(parts), numbers, used
 
     def types(self) -> Types:
         """The results' types, the same for both branches."""
@@ -126,7 +148,7 @@ class Cond(Structure):
         if gradient is None:
             shift = len(present)
             wanted = [branch.gradient(present, needs, shift) for branch in self.branches]
-            gradient = Cond((wanted[0], wanted[1]), self.count + shift, "cond_backward")
+            gradient = Cond((wanted[0], wanted[1]), "cond_backward")
             self._gradients[present, needs] = gradient
         assert node.inputs is not None
         predicate, *rest = node.inputs
@@ -165,7 +187,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
         inputs = {positions[id(t)]: n for n, t in zip(tracer.inputs, tracer.lifted, strict=True)}
         branches.append(Branch(tracer, inputs, [*leaves, *ends]))
     structure = _agreed(recorded)
-    made = Cond((branches[0], branches[1]), 1 + len(lifted))
+    made = Cond((branches[0], branches[1]))
     arguments = [t.clone() if "generator" in t.__dict__ else t for t in lifted.values()]
     results = made.run([pred.detach(), *arguments])
     for state, result in zip(states, results[len(results) - len(states) :], strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from eagerjit import debug
@@ -91,20 +91,32 @@ def code_of(
     given = {n: Node(elementwise.argument, (), {"leaf": i, "strides": None}, n.type) for i, n in enumerate(inputs)}
     order, new = replay(list(outputs), given)
     graph = Graph(name, list(given.values()), order, [new[n] for n in outputs])
-    known = list(assumptions.guards)
-    values = replacements(known, {s for s in assumptions.hints if s.startswith("d")})
-    graph, _ = unify(graph, values)
+    return canonical(graph, list(assumptions.guards), assumptions.hints)
+
+
+def canonical(graph: Graph, known: Sequence[sizes.Guard], hints: Mapping[str, int]) -> tuple[Code, list[sizes.Expr]]:
+    """The code of a graph, the same for graphs that differ in their symbols' names; and what its symbols stand for."""
+    values = replacements(known, {s for s in hints if s.startswith("d")})
+    if values:
+        graph, _ = unify(graph, values)
     used = list(dict.fromkeys(s for n in (*graph.inputs, *graph.nodes) for s in _symbols(n)))
     # The symbols' first letters say what sizes may be.
     names = {s: f"{s[0]}{i}" for i, s in enumerate(used)}
     renamed: dict[str, sizes.Expr] = {s: sizes.symbol(n) for s, n in names.items()}
-    graph, _ = unify(graph, renamed)
+    if renamed:
+        graph, _ = unify(graph, renamed)
     guards = [g.replaced(values) for g in known]
     guards = [g.replaced(renamed) for g in guards if not g.is_certain() and _mentions_only(g, names)]
     unique = {str(g): sizes.Guard(g.relation, g.a, g.b, g.holds) for g in guards}
-    hints = {n: assumptions.hints[s] for s, n in names.items()}
-    code = _known(Code(graph, list(names.values()), [unique[text] for text in sorted(unique)], hints))
+    found = {n: hints.get(s, 64) for s, n in names.items()}
+    code = _known(Code(graph, list(names.values()), [unique[text] for text in sorted(unique)], found))
     return code, [sizes.symbol(s) for s in used]
+
+
+def specific(code: Code, values: Sequence[sizes.Expr]) -> tuple[Graph, list[sizes.Guard]]:
+    """The code's graph and guards with these sizes for its symbols."""
+    known = dict(zip(code.symbols, values, strict=True))
+    return unify(code.graph, known)[0], [g.replaced(known) for g in code.guards]
 
 
 def _symbols(node: Node) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,18 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
+from eagerjit.compiler.batch import Batcher, Value
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.partition import replay
+from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, record
-from eagerjit.control.code import Code, code_of
+from eagerjit.control.code import Code, code_of, specific
 from eagerjit.control.loops import carried, check_carry
 from eagerjit.control.scanning import Scan
-from eagerjit.control.structure import Runner, Structure, Types
+from eagerjit.control.structure import Runner, Structure, Types, in_vmap, replayed
+from eagerjit.func.evaluate import evaluate
 from eagerjit.ops.counted import measured
+from eagerjit.ops.pointwise import where
 from eagerjit.runtime import cache, dtypes, mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -37,6 +42,21 @@ class WhileRunner(Runner):
     def selecting(self, results: frozenset[int]) -> WhileRunner:
         """All results: they decide how long it runs."""
         return self
+
+    def batched(self, b: Batcher, arguments: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
+        """A loop that goes on as long as any example does."""
+        again = partial(WhileRunner, n_carry=self.n_carry, counting=self.counting)
+        return batching.while_loop(b, self.condition, self.step, self.n_carry, arguments, inputs, again, self.counting)
+
+    def replayed(self, numbers: Sequence[sizes.Expr], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The loop with a tape."""
+        count = len(self.condition.symbols)
+        tracer, inputs, outputs = replayed(self.step, numbers[count:])
+        graph, _ = specific(self.condition, numbers[:count])
+        with tracer:
+            given = [tracer.leaf_of_input(n) for n in inputs]
+            (going,) = tracer.isolate(evaluate(graph, tuple(given)))
+        return While(tracer, inputs, outputs[:-1], going, self.counting).call(tensors)
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
         """Run it."""
@@ -67,15 +87,15 @@ class While(Structure):
     counting: bool = False
     name: str = "while_loop"
 
-    def lowered(self) -> tuple[WhileRunner, list[sizes.Expr]]:
-        """The loop, and the sizes that it takes after the tensors."""
+    def lowered(self) -> tuple[WhileRunner, list[sizes.Expr], list[int]]:
+        """The loop, the sizes that it takes after the tensors, and that it takes all tensors."""
         n_carry, assumptions = len(self.outputs), self.tracer.assumptions
         nodes = [o._data for o in self.outputs]
         condition, symbols = code_of(self.name, self.inputs, [self.going._data], assumptions)
         after = dict(zip(self.inputs, [*nodes, *self.inputs[n_carry:]], strict=True))
         _, new = replay([self.going._data], after)
         step, more = code_of(self.name, self.inputs, [*nodes, new[self.going._data]], assumptions)
-        return WhileRunner(condition, step, n_carry, self.counting), [*symbols, *more]
+        return WhileRunner(condition, step, n_carry, self.counting), [*symbols, *more], list(range(len(self.inputs)))
 
     def types(self) -> Types:
         """Types of the last carries, or of the number of runs."""
@@ -94,10 +114,22 @@ class While(Structure):
     def call(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """Run it; where gradients may be wanted, count the runs first, and run it as a scan of that length."""
         needs = [a._requires_grad for a in arguments]
-        if not mode.grad_mode() or not any(self.connected(needs)) or isinstance(state.tracer, BodyTracer):
+        tracer = state.tracer
+        within = tracer is not None and (isinstance(tracer, BodyTracer) or tracer.values_only)
+        if not mode.grad_mode() or within or self.counting or not any(self.connected(needs)):
             return self.run(arguments)
         (count,) = replace(self, counting=True).run([a.detach() for a in arguments])
-        return self.scan(measured(count, "the number of a loop's runs depends on values")).call(arguments)
+        length = measured(count, "the number of a loop's runs depends on values")
+        loop = self._standing() if in_vmap() else self
+        return loop.scan(length).call(arguments)
+
+    def _standing(self) -> While:
+        """The loop with a step that changes nothing once the condition fails: examples may go on for longer."""
+        with self.tracer:
+            before = [self.tracer.leaf_of_input(n) for n in self.inputs[: len(self.outputs)]]
+            going = self.going.reshape(())
+            pairs = zip(self.outputs, before, strict=True)
+            return replace(self, outputs=self.tracer.isolate([where.call(going, a, b) for a, b in pairs]))
 
     def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """The number of runs differs from run to run of the loop around it, and so would what has to be kept."""

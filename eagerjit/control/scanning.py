@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
+from eagerjit.compiler.batch import Batcher, Value
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.partition import ancestors, saved_values
+from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of
-from eagerjit.control.structure import Runner, Structure, Types, zeros
-from eagerjit.numbers import expression
+from eagerjit.control.structure import Runner, Structure, Types, in_vmap, replayed, zeros
+from eagerjit.numbers import expression, wrap
 from eagerjit.runtime import cache, mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -42,6 +45,19 @@ class ScanRunner(Runner):
     def selecting(self, results: frozenset[int]) -> ScanRunner:
         """The same for some of the results alone."""
         return ScanRunner(self.code, self.n_carry, self.n_elements, self.reverse, results)
+
+    def batched(self, b: Batcher, arguments: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
+        """A scan whose body works on all examples."""
+        again = partial(ScanRunner, n_carry=self.n_carry, n_elements=self.n_elements, reverse=self.reverse)
+        return batching.scan(b, self.code, self.n_carry, self.n_elements, arguments, inputs, again)
+
+    def replayed(self, numbers: Sequence[sizes.Expr], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """The scan with a tape."""
+        length, *values = numbers
+        tracer, inputs, outputs = replayed(self.code, values)
+        name = self.code.graph.name
+        scan = Scan(name, tracer, inputs, list(outputs), self.n_carry, self.n_elements, wrap(length), self.reverse)
+        return scan.call(tensors)
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
         """Run it."""
@@ -99,12 +115,15 @@ class Scan(Structure):
         self._gradients: dict[Any, _Gradient] = {}
         self._reached: list[set[Node]] | None = None
 
-    def lowered(self) -> tuple[ScanRunner, list[sizes.Expr]]:
-        """The loop, and the sizes that it takes after the tensors."""
+    def lowered(self) -> tuple[ScanRunner, list[sizes.Expr], list[int]]:
+        """The loop, the sizes that it takes after the tensors, and which of the tensors it takes."""
         nodes = [_node(o) for o in self.outputs]
-        code, symbols = code_of(self.name, self.inputs, nodes, self.tracer.assumptions)
-        runner = ScanRunner(code, self.n_carry, self.n_elements, self.reverse)
-        return runner, [expression(self.length), *symbols]
+        # Under vmap a gradient is taken from the compiled graph, which then has to show what kept values depend on.
+        read = inputs_read(nodes, () if in_vmap() else set(self.inputs))
+        used = [i for i, n in enumerate(self.inputs) if i < self.n_carry or n in read]
+        code, symbols = code_of(self.name, [self.inputs[i] for i in used], nodes, self.tracer.assumptions)
+        n_elements = sum(self.n_carry <= i < self.n_carry + self.n_elements for i in used)
+        return ScanRunner(code, self.n_carry, n_elements, self.reverse), [expression(self.length), *symbols], used
 
     def types(self) -> Types:
         """Types of the last carries and of the stacked results."""
@@ -222,24 +241,20 @@ class _Gradient:
         count = len(scan.outputs) - scan.kept
         kept = scan.outputs[count:]
         saved = [r if isinstance(k, Tensor) else r.detach() for k, r in zip(kept, results[count:], strict=True)]
-        known = dict(zip(scan.inputs, arguments, strict=True))
-        values = [*self.given, *map(_node, kept), *scan.inputs[n_carry:first]]
+        elements = [*self.given, *map(_node, kept), *scan.inputs[n_carry:first]]
         tensors = [*(grads[i] for i in self.stacked), *saved, *arguments[n_carry:first]]
-        needed = inputs_read([_node(o) for o in self.outputs], set(map(_node, kept)))
-        elements = {n: t for n, t in zip(values, tensors, strict=True) if n in needed}
-        fixed = [n for n in scan.inputs[first:] if n in needed]
         carries = [
             zeros(c.dtype, list(map(tracer.size, c.shape))) if grads[i] is None else grads[i]
             for i, c in zip(self.carried, self.starts, strict=True)
         ]
         sums = [zeros(n.dtype, list(map(tracer.size, n.shape))) for n in self.captured]
-        inputs = [*self.starts, *self.sums, *elements, *fixed]
+        inputs = [*self.starts, *self.sums, *elements, *scan.inputs[first:]]
         count = len(carries) + len(sums)
         gradient = Scan(
             f"{scan.name}_backward", tracer, inputs, self.outputs, count, len(elements), scan.length,
             not scan.reverse, derived=True,
         )  # fmt: skip
-        found = gradient.call([*carries, *sums, *elements.values(), *(known[n] for n in fixed)])
+        found = gradient.call([*carries, *sums, *tensors, *arguments[first:]])
         targets = [*(scan.inputs[i] for i in self.carried), *self.captured, *self.elements]
         by_input = dict(zip(targets, found, strict=True))
         return [by_input[n] if needed else None for n, needed in zip(scan.inputs, self.needs, strict=True)]

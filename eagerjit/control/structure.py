@@ -9,8 +9,11 @@ import numpy as np
 
 from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler import sizes
+from eagerjit.compiler.batch import Batcher, Value
+from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.control.body import BodyTracer
+from eagerjit.control.code import Code, specific
 from eagerjit.dispatch import emit
 from eagerjit.numbers import SymbolicInt
 from eagerjit.observation import pause_observation, resume_observation, user_line
@@ -36,6 +39,14 @@ class Runner:
         """The same for some of the results alone."""
         raise NotImplementedError
 
+    def batched(self, b: Batcher, arguments: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
+        """A call's results for a batch of examples, where inputs differ between them."""
+        raise NotImplementedError
+
+    def replayed(self, numbers: Sequence[sizes.Expr], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """A call's results with a tape: the structure recorded anew from its compiled graphs."""
+        raise NotImplementedError
+
 
 class Structure:
     """A control structure with its recorded functions: (*tensors) -> a tuple of tensors."""
@@ -47,8 +58,8 @@ class Structure:
     absent_gradients = True
     """Whether gradients of results may be None."""
 
-    def lowered(self) -> tuple[Runner, list[sizes.Expr]]:
-        """The function that computes it, and the sizes which that takes after the tensors."""
+    def lowered(self) -> tuple[Runner, list[sizes.Expr], list[int]]:
+        """The function that computes it, the sizes which that takes after the tensors, and which tensors it takes."""
         raise NotImplementedError
 
     def types(self) -> Types:
@@ -81,25 +92,25 @@ class Structure:
         return results
 
     def _computed(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        runner, numbers = self.lowered()
-        arrays = [np.ascontiguousarray(a._data).reshape(a._data.shape) for a in arguments]
+        runner, numbers, used = self.lowered()
+        arrays = [np.ascontiguousarray(a._data).reshape(a._data.shape) for a in (arguments[i] for i in used)]
         found = runner(*arrays, *[self.tracer.size(n) for n in numbers])
         return tuple(map(new_tensor, found))
 
     def _recorded(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
         tracer = state.tracer
         assert tracer is not None
-        runner, numbers = self.lowered()
+        runner, numbers, used = self.lowered()
         FUNCTIONS.setdefault(runner.key, runner)
         outermost = tracer.source is None
         if outermost:
             tracer.source = user_line()
-        template = (*(TENSOR,) * len(arguments), *map(self.tracer.size, numbers))
+        template = (*(TENSOR,) * len(used), *map(self.tracer.size, numbers))
         try:
             return tuple([
                 emit(
                     host,
-                    *arguments,
+                    *(arguments[i] for i in used),
                     function=runner.key,
                     arguments=template,
                     result=position,
@@ -113,8 +124,28 @@ class Structure:
                 tracer.source = None
 
 
+def in_vmap() -> bool:
+    """Whether what is recorded stands for many examples."""
+    tracer: Any = state.tracer
+    while tracer is not None and not tracer.single_example:
+        tracer = getattr(tracer, "outer", None)
+    return tracer is not None
+
+
 def zeros(dtype: DType, shape: Sequence[sizes.Expr]) -> Tensor:
     """A tensor of zeros."""
     from eagerjit.creation import zeros as make
 
     return make(tuple(d if isinstance(d, int) else SymbolicInt(d) for d in shape), dtype=dtype)
+
+
+def replayed(code: Code, values: Sequence[sizes.Expr]) -> tuple[BodyTracer, list[Node], list[Tensor]]:
+    """(tracer, inputs, outputs) of a body recorded anew from its compiled graph."""
+    from eagerjit.func.evaluate import evaluate
+
+    graph, _ = specific(code, values)
+    tracer = BodyTracer(graph.name)
+    with tracer:
+        given = [tracer.parameter(n.type) for n in graph.inputs]
+        outputs = tracer.isolate(evaluate(graph, tuple(given)))
+    return tracer, [n for n, _ in tracer.parameters], outputs

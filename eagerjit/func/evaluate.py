@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any
 
 from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
+from eagerjit.compiler.sizes import Size
 from eagerjit.compiler.text import graph_key
-from eagerjit.dispatch import Op, emit
+from eagerjit.dispatch import OPS, Op, emit
+from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
+from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -19,14 +24,50 @@ def evaluate(graph: Graph, arguments: tuple[Tensor, ...]) -> list[Tensor]:
     tracer = state.tracer
     assert tracer is not None
     values: dict[Node, Tensor] = dict(zip(graph.inputs, arguments, strict=True))
+    called: dict[Any, Any] = {}
     source = tracer.source
     try:
         for node in graph.nodes:
             tracer.source = node.source
-            values[node] = emit(node.op, *(values[n] for n in node.inputs), **node.attributes)
+            inputs = [values[n] for n in node.inputs]
+            if node.op is host:
+                values[node] = _called(node, inputs, called)
+            else:
+                values[node] = emit(node.op, *inputs, **node.attributes)
     finally:
         tracer.source = source
     return [values[n] for n in graph.outputs]
+
+
+def _called(node: Node, inputs: list[Tensor], called: dict[Any, Any]) -> Tensor:
+    """A result of a Python function's call, made once for all its results, by the op that has its gradient."""
+    name, arguments = node.attributes["function"], node.attributes["arguments"]
+    key = node.inputs, name, arguments
+    if key not in called:
+        function: Any = FUNCTIONS[name]
+        if hasattr(function, "replayed"):
+            called[key] = function.replayed(arguments[len(inputs) :], inputs)
+        else:
+            given = iter(inputs)
+            called[key] = OPS[name].run(tuple([_argument(a, given) for a in arguments]))
+    results = called[key]
+    return results[node.attributes["result"]] if isinstance(results, tuple) else results
+
+
+def _argument(entry: Any, inputs: Iterator[Tensor]) -> Any:
+    """What an op was called with, from what the graph holds."""
+    if isinstance(entry, tuple):
+        return tuple([_argument(e, inputs) for e in entry])
+    if isinstance(entry, Size):
+        return SymbolicInt(entry)
+    if not isinstance(entry, str):
+        return entry
+    if entry == TENSOR:
+        return next(inputs)
+    if entry == NUMBER:
+        assert state.tracer is not None
+        return TracedFloat(state.tracer.value(next(inputs)), None)
+    return None if entry == NONE else entry[1:]
 
 
 class GraphOp(Op):
