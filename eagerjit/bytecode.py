@@ -53,8 +53,8 @@ def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
             current = Access("global", operand, (), line)
             found.append(current)
-        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF") and operand in code.co_freevars:
-            current = Access("free", operand, (), line)
+        elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            current = Access("free" if operand in code.co_freevars else "local", operand, (), line)
             found.append(current)
         elif name.startswith("LOAD_FAST") and isinstance(operand, str):
             current = Access("local", operand, (), line)
@@ -91,7 +91,7 @@ class Observer:
         if code not in self.lines:
             self.lines[code] = {code.co_firstlineno}
             self.globals[code] = frame.f_globals
-            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind == "local" and a.attributes)
+            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
         self._note(frame)
         return self._line
 

@@ -10,6 +10,7 @@ import numpy as np
 from eagerjit import creation
 from eagerjit.compiler import layout
 from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import TracedFloat, wrap
@@ -222,8 +223,10 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     """Steps in elements, per dimension."""
     if state.tracer is not None:
         steps = tuple(map(wrap, layout.layout(state.tracer.place(input)).strides))
-    else:
+    elif input._data.size:
         steps = tuple(s // input._data.itemsize for s in input._data.strides)
+    else:  # NumPy's are any
+        steps = contiguous_strides(tuple(max(d, 1) for d in input._data.shape))
     return steps if dim is None else steps[views.dimension(dim, len(steps))]
 
 

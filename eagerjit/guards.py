@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -159,12 +159,22 @@ class _Inspection:
             self._follow_locals()
             for code, lines in self.observed.lines.items():
                 if code not in self.scanned:
-                    self._scan(code, self.observed.globals[code], None, lines)
+                    self._scan(code, self.observed.globals[code], self._enclosed(code), lines)
             self._follow_locals()
         for code, (globals_, owner, scanned) in self.scanned.items():
             values = functools.partial(self._access_value, code, globals_, owner)
             self.out.effects += effects(code, scanned, values)
         return self.out
+
+    def _enclosed(self, code: CodeType) -> FunctionType | None:
+        """A function that stands for one made during the call: it reads the cells of the functions around it."""
+        for globals_, owner, _ in self.scanned.values():
+            if owner is None or code not in owner.__code__.co_consts:
+                continue
+            cells = dict(zip(owner.__code__.co_freevars, owner.__closure__ or (), strict=True))
+            closure = tuple([cells.get(name, CellType()) for name in code.co_freevars])
+            return FunctionType(code, globals_, code.co_name, None, closure)
+        return None
 
     def _drain(self) -> None:
         while self.pending:
@@ -226,7 +236,7 @@ class _Inspection:
             self._drain()
 
     def _local_values(self, code: CodeType, access: Access) -> list[Any]:
-        if access.kind != "local" or self.observed is None:
+        if access.kind == "global" or self.observed is None:
             return []
         return [v for k, v in self.observed.locals.get((code, access.name), {}).items() if k in self.known]
 

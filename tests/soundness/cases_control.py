@@ -158,6 +158,23 @@ def random_numbers_in_one_branch(jit):
         yield torch.rand(1)
 
 
+@case
+def a_helper_made_inside_reads_the_surroundings(jit):
+    config = types.SimpleNamespace(scale=2.0, shift=1.0)
+
+    def f(x, settings):
+        helper = lambda y: y * config.scale + settings.power  # noqa: E731
+        return helper(x) + settings.offset + sum([config.shift * y for y in x.unbind(0)])
+
+    f = jit(f)
+    settings = types.SimpleNamespace(power=1.0, offset=0.5)
+    (x,) = sequences(2)
+    for config.scale, config.shift, settings.power, settings.offset in (
+        (2.0, 1.0, 1.0, 0.5), (3.0, 1.0, 1.0, 0.5), (3.0, 2.0, 1.0, 0.5), (3.0, 2.0, 4.0, 0.5), (3.0, 2.0, 4.0, 0.1),
+    ):  # fmt: skip
+        f(x, settings)
+
+
 @case(versions=2)
 def a_model_in_a_scan(jit):
     torch.manual_seed(0)
@@ -193,37 +210,6 @@ def in_place_on_what_the_body_made(jit):
 
 
 @case(outcome=FELL_BACK)
-def a_body_that_writes_outside(jit):
-    total = torch.zeros(3)
-
-    def step(c, x):
-        total.add_(x)
-        return c, x
-
-    f = jit(lambda xs: scan(step, torch.ones(3), xs))
-    for xs in sequences(2, 3):
-        yield str(attempt(f, xs))
-    yield total
-
-
-@case(outcome=FELL_BACK)
-def a_body_that_looks_at_a_value(jit):
-    f = jit(lambda xs: scan(lambda c, x: (c + x if x.sum() > 0 else c, x), torch.ones(3), xs))
-    for xs in sequences(2, 3):
-        yield str(attempt(f, xs))
-
-
-@case(outcome=FELL_BACK)
-def a_body_that_raises(jit):
-    def step(c, x):
-        raise KeyError("in the body")
-
-    f = jit(lambda xs: scan(step, torch.ones(3), xs))
-    for xs in sequences(2, 3):
-        yield str(attempt(f, xs))
-
-
-@case(outcome=FELL_BACK)
 def a_body_that_appends_to_a_list(jit):
     seen = []
 
@@ -235,13 +221,6 @@ def a_body_that_appends_to_a_list(jit):
     for xs in sequences(2, 3):
         f(xs)
         yield seen
-
-
-@case
-def a_carry_of_another_type(jit):
-    f = jit(lambda xs: scan(lambda c, x: (c.double(), x), torch.ones(3), xs))
-    for xs in sequences(2):
-        yield str(attempt(f, xs))
 
 
 @case
