@@ -5,9 +5,9 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
 from eagerjit.observation import is_internal
@@ -64,6 +64,16 @@ def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
         elif name not in ("CACHE", "PUSH_NULL", "PRECALL", "RESUME", "NOP", "EXTENDED_ARG"):
             current = None
     return found
+
+
+def enclosed(code: CodeType, around: Iterable[FunctionType]) -> FunctionType | None:
+    """A function that stands for one made during the call: it has the cells of the function around it."""
+    for owner in around:
+        if code in owner.__code__.co_consts:
+            cells = dict(zip(owner.__code__.co_freevars, owner.__closure__ or (), strict=True))
+            closure = tuple([cells.get(name, CellType()) for name in code.co_freevars])
+            return FunctionType(code, owner.__globals__, code.co_name, None, closure)
+    return None
 
 
 class Observer:

@@ -14,12 +14,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from eagerjit.bytecode import Access, Observer, accesses, instructions_at
+from eagerjit.bytecode import Access, Observer, accesses, enclosed, instructions_at
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
@@ -159,22 +159,13 @@ class _Inspection:
             self._follow_locals()
             for code, lines in self.observed.lines.items():
                 if code not in self.scanned:
-                    self._scan(code, self.observed.globals[code], self._enclosed(code), lines)
+                    around = [owner for _, owner, _ in self.scanned.values() if owner is not None]
+                    self._scan(code, self.observed.globals[code], enclosed(code, around), lines)
             self._follow_locals()
         for code, (globals_, owner, scanned) in self.scanned.items():
             values = functools.partial(self._access_value, code, globals_, owner)
             self.out.effects += effects(code, scanned, values)
         return self.out
-
-    def _enclosed(self, code: CodeType) -> FunctionType | None:
-        """A function that stands for one made during the call: it reads the cells of the functions around it."""
-        for globals_, owner, _ in self.scanned.values():
-            if owner is None or code not in owner.__code__.co_consts:
-                continue
-            cells = dict(zip(owner.__code__.co_freevars, owner.__closure__ or (), strict=True))
-            closure = tuple([cells.get(name, CellType()) for name in code.co_freevars])
-            return FunctionType(code, globals_, code.co_name, None, closure)
-        return None
 
     def _drain(self) -> None:
         while self.pending:

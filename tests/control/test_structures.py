@@ -219,8 +219,8 @@ WRITTEN = torch.zeros(2)
     ("step", "message"),
     [
         (lambda c, x: (WRITTEN.add_(1), x), r"test_structures.py:\d+: its function writes a tensor from outside"),
-        (lambda c, x: (c.double(), x), r"leaf 0 is a eagerjit.float32 of shape \[2\] and becomes a eagerjit.float64"),
-        (lambda c, x: (c[None], x), r"of shape \[2\] and becomes a eagerjit.float32 of shape \[1, 2\]"),
+        (lambda c, x: (c.double(), x), r"leaf 0 is a \w+.float32 of shape \[2\] and becomes a \w+.float64"),
+        (lambda c, x: (c[None], x), r"of shape \[2\] and becomes a \w+.float32 of shape \[1, 2\]"),
         (lambda c, x: ((c, c), x), "nested as the one it is given"),
         (lambda c, x: c, r"must return \(carry, y\), got Tensor"),
         (lambda c, x: (c if x.sum() > 0 else -c, x), r"test_structures.py:\d+: a tensor's value decided a branch"),
