@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
@@ -18,11 +19,23 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     if nonlinearity == "relu":
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
+        if param is not None and (isinstance(param, bool) or not isinstance(param, (int, float))):
+            raise ValueError(f"negative_slope {param} not a valid number")
         slope = 0.01 if param is None else param
         return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity == "selu":
         return 3.0 / 4
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    """(inputs, outputs) of a weight."""
+    return _fans(tensor)
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The inputs or the outputs of a weight."""
+    return _fan(tensor, mode.lower())
 
 
 def _fans(tensor: Tensor) -> tuple[int, int]:
@@ -55,12 +68,14 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Normal, drawn again where it falls outside [a, b]."""
-    tensor.normal_(mean, std, generator=generator)
-    while bool(((tensor < a) | (tensor > b)).any()):
-        again = tensor.clone().normal_(mean, std, generator=generator)
-        tensor.copy_(again.where((tensor < a) | (tensor > b), tensor))
-    return tensor
+    """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers."""
+    from eagerjit.ops.gamma import erfinv
+
+    def below(x: float) -> float:
+        return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
+
+    drawn = tensor.detach().double().uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
+    return tensor.copy_((erfinv.call(drawn) * (std * math.sqrt(2.0)) + mean).clamp(a, b))
 
 
 @no_grad()
@@ -82,11 +97,11 @@ def zeros_(tensor: Tensor) -> Tensor:
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
-    from eagerjit.creation import eye
+    from eagerjit import creation
 
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    return tensor.copy_(eye(*tensor.shape))
+    return tensor.copy_(creation.eye(*tensor.shape))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -117,3 +132,68 @@ def kaiming_normal_(
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode)), generator)
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Orthogonal rows or columns, all such matrices equally likely (Saxe et al. 2013)."""
+    from eagerjit import linalg
+    from eagerjit.random import randn
+
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = int(tensor.shape[0]), math.prod(map(int, tensor.shape[1:]))
+    q, r = linalg.qr(randn(max(rows, columns), min(rows, columns), generator=generator, dtype=tensor.dtype))
+    q = q * r.diagonal().sign()
+    return tensor.copy_((q.t() if rows < columns else q).reshape(tensor.shape) * gain)
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Convolution weights that pass on as many channels as they can."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    each = int(tensor.shape[0]) // groups
+    middle = tuple(int(d) // 2 for d in tensor.shape[2:])
+    tensor.zero_()
+    for group in range(groups):
+        for channel in range(min(each, int(tensor.shape[1]))):
+            tensor[(group * each + channel, channel, *middle)] = 1.0
+    return tensor
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal, with a share of zeros in every column (Martens 2010)."""
+    from eagerjit.random import randperm
+
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = map(int, tensor.shape)
+    tensor.normal_(0, std, generator=generator)
+    for column in range(columns):
+        tensor[randperm(rows, generator=generator)[: math.ceil(sparsity * rows)], column] = 0.0
+    return tensor
+
+
+def _older(function: Any) -> Any:
+    """The older name of a function, without its underscore."""
+
+    def renamed(*args: Any, **kwargs: Any) -> Any:
+        name = function.__name__
+        warnings.warn(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
+        )
+        return function(*args, **kwargs)
+
+    renamed.__name__, renamed.__doc__ = function.__name__[:-1], function.__doc__
+    return renamed
+
+
+uniform, normal, constant, eye, dirac = map(_older, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal, orthogonal = map(_older, (xavier_uniform_, xavier_normal_, orthogonal_))
+kaiming_uniform, kaiming_normal, sparse = map(_older, (kaiming_uniform_, kaiming_normal_, sparse_))

@@ -77,8 +77,9 @@ class NLLLoss(_WeightedLoss):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        options = {"ignore_index": self.ignore_index, "reduction": self.reduction}
-        return classification.nll_loss(input, target, self.weight, **options)
+        return classification.nll_loss(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
 
 
 class NLLLoss2d(NLLLoss):
@@ -105,8 +106,9 @@ class BCEWithLogitsLoss(_WeightedLoss):
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        options = {"reduction": self.reduction, "pos_weight": self.pos_weight}
-        return loss.binary_cross_entropy_with_logits(input, target, self.weight, **options)
+        return loss.binary_cross_entropy_with_logits(
+            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.creation import zeros
+from eagerjit.nn.module import Module
 from eagerjit.ops.index import cat, stack
 from eagerjit.tensor import Tensor
 
@@ -18,34 +20,45 @@ def _with_grad(parameters: Any) -> list[Tensor]:
 
 
 @no_grad()
-def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0) -> Tensor:
-    """The norm of all tensors as one vector."""
-    from eagerjit.creation import zeros
-
-    norms = [t.norm(norm_type) for t in tensors]
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+) -> Tensor:
+    """The norm of all tensors as one vector. Raises RuntimeError for one that is not finite, if asked to."""
+    found = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norms = [t.norm(float(norm_type)) for t in found]
     if not norms:
         return zeros(())
-    if norm_type == math.inf:
-        return stack(norms).max()
-    return stack(norms).norm(norm_type)
+    total = stack(norms).max() if norm_type == math.inf else stack(norms).norm(float(norm_type))
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
 
 
 @no_grad()
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: Any = None) -> None:
+    """Scale all gradients, whose norm is total_norm, so that it is at most max_norm."""
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for grad in _with_grad(parameters):
+        grad.mul_(factor.to(grad.dtype))
+
+
 def clip_grad_norm_(
     parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
 ) -> Tensor:
     """Scale all gradients so that their norm as one vector is at most max_norm; returns what it was."""
-    grads = _with_grad(parameters)
-    total = get_total_norm(grads, float(norm_type))
-    if error_if_nonfinite and not bool(total.isfinite()):
-        raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
-            "clipped."
-        )
-    factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
-    for grad in grads:
-        grad.mul_(factor.to(grad.dtype))
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_with_grad(parameters), float(norm_type), error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
     return total
+
+
+def clip_grad_norm(parameters: Any, max_norm: float, norm_type: float = 2.0, **options: Any) -> Tensor:
+    """The older name of `clip_grad_norm_`."""
+    return clip_grad_norm_(parameters, max_norm, norm_type, **options)
 
 
 @no_grad()
@@ -72,8 +85,17 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         start += count
 
 
+def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """A module whose parameters have no initial values worth computing: they are what the constructor gives."""
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    return module_cls(*args, **kwargs)
+
+
 def __getattr__(name: str) -> Any:
     """Parts that are imported when first used."""
     if name in ("parametrizations", "parametrize", "rnn", "stateless"):
         return importlib.import_module(f"eagerjit.nn.utils.{name}")
+    if name in ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"):
+        return getattr(importlib.import_module("eagerjit.nn.utils.norms"), name)
     raise AttributeError(f"module 'eagerjit.nn.utils' has no attribute '{name}'")

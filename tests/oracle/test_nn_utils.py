@@ -1,0 +1,209 @@
+"""Parametrizations, weight and spectral norm, initial values and clipping against PyTorch, and jitted."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracle import array_of, draw, same
+
+import eagerjit as ej
+
+NORMS: dict[str, Callable[[Any], Any]] = {
+    "weight norm": lambda n: n.utils.weight_norm(n.Linear(3, 4)),
+    "weight norm of all": lambda n: n.utils.weight_norm(n.Linear(3, 4), dim=None),
+    "weight norm of columns": lambda n: n.utils.weight_norm(n.Linear(3, 4), dim=1),
+    "weight norm of a convolution": lambda n: n.Sequential(
+        n.Unflatten(1, (1, 3)), n.utils.weight_norm(n.Conv1d(1, 4, 2))
+    ),
+    "spectral norm": lambda n: n.utils.spectral_norm(n.Linear(3, 4)),
+    "spectral norm eval": lambda n: n.utils.spectral_norm(n.Linear(3, 4), n_power_iterations=3).eval(),
+    "parametrized weight norm": lambda n: n.utils.parametrizations.weight_norm(n.Linear(3, 4)),
+    "parametrized spectral norm": lambda n: n.utils.parametrizations.spectral_norm(n.Linear(3, 4)),
+    "matrix exponential": lambda n: n.utils.parametrizations.orthogonal(n.Linear(3, 4), orthogonal_map="matrix_exp"),
+    "Cayley": lambda n: n.utils.parametrizations.orthogonal(n.Linear(3, 2), orthogonal_map="cayley"),
+    "Householder": lambda n: n.utils.parametrizations.orthogonal(n.Linear(3, 5), orthogonal_map="householder"),
+    "no base": lambda n: n.utils.parametrizations.orthogonal(
+        n.Linear(3, 4), orthogonal_map="cayley", use_trivialization=False
+    ),
+    "symmetric": lambda n: n.utils.parametrize.register_parametrization(n.Linear(3, 3), "weight", symmetric(n)),
+    "two": lambda n: n.utils.parametrize.register_parametrization(
+        n.utils.parametrizations.weight_norm(n.Linear(3, 3)), "weight", symmetric(n)
+    ),
+}
+
+
+def symmetric(nn: Any) -> Any:
+    class Symmetric(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.triu() + x.triu(1).t()
+
+    return Symmetric()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NORMS)
+def test_norms(name: str) -> None:
+    ours, theirs = NORMS[name](ej.nn), NORMS[name](torch.nn)
+    assert repr(ours) == repr(theirs)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    theirs.load_state_dict({k: torch.tensor(v.numpy()) for k, v in ours.state_dict().items()})
+    results = []
+    for library, network in ((ej, ours), (torch, theirs)):
+        x = library.tensor(draw((2, 3), "float32", -1, 1, 1), requires_grad=True)
+        out = [network(x), network(x)]
+        sum(o.square().sum() for o in out).backward()
+        results.append([*out, x.grad])
+    same(*results, 1e-4)
+    for (key, p), q in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+        same(p.grad, q.grad, 1e-3, key)
+    for (key, p), q in zip(ours.named_buffers(), theirs.buffers(), strict=True):
+        same(p, q, 1e-4, key)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_jitted(name: str) -> None:
+    module = NORMS[name](ej.nn)
+    twin = copy.deepcopy(module)
+    bits = []
+    for network, wrap in ((module, lambda f: f), (twin, ej.jit)):
+
+        def step(x: Any, network: Any = network) -> Any:
+            loss = network(x).square().sum()
+            loss.backward()
+            return loss
+
+        function = wrap(step)
+        losses = [function(ej.tensor(draw((2, 3), "float32", -1, 1, i))) for i in range(2)]
+        values = [*losses, *(p.grad for p in network.parameters()), *network.buffers()]
+        bits.append([array_of(v).tobytes() for v in values])
+    assert bits[0] == bits[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_norms_are_removed_and_copied() -> None:
+    for library in (ej, torch):
+        utils = library.nn.utils
+        for apply, remove in (
+            (utils.weight_norm, utils.remove_weight_norm),
+            (utils.spectral_norm, utils.remove_spectral_norm),
+        ):
+            module = apply(library.nn.Linear(3, 2))
+            with pytest.raises(RuntimeError):
+                apply(module)
+            module(library.ones(1, 3))
+            if library is ej:
+                x = ej.ones(1, 3)
+                assert ej.equal(copy.deepcopy(module).eval()(x), module.eval()(x))
+            before = module.weight.detach().clone()
+            remove(module)
+            assert library.allclose(module.weight, before) and isinstance(module.weight, library.nn.Parameter)
+            assert sorted(module.state_dict()) == ["bias", "weight"]
+            with pytest.raises(ValueError):
+                remove(module)
+    module = ej.nn.utils.weight_norm(ej.nn.Linear(3, 2))
+    again = pickle.loads(pickle.dumps(module))
+    assert ej.equal(again.weight, module.weight) and list(again.state_dict()) == list(module.state_dict())
+
+
+def test_orthogonal_is_orthogonal() -> None:
+    for kind in ("matrix_exp", "cayley", "householder"):
+        for based in (True, False):
+            for shape in ((4, 4), (5, 3), (3, 5)):
+                module = ej.nn.utils.parametrizations.orthogonal(
+                    ej.nn.Linear(*shape, bias=False), orthogonal_map=kind, use_trivialization=based
+                )
+                w = module.weight.detach()
+                product = w @ w.t() if w.shape[0] <= w.shape[1] else w.t() @ w
+                assert ej.allclose(product, ej.eye(min(shape)), atol=1e-5), (kind, based, shape)
+                if based or kind == "householder":
+                    target = ej.nn.init.orthogonal_(ej.empty(*w.shape))
+                    module.weight = target
+                    assert ej.allclose(module.weight, target, atol=1e-5)
+
+
+def test_parametrized_modules() -> None:
+    for library in (ej, torch):
+        p = library.nn.utils.parametrize
+        module = library.nn.Linear(3, 3)
+        weight = module.weight
+        p.register_parametrization(module, "weight", symmetric(library.nn))
+        assert type(module).__name__ == "ParametrizedLinear" and isinstance(module, library.nn.Linear)
+        assert p.type_before_parametrizations(module) is library.nn.Linear
+        assert (
+            p.is_parametrized(module) and p.is_parametrized(module, "weight") and not p.is_parametrized(module, "bias")
+        )
+        assert module.parametrizations.weight.original is weight
+        assert library.equal(module.weight, module.weight.t())
+        with p.cached():
+            assert module.weight is module.weight
+        with pytest.raises(RuntimeError):
+            module.weight = library.ones(3, 3)
+        made = module.weight.detach().clone()
+        p.remove_parametrizations(module, "weight")
+        assert type(module) is library.nn.Linear and library.equal(module.weight, made) and module.weight is weight
+        with pytest.raises(ValueError):
+            p.register_parametrization(module, "nothing", symmetric(library.nn))
+        with pytest.raises(ValueError):
+            p.remove_parametrizations(module, "weight")
+        with pytest.raises(ValueError):
+            p.register_parametrization(module, "weight", library.nn.Linear(3, 2))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_initial_values() -> None:
+    for library in (ej, torch):
+        init = library.nn.init
+        for shape in ((4, 6), (6, 4), (5, 2, 3)):
+            w = init.orthogonal_(library.empty(*shape), gain=2.0).reshape(shape[0], -1)
+            product = w @ w.t() if w.shape[0] <= w.shape[1] else w.t() @ w
+            assert library.allclose(product, 4 * library.eye(product.shape[0]), atol=1e-4)
+        assert (init.sparse_(library.empty(10, 4), 0.3) == 0).sum().item() == 12
+        assert init.xavier_uniform(library.empty(3, 3)).abs().max() <= 1
+        assert init.constant(library.empty(2), 3.0).tolist() == [3.0, 3.0]
+        assert init._calculate_fan_in_and_fan_out(library.empty(2, 3, 4)) == (12, 8)
+        drawn = init.trunc_normal_(library.empty(20000), mean=0.5, std=2.0, a=-1.0, b=1.0)
+        assert -1 <= drawn.min() and drawn.max() <= 1 and abs(drawn.mean().item() - 0.03) < 0.03
+        for name, arguments in (
+            ("orthogonal_", (library.empty(3),)), ("dirac_", (library.empty(3),)), ("eye_", (library.empty(3),)),
+            ("sparse_", (library.empty(3), 0.1)), ("xavier_normal_", (library.empty(3),)),
+            ("calculate_gain", ("sin",)), ("calculate_gain", ("leaky_relu", "a")),
+            ("kaiming_normal_", (library.empty(3, 3), 0, "fan")),
+        ):  # fmt: skip
+            with pytest.raises(ValueError):
+                getattr(init, name)(*arguments)
+    for kind in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"):
+        assert ej.nn.init.calculate_gain(kind) == torch.nn.init.calculate_gain(kind)
+    same(ej.nn.init.dirac_(ej.empty(4, 2, 3), 2), torch.nn.init.dirac_(torch.empty(4, 2, 3), 2))
+
+
+def test_clipping() -> None:
+    found = []
+    for library in (ej, torch):
+        p = library.nn.Parameter(library.ones(3))
+        p.grad = library.tensor([3.0, 4.0, 0.0])
+        utils = library.nn.utils
+        total = utils.get_total_norm([p.grad])
+        utils.clip_grads_with_norm_(p, 1.0, total)
+        found.append([total, p.grad])
+        p.grad = library.tensor([float("nan"), 4.0, 0.0])
+        with pytest.raises(RuntimeError):
+            utils.clip_grad_norm_([p], 1.0, error_if_nonfinite=True)
+        assert utils.clip_grad_norm_([], 1.0).item() == 0.0
+    same(*found)
+
+
+def test_attention_backends() -> None:
+    for library in (ej, torch):
+        attention = library.nn.attention
+        with attention.sdpa_kernel([attention.SDPBackend.MATH, attention.SDPBackend.FLASH_ATTENTION]):
+            x = library.ones(1, 1, 2, 4)
+            assert np.allclose(library.nn.functional.scaled_dot_product_attention(x, x, x).numpy(), 1.0)
+        with pytest.raises(AssertionError), attention.sdpa_kernel("math"):
+            pass
