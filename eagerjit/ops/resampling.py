@@ -11,11 +11,14 @@ from eagerjit.dispatch import Op
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.windows import window_sum
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
 RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+MOST_SPREAD = 8.0
+"""Scales up to which the gradient of linear interpolation gathers; it takes twice as many terms."""
 CUBIC = -0.75
 """The free parameter of the cubic kernel (Keys 1981), as PyTorch and OpenCV choose it."""
 CUBIC_SMOOTH = -0.5
@@ -61,10 +64,51 @@ def _linear(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) ->
     n = x.shape[d]
     at = _positions(n, wanted, scale, align, x.dtype)
     at = at if align else at.clamp(min=0.0)
-    low = at.floor().clamp(max=as_dtype(arange(1) + (n - 1), x.dtype))
-    weight = along((at - low).clamp(max=1.0), d, x.ndim)
-    first = low.long()
+    first, beyond = _neighbours(at, n)
+    weight = along(beyond, d, x.ndim)
     return _taken(x, d, first) * (1 - weight) + _taken(x, d, (first + 1).clamp(max=n - 1)) * weight
+
+
+def _neighbours(at: Tensor, n: Any) -> tuple[Tensor, Tensor]:
+    """The place before each position, and how far beyond it the position is."""
+    low = at.floor().clamp(max=as_dtype(arange(1) + (n - 1), at.dtype))
+    return low.long(), (at - low).clamp(max=1.0)
+
+
+def _scaled_line(input: Tensor, d: int, wanted: Any, scale: float) -> Tensor:
+    """Linear interpolation along one dimension, enlarged by a known factor."""
+    return _linear(input, d, wanted, scale, False)
+
+
+def _spread_line(output: Tensor, d: int, size: Any, scale: float) -> Tensor:
+    """The transpose of `scaled_line`: what the few outputs around every place took from it."""
+    wanted = output.shape[d]
+    each = arange(size)
+    first = ((as_dtype(each, output.dtype) - 0.5) * scale - 0.5).floor().long()
+    total: Any = None
+    for t in range(math.ceil(2 * scale) + 2):
+        place = first + t
+        at = ((as_dtype(place, output.dtype) + 0.5) * _ratio(size, wanted, scale) - 0.5).clamp(min=0.0)
+        low, beyond = _neighbours(at, size)
+        weight = (1 - beyond).where(low == each, 0.0) + beyond.where((low + 1).clamp(max=size - 1) == each, 0.0)
+        weight = weight.where((place >= 0).logical_and(place < wanted), 0.0)
+        part = _taken(output, d, place.clamp(min=0, max=wanted - 1)) * along(weight, d, output.ndim)
+        total = part if total is None else total + part
+    return total
+
+
+scaled_line = Op(
+    "scaled_line",
+    _scaled_line,
+    (lambda g, out, input, d, wanted, scale: spread_line.call(g, d, input.shape[d], scale), None, None, None),
+    numbers=("wanted",),
+)
+spread_line = Op(
+    "spread_line",
+    _spread_line,
+    (lambda g, out, y, d, size, scale: scaled_line.call(g, d, y.shape[d], scale), None, None, None),
+    numbers=("size",),
+)
 
 
 def near(t: Any, a: float) -> Any:
@@ -129,12 +173,38 @@ def _interpolated(
             x = _nearest(x, d, wanted, scale, mode == "nearest-exact")
         elif antialias:
             x = _smooth(x, d, wanted, scale, align, mode == "bicubic")
+        elif mode != "bicubic" and not align and scale is not None and 1.0 <= scale <= MOST_SPREAD:
+            x = scaled_line.call(x, d, wanted, scale)
         else:
             x = (_cubic if mode == "bicubic" else _linear)(x, d, wanted, scale, align)
     return as_dtype(x, input.dtype)
 
 
 interpolate_op = Op("interpolate", _interpolated, shapes=("size",))
+
+
+def _repeated(input: Tensor, factors: tuple[int, ...]) -> Tensor:
+    """Every point of (batch, channels, ...) so many times along each dimension."""
+    x = input
+    for axis, factor in enumerate(factors):
+        d = axis + 2
+        if factor > 1:
+            x = _taken(x, d, arange(x.shape[d] * factor) // factor)
+    return x if any(f > 1 for f in factors) else x.clone()
+
+
+repeated = Op(
+    "repeated_points",
+    _repeated,
+    (
+        lambda g, out, input, factors: window_sum.call(
+            g, tuple(input.shape[2:]), factors, factors, (0,) * len(factors)
+        ),
+        None,
+    ),
+)
+WHOLE = (1.0, 2.0, 3.0, 4.0, 8.0)
+"""Scales by which the nearest point is found by integer division, as PyTorch's product of floats finds it too."""
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -215,6 +285,8 @@ def interpolate(
         from eagerjit.ops import adaptive
 
         return getattr(adaptive, f"adaptive_avg_pool{rank}d")(input, wanted)
+    if mode == "nearest" and all(s in WHOLE for s in scales):
+        return repeated.call(input, tuple(int(s) for s in scales if s is not None))
     return interpolate_op.call(input, wanted, scales, mode, bool(align_corners), bool(antialias))
 
 
