@@ -85,7 +85,8 @@ _LAZY = {
     "autograd": "eagerjit.autograd", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
-        "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "multiprocessing", "overrides", "profiler",
+        "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "distributions", "multiprocessing", "overrides",
+        "profiler",
         "serialization", "testing", "types",
     )},
 }  # fmt: skip

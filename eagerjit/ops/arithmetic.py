@@ -89,7 +89,7 @@ masked_fill = Op(
     "masked_fill",
     _masked_fill,
     (
-        lambda g, out, input, mask, value: (g * 0.0).where(mask, g),
+        lambda g, out, input, mask, value: g.where(mask.logical_not(), 0.0),
         None,
         lambda g, out, input, mask, value: g.where(mask, 0.0).sum(),
     ),

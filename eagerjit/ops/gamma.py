@@ -184,9 +184,13 @@ def _density(input: Any, other: Any) -> Any:
     return ((input - 1.0) * other.log() - other - lgamma.call(input)).exp()
 
 
+def _no_rule(g: Tensor, out: Tensor, input: Tensor, other: Tensor) -> Tensor:
+    raise NotImplementedError("the derivative for 'igamma: input' is not implemented.")
+
+
 _IGAMMA_RULES = (
-    (None, lambda g, out, input, other: g * _density(input, other)),
-    (None, lambda g, out, input, other: -g * _density(input, other)),
+    (_no_rule, lambda g, out, input, other: g * _density(input, other)),
+    (_no_rule, lambda g, out, input, other: -g * _density(input, other)),
 )
 _igamma = HostOp("igamma", _incomplete(False), _IGAMMA_RULES[0], types=broadcast)
 _igammac = HostOp("igammac", _incomplete(True), _IGAMMA_RULES[1], types=broadcast)

@@ -50,6 +50,10 @@ _PLACES = {
 def module_for(name: str) -> ModuleType | None:
     """eagerjit's module for a module of torch, None where there is none."""
     place = "eagerjit" + name.removeprefix("torch")
+    if name.startswith("torch.distributions."):
+        from eagerjit.distributions import _HOMES
+
+        place = _HOMES.get(name.rpartition(".")[2], place)
     for candidate in dict.fromkeys((_PLACES.get(name, place), place)):
         try:
             return importlib.import_module(candidate)

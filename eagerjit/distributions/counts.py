@@ -1,0 +1,240 @@
+"""Distributions of counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import creation, random
+from eagerjit.autograd.modes import no_grad
+from eagerjit.distributions import constraints, sampling
+from eagerjit.distributions.discrete import Categorical, Weighted, cross_entropy
+from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all, draw_seed
+from eagerjit.ops.activation import softplus
+from eagerjit.tensor import Tensor
+
+
+class Geometric(Weighted):
+    """Geometric(probs): failures before the first success."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        (given,) = self._take(probs, logits)
+        super().__init__(given.shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not (self.probs > 0).all():
+            raise ValueError(f"Expected parameter probs of {self!r} to be positive but found\n{self.probs}")
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.new_zeros(self.probs.shape)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            u = 1.0 - random.rand(tuple(shape), dtype=self._param.dtype)
+            return (u.log() / (-self.probs.expand(shape)).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        value, probs = broadcast_all(value, self.probs)
+        probs = probs.masked_fill((probs == 1) & (value == 0), 0)
+        return value * (-probs).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return cross_entropy(self.logits, self.probs) / self.probs
+
+
+class Poisson(ExponentialFamily):
+    """Poisson(rate): how many events there are."""
+
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None):
+        (self.rate,) = broadcast_all(rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate.floor()
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            return sampling.poisson(self.rate.expand(self._extended_shape(sample_shape)), draw_seed())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return value.xlogy(self.rate) - self.rate - (value + 1).lgamma()
+
+
+class Binomial(Weighted):
+    """Binomial(total_count, probs): successes among so many trials."""
+
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
+
+    def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        given, count = self._take(probs, logits, total_count)
+        self.total_count = count.type_as(given)
+        super().__init__(given.shape, validate_args=validate_args)
+
+    has_enumerate_support = True
+
+    @property
+    def support(self) -> Any:  # type: ignore[override]
+        """Numbers up to the number of trials."""
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            return sampling.binomial(self.total_count.expand(shape), self.probs.expand(shape), draw_seed())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        n = self.total_count
+        ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
+        return ways + value * self.logits - n * softplus.call(self.logits)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        count = int(self.total_count.max())
+        if not (self.total_count == count).all():
+            raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
+        values = creation.arange(1 + count, dtype=self._param.dtype).view((-1,) + (1,) * len(self.batch_shape))
+        return values.expand((-1, *self.batch_shape)) if expand else values
+
+    def entropy(self) -> Tensor:
+        logs = self.log_prob(self.enumerate_support(False))
+        return -(logs.exp() * logs).sum(0)
+
+
+class NegativeBinomial(Weighted):
+    """NegativeBinomial(total_count, probs): successes before so many failures."""
+
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
+    support = constraints.nonnegative_integer
+
+    def __init__(self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        given, count = self._take(probs, logits, total_count)
+        self.total_count = count.type_as(given)
+        super().__init__(given.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.logits.exp()
+
+    @property
+    def mode(self) -> Tensor:
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / (-self.logits).sigmoid()
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        with no_grad():
+            shape = self._extended_shape(sample_shape)
+            rate = sampling.standard_gamma(self.total_count.expand(shape), draw_seed()) * self.logits.exp()
+            return sampling.poisson(rate, draw_seed())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        n = self.total_count
+        weight = -n * softplus.call(self.logits) - value * softplus.call(-self.logits)
+        ways = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
+        return weight + ways.masked_fill(n + value == 0.0, 0.0)
+
+
+class Multinomial(Distribution):
+    """Multinomial(total_count, probs): how often each category occurs in so many draws."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None):
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        self._categorical = Categorical(probs, logits)
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        return Multinomial(
+            self.total_count, self.probs.expand((*batch_shape, *self.event_shape)), validate_args=self._validate_args
+        )
+
+    @property
+    def support(self) -> Any:  # type: ignore[override]
+        """Counts up to the number of draws."""
+        return constraints.independent(constraints.integer_interval(0, self.total_count), 1)
+
+    @property
+    def probs(self) -> Tensor:
+        """The probability of each category."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Tensor:
+        """Their logarithms."""
+        return self._categorical.logits
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs * self.total_count
+
+    @property
+    def variance(self) -> Tensor:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        drawn = self._categorical.sample((self.total_count, *sample_shape))
+        one_hot = drawn.unsqueeze(-1) == creation.arange(self.event_shape[0])
+        return one_hot.to(self.probs.dtype).sum(0)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        logits = self.logits.masked_fill((value == 0) & (self.logits == -float("inf")), 0)
+        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        return ways + (logits * value).sum(-1)
+
+    def entropy(self) -> Tensor:
+        n = self.total_count
+        counts = creation.arange(1, n + 1, dtype=self.probs.dtype).view((-1,) + (1,) * self.probs.ndim)
+        chances = Binomial(n, self.probs, validate_args=False).log_prob(counts).exp()
+        total = n * self._categorical.entropy() - creation.tensor(n + 1.0, dtype=self.probs.dtype).lgamma()
+        return total + (chances * (counts + 1).lgamma()).sum((0, -1))

@@ -1,0 +1,257 @@
+"""What all distributions have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from eagerjit import creation, random
+from eagerjit.autograd.modes import no_grad
+from eagerjit.distributions.constraints import Constraint
+from eagerjit.ops.shaping import broadcast_tensors
+from eagerjit.runtime import dtypes
+from eagerjit.state import Defaults
+from eagerjit.tensor import Shape, Tensor
+
+
+class Distribution:
+    """A distribution of values of `event_shape`, `batch_shape` of them with parameters of their own.
+
+    Parameters and samples are checked, with a ValueError that says what is wrong, unless `validate_args` is False.
+    """
+
+    has_rsample = False
+    has_enumerate_support = False
+    arg_constraints: dict[str, Constraint]
+    support: Any
+    _validate_args = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions check what they are given."""
+        if value not in (True, False):
+            raise ValueError
+        Distribution._validate_args = value
+
+    def __init__(self, batch_shape: Any = (), event_shape: Any = (), validate_args: bool | None = None):
+        self._batch_shape, self._event_shape = Shape(batch_shape), Shape(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        for name, constraint in self.arg_constraints.items():
+            if constraint.__class__.__name__ == "_Dependent" or name not in self.__dict__:
+                continue
+            value = getattr(self, name)
+            if not constraint.check(value).all():
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                    f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                )
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        """The distribution with its parameters expanded to another batch shape."""
+        made = self._made(_instance)
+        shape = Shape(batch_shape)
+        for name in self._parameter_names():
+            value = self.__dict__[name]
+            event = value.shape[len(value.shape) - self.arg_constraints[name].event_dim :]
+            made.__dict__[name] = value.expand(shape + tuple(event))
+        Distribution.__init__(made, shape, self._event_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
+
+    def _made(self, instance: Any) -> Any:
+        if instance is not None:
+            return instance
+        made = object.__new__(type(self))
+        made.__dict__.update({k: v for k, v in self.__dict__.items() if not isinstance(v, Tensor)})
+        return made
+
+    def _parameter_names(self) -> list[str]:
+        return [name for name in self.arg_constraints if name in self.__dict__]
+
+    @property
+    def batch_shape(self) -> Shape:
+        """The shape over which parameters vary."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Shape:
+        """The shape of one value."""
+        return self._event_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The likeliest value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Tensor:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def sample(self, sample_shape: Any = ()) -> Tensor:
+        """Values of shape sample_shape + batch_shape + event_shape, without gradients."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        """Values through which gradients flow to the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Tensor:
+        """`sample((n,))`."""
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """The logarithm of the density or probability of values."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """The probability of what is at most the value."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """The inverse of `cdf`."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All values there are."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """The entropy, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Tensor:
+        """exp(entropy)."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Any = ()) -> Shape:
+        return Shape(sample_shape) + self._batch_shape + self._event_shape
+
+    def _validate_sample(self, value: Any) -> None:
+        if not self._validate_args:
+            return
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        first = value.ndim - len(self._event_shape)
+        if value.shape[first:] != self._event_shape:
+            raise ValueError(
+                f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
+            )
+        expected = self._batch_shape + self._event_shape
+        for i, j in zip(reversed(value.shape), reversed(expected), strict=False):
+            if i != 1 and j != 1 and i != j:
+                raise ValueError(
+                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
+                )
+        try:
+            support = self.support
+        except NotImplementedError:
+            return
+        if support is None:
+            return
+        if not support.check(value).all():
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
+                f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
+
+    def __repr__(self) -> str:
+        parts = []
+        for name in self._parameter_names():
+            value = self.__dict__[name]
+            parts.append(f"{name}: {value if value.numel() == 1 else value.size()}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+class ExponentialFamily(Distribution):
+    """Distributions whose densities are exponentials of a linear function of statistics."""
+
+
+# -- parameters -------------------------------------------------------------------------------------------------------
+
+
+def broadcast_all(*values: Any) -> list[Tensor]:
+    """Numbers and tensors as tensors of one shape; numbers in the dtype of the tensors among them."""
+    for value in values:
+        if not isinstance(value, (Tensor, int, float)):
+            raise ValueError(f"Input arguments must all be instances of Number or Tensor, got a {type(value).__name__}")
+    dtype = next((v.dtype for v in values if isinstance(v, Tensor)), Defaults.dtype)
+    tensors = [
+        v if isinstance(v, Tensor) else creation.tensor(v, dtype=dtype if dtype.is_floating_point else Defaults.dtype)
+        for v in values
+    ]
+    return list(broadcast_tensors(*tensors))
+
+
+def either(first: Any, second: Any, names: str) -> bool:
+    """Whether the first of two parameters was given; ValueError unless exactly one was."""
+    if (first is None) == (second is None):
+        raise ValueError(f"Either {names} must be specified, but not both.")
+    return first is not None
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of logits."""
+    return logits.sigmoid() if is_binary else logits.softmax(-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities away from 0 and 1 by the dtype's precision."""
+    eps = precision(probs.dtype)
+    return probs.clamp(eps, 1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Logits of probabilities."""
+    clamped = clamp_probs(probs)
+    return clamped.log() - (-clamped).log1p() if is_binary else clamped.log()
+
+
+def precision(dtype: Any) -> float:
+    """The distance from 1 to the next number of a dtype."""
+    return {"float64": 2.0**-52, "float16": 2.0**-10, "bfloat16": 2.0**-7}.get(dtype.name, 2.0**-23)
+
+
+def smallest(dtype: Any) -> float:
+    """The smallest normal number of a dtype."""
+    return {"float64": 2.0**-1022, "float16": 2.0**-14}.get(dtype.name, 2.0**-126)
+
+
+def normal_like(shape: Any, like: Tensor) -> Tensor:
+    """Standard normal numbers of a shape, in a tensor's dtype."""
+    return random.randn(tuple(shape), dtype=like.dtype)
+
+
+def uniform_like(shape: Any, like: Tensor) -> Tensor:
+    """Uniform numbers in (0, 1) of a shape, in a tensor's dtype."""
+    return random.rand(tuple(shape), dtype=like.dtype).clamp(min=smallest(like.dtype))
+
+
+def sum_rightmost(value: Tensor, count: int) -> Tensor:
+    """The sum over the last dimensions."""
+    return value if count == 0 else value.flatten(value.ndim - count).sum(-1) if value.ndim else value
+
+
+def draw_seed() -> Tensor:
+    """A seed from the default stream, as a tensor: a compiled call draws anew."""
+    return random.randint(0, 2**53, ())
+
+
+LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
+INTEGER = dtypes.int64

@@ -1,0 +1,174 @@
+"""Kullback and Leibler's divergence between distributions: the mean of log p - log q under p."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.distributions import continuous as c
+from eagerjit.distributions import counts, discrete, gammas, transformed
+from eagerjit.distributions.distribution import Distribution, sum_rightmost
+from eagerjit.ops.activation import softplus
+from eagerjit.tensor import Tensor
+
+_RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+
+
+def register_kl(type_p: type, type_q: type) -> Callable[[Any], Any]:
+    """Mark a function (p, q) as the divergence for two classes and their subclasses."""
+    for kind in (type_p, type_q):
+        if not isinstance(kind, type) or not issubclass(kind, Distribution):
+            raise TypeError(f"Expected type_p and type_q to be Distribution subclasses but got {kind}")
+
+    def mark(function: Any) -> Any:
+        _RULES[type_p, type_q] = function
+        return function
+
+    return mark
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """KL(p || q). Raises NotImplementedError for pairs of classes without a rule."""
+    found = [
+        (type(p).__mro__.index(a) + type(q).__mro__.index(b), rule)
+        for (a, b), rule in _RULES.items()
+        if isinstance(p, a) and isinstance(q, b)
+    ]
+    if not found:
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+        )
+    return min(found, key=lambda pair: pair[0])[1](p, q)
+
+
+@register_kl(c.Normal, c.Normal)
+def _normal(p: Any, q: Any) -> Tensor:
+    ratio = (p.scale / q.scale).square()
+    return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
+
+
+@register_kl(c.HalfNormal, c.HalfNormal)
+def _half_normal(p: Any, q: Any) -> Tensor:
+    return _normal(p._whole, q._whole)
+
+
+@register_kl(c.Laplace, c.Laplace)
+def _laplace(p: Any, q: Any) -> Tensor:
+    ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
+    return -ratio.log() + distance / q.scale + ratio * (-distance / p.scale).exp() - 1
+
+
+@register_kl(c.Gumbel, c.Gumbel)
+def _gumbel(p: Any, q: Any) -> Tensor:
+    ratio, first, second = p.scale / q.scale, q.loc / q.scale, p.loc / q.scale
+    rest = (first + (1 + ratio).lgamma() - second).exp() - (1 + c._EULER)
+    return -ratio.log() - first + second + ratio * c._EULER + rest
+
+
+@register_kl(c.Uniform, c.Uniform)
+def _uniform(p: Any, q: Any) -> Tensor:
+    result = ((q.high - q.low) / (p.high - p.low)).log()
+    return result.masked_fill((q.low > p.low) | (q.high < p.high), math.inf)
+
+
+@register_kl(c.Uniform, c.Normal)
+def _uniform_normal(p: Any, q: Any) -> Tensor:
+    width, middle = p.high - p.low, (p.high + p.low) / 2
+    spread = (middle - q.loc).square() + width.square() / 12
+    return (math.sqrt(2 * math.pi) * q.scale / width).log() + 0.5 * spread / q.scale.square()
+
+
+@register_kl(c.Exponential, c.Exponential)
+def _exponential(p: Any, q: Any) -> Tensor:
+    ratio = q.rate / p.rate
+    return -ratio.log() + ratio - 1
+
+
+@register_kl(gammas.Gamma, gammas.Gamma)
+def _gamma(p: Any, q: Any) -> Tensor:
+    rates = q.concentration * (p.rate / q.rate).log() + (q.rate - p.rate) * (p.concentration / p.rate)
+    shapes = q.concentration.lgamma() - p.concentration.lgamma()
+    return rates + shapes + (p.concentration - q.concentration) * p.concentration.digamma()
+
+
+@register_kl(gammas.Beta, gammas.Beta)
+def _beta(p: Any, q: Any) -> Tensor:
+    a, b, x, y = p.concentration1, p.concentration0, q.concentration1, q.concentration0
+    norms = x.lgamma() + y.lgamma() + (a + b).lgamma() - (x + y).lgamma() - a.lgamma() - b.lgamma()
+    return norms + (a - x) * a.digamma() + (b - y) * b.digamma() + (x + y - a - b) * (a + b).digamma()
+
+
+@register_kl(gammas.Dirichlet, gammas.Dirichlet)
+def _dirichlet(p: Any, q: Any) -> Tensor:
+    a, b = p.concentration, q.concentration
+    total = a.sum(-1)
+    norms = total.lgamma() - b.sum(-1).lgamma() + (b.lgamma() - a.lgamma()).sum(-1)
+    return norms + ((a - b) * (a.digamma() - total.digamma().unsqueeze(-1))).sum(-1)
+
+
+@register_kl(discrete.Bernoulli, discrete.Bernoulli)
+def _bernoulli(p: Any, q: Any) -> Tensor:
+    one = p.probs * (softplus.call(-q.logits) - softplus.call(-p.logits))
+    one = one.masked_fill(q.probs == 0, math.inf).masked_fill(p.probs == 0, 0)
+    zero = (1 - p.probs) * (softplus.call(q.logits) - softplus.call(p.logits))
+    return one + zero.masked_fill(q.probs == 1, math.inf).masked_fill(p.probs == 1, 0)
+
+
+@register_kl(discrete.Categorical, discrete.Categorical)
+def _categorical(p: Any, q: Any) -> Tensor:
+    terms = p.probs * (p.logits - q.logits)
+    terms = terms.masked_fill((q.probs == 0).expand(terms.shape), math.inf)
+    return terms.masked_fill((p.probs == 0).expand(terms.shape), 0).sum(-1)
+
+
+@register_kl(discrete.OneHotCategorical, discrete.OneHotCategorical)
+def _one_hot(p: Any, q: Any) -> Tensor:
+    return _categorical(p._categorical, q._categorical)
+
+
+@register_kl(counts.Geometric, counts.Geometric)
+def _geometric(p: Any, q: Any) -> Tensor:
+    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+
+
+@register_kl(counts.Poisson, counts.Poisson)
+def _poisson(p: Any, q: Any) -> Tensor:
+    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+
+
+@register_kl(counts.Binomial, counts.Binomial)
+def _binomial(p: Any, q: Any) -> Tensor:
+    terms = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
+    return terms.masked_fill((p.total_count > q.total_count).expand(terms.shape), math.inf)
+
+
+def _infinite(p: Any, q: Any) -> Tensor:
+    """Where p has values that q never takes."""
+    return p.mean.new_full(p.batch_shape, math.inf)
+
+
+for _first, _others in {
+    c.Normal: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
+    c.Laplace: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
+    c.Gumbel: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
+    c.Exponential: (c.Uniform, gammas.Beta),
+    gammas.Gamma: (c.Uniform, gammas.Beta),
+    counts.Poisson: (discrete.Bernoulli, counts.Binomial),
+}.items():
+    for _second in _others:
+        register_kl(_first, _second)(_infinite)
+
+
+@register_kl(transformed.TransformedDistribution, transformed.TransformedDistribution)
+def _transformed(p: Any, q: Any) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("KL between distributions with different transforms")
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), len(p.event_shape) - len(p.base_dist.event_shape))
+
+
+@register_kl(transformed.Independent, transformed.Independent)
+def _independent(p: Any, q: Any) -> Tensor:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError("KL between Independents of different dimensions")
+    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)

@@ -1,0 +1,127 @@
+"""Normal distributions of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import linalg
+from eagerjit.distributions import constraints
+from eagerjit.distributions.distribution import LOG_SQRT_TAU, Distribution, normal_like
+from eagerjit.distributions.kl import register_kl
+from eagerjit.ops.subscript import broadcast_shapes
+from eagerjit.tensor import Shape, Tensor
+
+
+class MultivariateNormal(Distribution):
+    """MultivariateNormal(loc, covariance_matrix), or with precision_matrix or scale_tril in its place."""
+
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self, loc: Tensor, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ):  # fmt: skip
+        if loc.ndim < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        present = [name for name, value in given.items() if value is not None]
+        if len(present) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        (name,) = present
+        matrix = given[name]
+        if matrix.ndim < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        size = loc.shape[-1]
+        batch = Shape(broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1])))
+        self.__dict__[name] = matrix.expand((*batch, size, size))
+        self.loc = loc.expand((*batch, size))
+        super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
+        if name == "scale_tril":
+            self._tril = scale_tril
+        elif name == "covariance_matrix":
+            self._tril = linalg.cholesky(covariance_matrix)
+        else:
+            self._tril = _from_precision(precision_matrix)
+
+    def __getattr__(self, name: str) -> Any:
+        if "_tril" in self.__dict__ and name in ("scale_tril", "covariance_matrix", "precision_matrix"):
+            shape = self._batch_shape + self._event_shape * 2
+            if name == "scale_tril":
+                return self._tril.expand(shape)
+            covariance = self._tril @ self._tril.mT
+            return (covariance if name == "covariance_matrix" else linalg.inv(covariance)).expand(shape)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = super().expand(batch_shape, _instance)
+        made._tril = self._tril
+        return made
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return self._tril.square().sum(-1).expand(self._batch_shape + self._event_shape)
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        drawn = normal_like(self._extended_shape(sample_shape), self.loc)
+        return self.loc + (self._tril @ drawn.unsqueeze(-1)).squeeze(-1)
+
+    def _half_log_det(self) -> Tensor:
+        return self._tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        return -0.5 * squared_distance(self._tril, value - self.loc) - self._half_log_det() - self._constant()
+
+    def _constant(self) -> float:
+        return LOG_SQRT_TAU * int(self._event_shape[0])
+
+    def entropy(self) -> Tensor:
+        entropy = 0.5 * int(self._event_shape[0]) + self._constant() + self._half_log_det()
+        return entropy.expand(self._batch_shape)
+
+
+def _from_precision(matrix: Tensor) -> Tensor:
+    """The Cholesky factor of a matrix's inverse, from that of the matrix read backwards."""
+    from eagerjit import creation
+
+    flipped = linalg.cholesky(matrix.flip(-2, -1))
+    inverse = flipped.flip(-2, -1).mT
+    return linalg.solve_triangular(inverse, creation.eye(matrix.shape[-1], dtype=matrix.dtype), upper=False)
+
+
+def squared_distance(tril: Tensor, difference: Tensor) -> Tensor:
+    """The square of Mahalanobis' distance."""
+    shape = broadcast_shapes(tuple(tril.shape[:-2]), tuple(difference.shape[:-1]))
+    size = difference.shape[-1]
+    lower = tril.expand((*shape, size, size))
+    solved = linalg.solve_triangular(lower, difference.expand((*shape, size)).unsqueeze(-1), upper=False)
+    return solved.squeeze(-1).square().sum(-1)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _kl(p: Any, q: Any) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
+    shape = broadcast_shapes(tuple(p._tril.shape[:-2]), tuple(q._tril.shape[:-2]))
+    size = p.event_shape[0]
+    first, second = (x._tril.expand((*shape, size, size)) for x in (p, q))
+    spread = linalg.solve_triangular(second, first, upper=False).square().sum((-2, -1))
+    distance = squared_distance(q._tril, q.loc - p.loc)
+    return q._half_log_det() - p._half_log_det() + 0.5 * (spread + distance - int(size))
