@@ -39,7 +39,6 @@ __all__ = [
     "Tensor",
     "__version__",
     "can_cast",
-    "contiguous_format",
     "default_generator",
     "device",
     "dtype",
@@ -60,7 +59,6 @@ __all__ = [
     "newaxis",
     "no_grad",
     "pi",
-    "preserve_format",
     "promote_types",
     "result_type",
     "seed",
@@ -77,7 +75,6 @@ inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 dtype = _dtypes.DType
 strided = "strided"
-contiguous_format = preserve_format = None
 
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
@@ -183,7 +180,7 @@ for _name in ("take_rows", "add_rows", "put_rows", "replace_slice", "div_trunc")
 for _module, _names in {
     creation: "tensor as_tensor from_numpy zeros ones full empty zeros_like ones_like full_like empty_like arange "
     "linspace logspace eye",
-    random: "rand randn randint rand_like randn_like randint_like randperm bernoulli normal multinomial",
+    random: "rand randn randint rand_like randn_like randint_like randperm normal",
     index: "stack",
     composite: "meshgrid",
     contraction: "einsum tensordot",

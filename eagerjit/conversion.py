@@ -213,7 +213,10 @@ def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
-    """Whether elements lie in row-major order without gaps."""
+    """Whether elements lie in row-major order, or with channels last, without gaps."""
+    if getattr(memory_format, "name", "").startswith("channels_last"):
+        rank = 4 if memory_format.name == "channels_last" else 5
+        return input.ndim == rank and is_contiguous(input.movedim(1, -1))
     if state.tracer is not None:
         return layout.is_contiguous(state.tracer.place(input))
     return input._data.flags.c_contiguous

@@ -27,6 +27,10 @@ BOTH = {
     "eagerjit.ops.products": "addmv addmv_ addr addbmm baddbmm vdot inner outer ger kron",
     "eagerjit.ops.decompositions": "det slogdet logdet inverse pinverse matrix_exp matrix_power cholesky "
     "cholesky_solve cholesky_inverse triangular_solve svd qr lu lu_solve cross",
+    "eagerjit.ops.writes": "acosh_ asinh_ atanh_ copysign_ deg2rad_ rad2deg_ erfc_ frac_ logit_ sinc_ xlogy_ arccosh_ "
+    "arcsinh_ arctanh_ arccosh arcsinh arctanh fix_ negative_ clamp_min_ clamp_max_ nan_to_num_ clip_ arccos_ arcsin_ "
+    "arctan_",
+    "eagerjit.ops.draws": "bernoulli multinomial",
     "eagerjit.ops.scatter": "scatter scatter_reduce",
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
@@ -36,10 +40,14 @@ BOTH = {
 METHODS = {
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
-    "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
+    "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_ storage "
+    "untyped_storage",
     "eagerjit.ops.shaping": "fill_diagonal_",
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
     "eagerjit.ops.gamma": "lgamma_ digamma_ erfinv_ mvlgamma_ igamma_ igammac_ polygamma_",
+    "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ cfloat cdouble",
+    "eagerjit.ops.draws": "cauchy_ log_normal_ geometric_ random_",
+    "eagerjit.ops.made": "new_empty_strided",
     "eagerjit.ops.products": "addmm_ addr_ addbmm_ baddbmm_",
     "eagerjit.ops.scatter": "scatter_ scatter_reduce_",
     "eagerjit.ops.positions": "index_add_ index_copy_ index_fill_ index_reduce_ put_ masked_scatter_",
@@ -70,6 +78,15 @@ FUNCTIONS = {
     "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
     "eagerjit.ops.products": "chain_matmul cdist pdist",
     "eagerjit.ops.norms": "nuclear_norm frobenius_norm",
+    "eagerjit.ops.writes": "index_put_ zero_ detach_",
+    "eagerjit.ops.draws": "poisson binomial",
+    "eagerjit.ops.made": "empty_strided empty_permuted frombuffer scalar_tensor range fill hann_window hamming_window "
+    "bartlett_window blackman_window kaiser_window",
+    "eagerjit.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last channels_last_3d",
+    "eagerjit.nn.functional": "alpha_dropout batch_norm bilinear binary_cross_entropy_with_logits ctc_loss "
+    "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
+    "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
+    "threshold_ triplet_margin_loss",
     "eagerjit.ops.decompositions": "lu_unpack",
 }
 """Functions of the namespace only."""

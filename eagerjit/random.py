@@ -346,13 +346,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     return self.copy_(rand(tuple(self.shape), generator=generator) < p)
 
 
-def random_(self: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Fill with integers from low up to but excluding high."""
-    low, high = (0, low) if high is None and low else (low, 2**24 if high is None else high)
-    return self.copy_(randint(low, high, tuple(self.shape), generator=generator))
-
-
-for _method in (normal_, uniform_, exponential_, bernoulli_, random_):
+for _method in (normal_, uniform_, exponential_, bernoulli_):
     setattr(Tensor, _method.__name__, _method)
 
 

@@ -28,7 +28,7 @@ def _matmul_type(a: TensorType, b: TensorType) -> TensorType:
 
 
 def _matmul_reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if a.dtype.kind == "c" or a.dtype.kind == "f" and a.dtype.itemsize >= 4:
+    if a.dtype.kind in "fc" and a.dtype.itemsize >= 4:
         return np.matmul(a, b)
     wide = np.int64 if a.dtype.kind in "iub" else np.float32
     return np.matmul(a.astype(wide), b.astype(wide)).astype(a.dtype)

@@ -69,11 +69,6 @@ def searchsorted(
             f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and "
             f"input value tensor {list(values.shape)}"
         )
-    if values.dtype is not sorted_sequence.dtype:
-        raise RuntimeError(
-            "torch.searchsorted(): input value tensor and boundary tensor should have same dtype, but got "
-            f"{values.dtype} and {sorted_sequence.dtype}"
-        )
     found = _searchsorted.call(sorted_sequence, values, right or side == "right")
     found = found.int() if out_int32 else found
     return found if out is None else out.copy_(found)
@@ -116,7 +111,7 @@ _histc = HostOp(
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements lie in each of `bins` equal bins from min to max (those of input if both are 0)."""
     if not input.dtype.is_floating_point:
-        raise RuntimeError(f'"histogram_cpu" not implemented for {input.dtype}')
+        raise NotImplementedError(f'"histogram_cpu" not implemented for {input.dtype}')
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:

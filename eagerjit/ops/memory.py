@@ -156,3 +156,94 @@ def slice_scatter(
             f"{list(wanted)}"
         )
     return index.slice_scatter.call(input, src, d, first, stop, step)
+
+
+# -- storages ---------------------------------------------------------------------------------------------------------
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share."""
+
+    def __init__(self, array: np.ndarray):
+        low, high = np.lib.array_utils.byte_bounds(array)
+        self._array, self._low, self._size = array, low, (high - low) if array.size else 0
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return self._low
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._size
+
+    size = __len__ = nbytes
+
+    def tensor(self, dtype: Any) -> Tensor:
+        """A vector of a dtype over the bytes."""
+        count = self._size // dtype.numpy.itemsize
+        flat = np.lib.stride_tricks.as_strided(
+            self._array, (self._size // self._array.itemsize,), (self._array.itemsize,)
+        )
+        return new_tensor(flat.view(dtype.numpy)[:count])
+
+    def tolist(self) -> list[int]:
+        """The bytes."""
+        from eagerjit.runtime import dtypes
+
+        return self.tensor(dtypes.uint8).tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tolist()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and (self._low, self._size) == (other._low, other._size)
+
+    def __hash__(self) -> int:
+        return hash((self._low, self._size))
+
+
+class TypedStorage:
+    """The elements that a tensor and its views share."""
+
+    def __init__(self, untyped: UntypedStorage, dtype: Any):
+        self._untyped, self.dtype = untyped, dtype
+
+    def untyped(self) -> UntypedStorage:
+        """The bytes."""
+        return self._untyped
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._untyped.data_ptr()
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return self._untyped.nbytes()
+
+    def size(self) -> int:
+        """The number of elements."""
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def tensor(self, dtype: Any) -> Tensor:
+        """A vector of a dtype over the memory."""
+        return self._untyped.tensor(dtype)
+
+    def tolist(self) -> list[Any]:
+        """The elements."""
+        return self.tensor(self.dtype).tolist()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.tolist()[index]
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The bytes that the tensor and its views share."""
+    root, _, _ = memory_of(self)
+    return UntypedStorage(root)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The elements that the tensor and its views share."""
+    return TypedStorage(untyped_storage(self), self.dtype)

@@ -78,7 +78,7 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {self.dtype} but the operation's result requires dtype Double"
         )
-    return self.copy_(float_power(self, exponent))
+    return written(float_power)(self, exponent)
 
 
 @public

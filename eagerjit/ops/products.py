@@ -57,9 +57,13 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
 addmv_, addr_, addbmm_, baddbmm_ = map(written, (addmv, addr, addbmm, baddbmm))
 
 
-def addmm_(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """In-place version of `addmm`."""
-    return self.copy_(linear.addmm.call(self, mat1, mat2, beta, alpha))
+@public
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * mat1 @ mat2."""
+    return linear.addmm.call(input, mat1, mat2, beta, alpha)
+
+
+addmm_ = written(addmm)
 
 
 @public
@@ -117,11 +121,7 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order of multiplication that takes the fewest operations."""
     parts = list(tensors)
     if len(parts) < 2:
-        raise RuntimeError(
-            "multi_dot(): expected at least 2 tensors but got 0"
-            if not parts
-            else "multi_dot(): expected at least 2 tensors but got {len(parts)}"
-        )
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
     first, last = parts[0].ndim == 1, parts[-1].ndim == 1
     if first:
         parts[0] = parts[0].unsqueeze(0)

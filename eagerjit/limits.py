@@ -1,0 +1,70 @@
+"""What dtypes can hold, and the names of memory formats and layouts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from eagerjit.runtime.dtypes import REAL_OF, DType
+from eagerjit.state import Defaults
+
+
+class finfo:
+    """The limits of a floating point dtype; of a complex one those of its parts."""
+
+    def __init__(self, type: DType | None = None):
+        dtype = Defaults.dtype if type is None else type
+        if not isinstance(dtype, DType):
+            raise TypeError(f"torch.finfo() requires a floating point input type, not {dtype}")
+        dtype = REAL_OF.get(dtype, dtype)
+        if not dtype.is_floating_point:
+            raise TypeError(f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{dtype}'")
+        limits: Any = ml_dtypes.finfo(dtype.numpy)
+        self.bits, self.dtype = dtype.bits, dtype.name
+        self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
+        self.tiny = self.smallest_normal = float(limits.smallest_normal)
+        self.resolution = float(limits.resolution)
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """The limits of an integer dtype."""
+
+    def __init__(self, type: DType):
+        if not isinstance(type, DType) or type.kind not in ("int", "uint"):
+            raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
+        limits = np.iinfo(type.numpy)
+        self.bits, self.dtype = type.bits, type.name
+        self.max, self.min = int(limits.max), int(limits.min)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+class memory_format:
+    """How dimensions are ordered in memory. Results here are row-major whatever is asked for."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"eagerjit.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return (format_named, (self.name,))
+
+
+def format_named(name: str) -> memory_format:
+    """A memory format by its name."""
+    return globals()[name]
+
+
+contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
+channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")

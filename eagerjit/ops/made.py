@@ -1,0 +1,138 @@
+"""Tensors made in less common ways: with strides, over buffers, as windows of signals."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.calling import public
+from eagerjit.creation import constant_array, empty, finish, full
+from eagerjit.devices import check_device
+from eagerjit.ops.strided import as_strided
+from eagerjit.state import Defaults
+from eagerjit.tensor import Tensor, new_tensor
+
+
+def empty_strided(
+    size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+) -> Tensor:
+    """Uninitialised memory seen with these sizes and strides."""
+    check_device(device)
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape: sizes {list(size)} and strides {list(stride)}")
+    count = 0 if 0 in size else 1 + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
+    memory = empty(count, dtype=dtype)
+    return finish(as_strided(memory, size, stride, 0).detach(), requires_grad)
+
+
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`empty_strided` of the tensor's dtype."""
+    return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
+
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """Uninitialised memory whose dimensions lie in the order given, outermost first."""
+    if sorted(physical_layout) != list(builtins.range(len(size))):
+        raise RuntimeError(
+            f"Number of dimensions in size does not match the length of the physical_layout: {list(physical_layout)} "
+            f"does not permute {len(size)} dimensions"
+        )
+    made = empty([size[d] for d in physical_layout], dtype=dtype, **options)
+    return made.permute([list(physical_layout).index(d) for d in builtins.range(len(size))])
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector over the memory of an object with the buffer protocol."""
+    view = memoryview(buffer).cast("B")
+    size = dtype.numpy.itemsize
+    if len(view) == 0 or count == 0:
+        raise ValueError(f"both buffer length ({len(view)}) and count ({count}) must not be 0")
+    if not 0 <= offset < len(view):
+        raise ValueError(
+            f"offset must be non-negative and no greater than buffer length ({len(view)}) - 1, but got {offset}"
+        )
+    rest = len(view) - offset
+    if count < 0:
+        if rest % size:
+            raise ValueError(f"buffer length ({rest} bytes) after offset must be a multiple of element size ({size})")
+        count = rest // size
+    if count * size > rest:
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than "
+            f"actual buffer length ({len(view)} bytes)"
+        )
+    return finish(new_tensor(np.frombuffer(view, dtype.numpy, count, offset)), requires_grad)
+
+
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+) -> Tensor:
+    """A number as a 0-d tensor of the default dtype."""
+    return full((), s, dtype=dtype or Defaults.dtype, device=device, requires_grad=requires_grad)
+
+
+def range(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, **ignored: Any
+) -> Tensor:
+    """start, start + step, ... up to and including end."""
+    first, last = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (last - first) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    array = first + np.arange(math.floor((last - first) / step) + 1) * step
+    return constant_array(array.astype((dtype or Defaults.dtype).numpy))
+
+
+@public
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A number everywhere, with the shape and dtype of input."""
+    return input.clone().fill_(value)
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+
+
+def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[..., Tensor]:
+    def window(
+        window_length: int, periodic: bool = True, *options: Any, dtype: Any = None, device: Any = None,
+        requires_grad: bool = False, **ignored: Any,
+    ) -> Tensor:  # fmt: skip
+        check_device(device)
+        if window_length < 0:
+            raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
+        dtype = dtype or Defaults.dtype
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"{name}_window expects floating point dtypes, got: {dtype}")
+        named = [ignored[key] for key in ("alpha", "beta") if key in ignored]
+        if window_length < 2:
+            array = np.ones(window_length)
+        else:
+            places = np.arange(window_length) / (window_length if periodic else window_length - 1)
+            array = shape(places, *options, *named)
+        return finish(constant_array(array.astype(dtype.numpy)), requires_grad)
+
+    window.__name__ = window.__qualname__ = f"{name}_window"
+    window.__doc__ = f"{doc}, of this length; `periodic` leaves out the last point, which would repeat the first."
+    return window
+
+
+def _hamming(x: np.ndarray, alpha: float = 0.54, beta: float = 0.46) -> np.ndarray:
+    return alpha - beta * np.cos(2 * np.pi * x)
+
+
+def _kaiser(x: np.ndarray, beta: float = 12.0) -> np.ndarray:
+    return np.i0(beta * np.sqrt(np.maximum(1 - (2 * x - 1) ** 2, 0))) / np.i0(beta)
+
+
+hann_window = _window("hann", lambda x: 0.5 - 0.5 * np.cos(2 * np.pi * x), "Hann's window")
+hamming_window = _window("hamming", _hamming, "Hamming's window")
+bartlett_window = _window("bartlett", lambda x: 1 - np.abs(2 * x - 1), "Bartlett's window, a triangle")
+blackman_window = _window(
+    "blackman", lambda x: 0.42 - 0.5 * np.cos(2 * np.pi * x) + 0.08 * np.cos(4 * np.pi * x), "Blackman's window"
+)
+kaiser_window = _window("kaiser", _kaiser, "Kaiser's window")
