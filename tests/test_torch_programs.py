@@ -17,7 +17,7 @@ STEPS = 20
 
 def losses(*command: str) -> list[float]:
     """What a program prints of its first steps."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, *command, "--steps", str(STEPS)], env=environment, capture_output=True, text=True, timeout=300
     )
