@@ -287,12 +287,12 @@ class Op:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
         recorded = create_graph and self.rules is None and state.tracer is None
         if not recorded and (create_graph or not self.fused_rules or state.tracer is not None):
-            return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)
+            return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[misc]
         key = needs if type(node.output) is not tuple else (needs, len(grads))
         op = self.gradients.get(key)
         if op is None:
             op = self.gradients[key] = GradientOp(self, needs, len(grads))
-        arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)
+        arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
         # A derived gradient runs the op's body, which only a trace can: to be differentiated again it is an op on the
         # tape.
         result = op.run(arguments) if recorded else op.call(*arguments)

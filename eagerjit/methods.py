@@ -288,7 +288,7 @@ def _scaled(name: str) -> Any:
     return function
 
 
-Tensor._increase = INPLACE["add_"].method()  # what the engine adds gradients with: add_ without alpha
+Tensor._increase = INPLACE["add_"].method()  # type: ignore[attr-defined]  # what the engine adds gradients with: add_ without alpha
 
 
 def _divided(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:

@@ -265,5 +265,5 @@ for _name in ("truediv", "pow", "floordiv", "mod"):
     setattr(TracedFloat, f"__r{_name}__", _reflected)
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "abs"):
     setattr(TracedFloat, f"__{_name}__", _specialized(getattr(operator, _name))[0])
-TracedFloat.__truediv__ = _divide
-TracedFloat.__neg__ = lambda self: self * -1.0
+TracedFloat.__truediv__ = _divide  # type: ignore[operator]
+TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]

@@ -72,7 +72,7 @@ class Questions:
 
         before, observation = set_tracer(None), pause_observation()
         try:
-            self.values.append(answer(self, node, self.arguments))
+            self.values.append(answer(self, node, self.arguments))  # type: ignore[arg-type]
             return self.values[-1]
         finally:
             set_tracer(before)

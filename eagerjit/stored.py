@@ -75,7 +75,9 @@ def _program(head: dict, words: array) -> Program:
         position += 2 + count
     errors = [Failure(*e) for e in head["errors"]]
     calls = [HostCall(function, arguments, results) for function, arguments, results in head["calls"]]
-    return Program(*head["counts"], instructions[:-1], head["kernels"], errors, head["n_words"], calls)
+    n_arguments, n_leaves, n_slots, n_outputs = head["counts"]
+    kernels, n_words = head["kernels"], head["n_words"]
+    return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
 
 
 def write(key: str, program: Program, code: bytes) -> None:

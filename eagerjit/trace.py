@@ -49,6 +49,10 @@ class Tracer(Numbers):
     single_example = False
     """Whether tensors stand for one of many examples."""
 
+    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op for every example, where tensors stand for one of many."""
+        raise NotImplementedError
+
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""
 

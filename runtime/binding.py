@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,3 +91,14 @@ def note_written(tensor: Any, place: Any) -> None:
     """Tells the layer above that the memory of a tensor with a history, or of a view, was written there."""
     if bound.written is not None:
         bound.written(tensor, place)
+
+
+def same_value(a: object, b: object) -> bool:
+    """EQUAL: same type and value; floats by their bits, so that 0.0 is not -0.0 and a NaN equals itself."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack("d", a) == struct.pack("d", b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_value, a, b))
+    return bool(a == b)

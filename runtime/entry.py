@@ -50,8 +50,8 @@ class _Callable:
     def _call_natively(self, function: str) -> None:
         """Moves the object to the class that native code calls directly."""
         if type(self) not in _native_types:
-            self._vectorcall = native().address(function)
-            self.__class__ = _native_type(type(self))
+            self._vectorcall = native().address(function)  # type: ignore[misc]
+            self.__class__ = _native_type(type(self))  # type: ignore[arg-type]
 
     def _call_in_python(self) -> None:
         """Moves the object back to the class it was made of."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import blas, dtypes, memory, mode
-from eagerjit.runtime.binding import bound, bump_version, new_tensor, shared_storage
+from eagerjit.runtime.binding import bound, bump_version, new_tensor, same_value, shared_storage
 from eagerjit.runtime.host import BoundCall, memory_at
 from eagerjit.runtime.program import Op, Program
 
@@ -77,17 +77,6 @@ class PythonExecutable:
         except _Abandon:
             return MISS
         return frame.outputs[0] if len(frame.outputs) == 1 else tuple(frame.outputs)
-
-
-def same_value(a: object, b: object) -> bool:
-    """EQUAL: same type and value; floats by their bits, so that 0.0 is not -0.0 and a NaN equals itself."""
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, float):
-        return struct.pack("d", a) == struct.pack("d", b)
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same_value, a, b))
-    return bool(a == b)
 
 
 def _require(condition: bool) -> None:
@@ -333,6 +322,14 @@ def _matmul(frame: _Frame, code: int, n_batch: int, *operands: int) -> None:
     blas.matmul_into(code, a, b, c, (m, n, k), (a_row, a_column, b_row, b_column, c_row), batch)
 
 
+def _convolution(frame: _Frame, kind: int, code: int, *slots: int) -> None:
+    blas.convolution_into(kind, code, [frame.slots[slot] for slot in slots])
+
+
+def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:
+    ctypes.memmove(frame.slots[destination], frame.slots[source], frame.slots[size])
+
+
 def _call(frame: _Frame, index: int, n: int, *slots: int) -> None:
     words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
     frame.executable.calls[index](ctypes.addressof(words))
@@ -388,8 +385,8 @@ _HANDLERS: dict[Op, Callable[..., None]] = {
     Op.BEGIN: _nothing,
     Op.KERNEL: _kernel,
     Op.MATMUL: _matmul,
-    Op.CONVOLUTION: lambda frame, kind, code, *at: blas.convolution_into(kind, code, [frame.slots[s] for s in at]),
-    Op.COPY: lambda frame, *at: ctypes.memmove(*(frame.slots[s] for s in at)),
+    Op.CONVOLUTION: _convolution,
+    Op.COPY: _copy,
     Op.FINISH: _nothing,
     Op.CALL: _call,
     Op.SET_GRAD: _set_grad,

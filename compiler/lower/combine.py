@@ -24,7 +24,7 @@ def identity(op: str, dtype: str) -> Any:
         return -math.inf if op == "maximum" else math.inf
     if kind.kind == "bool":
         return op == "minimum"
-    info = np.iinfo(kind.numpy)
+    info: Any = np.iinfo(kind.numpy)  # type: ignore[type-var]
     return int(info.min if op == "maximum" else info.max)
 
 

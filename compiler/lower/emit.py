@@ -13,7 +13,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, Map, address, broadcast_map
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.groups import Group, is_inline, viewed
+from eagerjit.compiler.lower.groups import Group, is_inline, reached
 from eagerjit.compiler.shapes import contiguous_strides
 
 HEAD, ROW, BODY = 0, 1, 2
@@ -227,7 +227,7 @@ class Emitter:
             return []
         shape = node.type.shape
         if family == "view":
-            return [(node.inputs[0], viewed(node, map_, self.group))]
+            return [(node.inputs[0], reached(node, map_, self.group))]
         return [(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs]
 
     def _value(self, node: Node, map_: Map) -> tuple[str, int]:
@@ -248,7 +248,7 @@ class Emitter:
             if op.family != "view" or not self._computed_here(node):
                 return self._from_memory(node, map_)
         if op.family == "view":
-            return self.value(node.inputs[0], viewed(node, map_, group))
+            return self.value(node.inputs[0], reached(node, map_, group))
         if op.family == "generator":
             return self._generated(node, map_)
         if "gathers" in op.traits:

@@ -62,6 +62,18 @@ class Group:
         """The map of a full value of this shape."""
         return identity_map(shape, self.dims)
 
+    def full_place(self, shape: Shape) -> Map:
+        """The map of a full value that the group computes."""
+        found = self.full_map(shape)
+        assert found is not None
+        return found
+
+    def row_place(self, shape: Shape) -> Map:
+        """The map of a row value that the group computes."""
+        found = self.row_map(shape)
+        assert found is not None
+        return found
+
     def row_map(self, shape: Shape) -> Map | None:
         """The map of a row value of this shape."""
         return identity_map(shape, self.dims[: self.split()])
@@ -139,6 +151,13 @@ def viewed(node: Node, map_: Map, group: Group) -> Map | None:
     found = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
     if found is None and is_uniform(base):
         return (ZERO,) * len(base.type.shape)
+    return found
+
+
+def reached(node: Node, map_: Map, group: Group) -> Map:
+    """Where a view that the group computes reads its base."""
+    found = viewed(node, map_, group)
+    assert found is not None
     return found
 
 

@@ -138,15 +138,16 @@ class Instructions:
         objects = {b.leaf: b.operands[0] for b in self.trace.bindings if isinstance(b, Load) and b.op == Op.LOAD_OBJECT}
         found = {}
         for b in self.trace.bindings:
-            plain = isinstance(b, TensorLeaf) and b.strides is None and b.leaf in objects
-            if plain and all(isinstance(d, int) for d in b.node.type.shape):
-                found[b.leaf] = objects[b.leaf]
+            if isinstance(b, TensorLeaf) and b.strides is None and b.leaf in objects:
+                if all(isinstance(d, int) for d in b.node.type.shape):
+                    found[b.leaf] = objects[b.leaf]
         return found
 
     def _read_captured(self, leaf: TensorLeaf, constant: int) -> None:
         type_ = leaf.node.type
         pointer = self.pointer_slots[leaf.node] = self.slot()
-        self.put(Op.CAPTURED, leaf.leaf, constant, type_.dtype.code, leaf.grad, pointer, *map(int, type_.shape))
+        dims = [d for d in type_.shape if isinstance(d, int)]
+        self.put(Op.CAPTURED, leaf.leaf, constant, type_.dtype.code, leaf.grad, pointer, *dims)
 
     def _read_tensor(self, leaf: TensorLeaf) -> None:
         type_ = leaf.node.type

@@ -171,6 +171,7 @@ class Placement(Instructions):
             self.temporary_slots[name] = pointers[id(block)]
         for root, k in self.direct.items():
             output = self.trace.outputs[k]
+            assert isinstance(output, Fresh)
             shape = output.node.type.shape if self._covers(output.node, root) else root.type.shape
             self.pointer_slots[root] = self._new_output(k, root, shape)
         for value in self.in_place:

@@ -63,7 +63,7 @@ def _store_all(emitter: Emitter, targets: list[Target]) -> None:
     group = emitter.group
     level = BODY if group.dims else ROW
     for target in targets:
-        map_ = group.full_map(target.node.type.shape)
+        map_ = group.full_place(target.node.type.shape)
         assert map_ is not None, "a stored value has the group's loops"
         value = emitter.value(target.node, map_)
         place = address(map_, target.strides, target.offset)

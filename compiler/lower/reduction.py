@@ -168,18 +168,18 @@ class RowKernel:
         reduced: list[Reduced] = []
         for node in self._reductions(phase):
             operand = node.inputs[0]
-            value, _ = emitter.value(operand, group.full_map(operand.type.shape))
+            value, _ = emitter.value(operand, group.full_place(operand.type.shape))
             if node in group.columns:
                 param = emitter.param(self.partial[node], node.dtype.short)
                 emitter.add(BODY, ColumnStep(node.op.scalar, node.dtype.short, param, value))
             else:
                 reduced.append(Reduced(node.op.scalar, operand.dtype.short, value, emitter.name(), node.dtype.short))
-                emitter.values[node, group.row_map(node.type.shape)] = (reduced[-1].result, ROW)
+                emitter.values[node, group.row_place(node.type.shape)] = (reduced[-1].result, ROW)
         reloads: list[tuple[Node, Argument]] = []
         for node in group.nodes:
             if node not in group.full or self.level(node) != phase:
                 continue
-            map_ = group.full_map(node.type.shape)
+            map_ = group.full_place(node.type.shape)
             dtype = node.dtype.short
             if node in self.stored:
                 place = address(map_, contiguous_strides(node.type.shape), 0)
@@ -208,7 +208,7 @@ class RowKernel:
         group, emitter = self.group, self.emitter
         for node in group.nodes:
             if node in group.row and node in self.stored and self.level(node) == level:
-                map_ = group.row_map(node.type.shape)
+                map_ = group.row_place(node.type.shape)
                 place = address(map_, contiguous_strides(node.type.shape), 0)
                 emitter.store(self.stored[node], place, node.dtype.short, emitter.value(node, map_), ROW)
 
@@ -338,10 +338,10 @@ def total(
     for node in group.nodes:
         if node in group.total:
             operand = node.inputs[0]
-            reduced.append((node, emitter.value(operand, group.full_map(operand.type.shape))[0]))
+            reduced.append((node, emitter.value(operand, group.full_place(operand.type.shape))[0]))
     for node in group.nodes:
         if node in group.full and node in stored:
-            map_ = group.full_map(node.type.shape)
+            map_ = group.full_place(node.type.shape)
             place = address(map_, contiguous_strides(node.type.shape), 0)
             emitter.store(stored[node], Affine(place.terms), node.dtype.short, emitter.value(node, map_), BODY)
     merged = merge_loops(emitter, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.affine import Affine, address, identity_map, without_ones
+from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Built, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
@@ -73,8 +73,8 @@ class RegionBuilder:
         lead = without_ones(index.type.shape)
         group = Group(-1, (*lead, *without_ones(base.type.shape[1:])))
         emitter = Emitter(group, len(lead), self.inline, self.failures)
-        place = self._index(emitter, index, identity_map(index.type.shape, lead))
-        incoming, _ = emitter.value(value, group.full_map(value.type.shape))
+        place = self._index(emitter, index, Group(-1, lead).full_place(index.type.shape))
+        incoming, _ = emitter.value(value, group.full_place(value.type.shape))
         merged = merge_loops(emitter, len(lead))
         writer = Writer(emitter, merged)
         rows, width = sizes.product(lead), sizes.product(base.type.shape[1:])
@@ -123,7 +123,7 @@ class RegionBuilder:
         lead = len(without_ones(index.type.shape[:dim]))
         group = Group(-1, dims)
         emitter = Emitter(group, len(dims), self.inline, self.failures)
-        map_ = group.full_map(index.type.shape)
+        map_ = group.full_place(index.type.shape)
         found = emitter.value(index, map_)
         if index.dtype.short != "i64":
             found = emitter.let("cast", (found,), "i64")

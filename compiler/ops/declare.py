@@ -61,8 +61,8 @@ class Primitive:
     doc: str
     scalar: str = ""
     derivative: tuple[Derivative, ...] = ()
-    layout: Callable[..., Any] | None = None
-    index_map: Callable[..., Any] | None = None
+    layout: Any = None
+    index_map: Any = None
     neutral: tuple[float | None, int | None] | None = None
     compose: Callable[..., dict[str, Any] | None] | None = None
     overwrites: Primitive | None = None

@@ -19,7 +19,7 @@ Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
 Trail = dict[Key, list[Tensor]]
 _SEQUENCES = (tuple, list)
-_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # plain dictionaries: asked at every walk whether they are empty
+_expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain dictionaries: asked at every walk whether they are empty
 
 
 def edge(tensor: Tensor, node: GradNode) -> Tensor | None:

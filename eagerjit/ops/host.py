@@ -46,12 +46,8 @@ class HostOp(Op):
         self.call.__doc__ = doc or function.__doc__
         self.function, self.types = function, types
         self.body = self._call
+        self.traceable = types is not None
         FUNCTIONS[name] = function
-
-    @property
-    def traceable(self) -> bool:
-        """Whether a trace can record it."""
-        return self.types is not None
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """NumPy's result as tensors."""

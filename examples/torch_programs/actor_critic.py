@@ -32,7 +32,7 @@ class CartPole:
         temp = (force + 0.05 * theta_dot**2 * sin) / 1.1
         theta_acc = (9.8 * sin - cos * temp) / (0.5 * (4.0 / 3.0 - 0.1 * cos**2 / 1.1))
         x_acc = temp - 0.05 * theta_acc * cos / 1.1
-        self.state = np.array([x + 0.02 * x_dot, x_dot + 0.02 * x_acc, theta + 0.02 * theta_dot, theta_dot + 0.02 * theta_acc])
+        self.state = self.state + 0.02 * np.array([x_dot, x_acc, theta_dot, theta_acc])
         done = abs(self.state[0]) > 2.4 or abs(self.state[2]) > 12 * math.pi / 180
         return self.state.astype(np.float32), 1.0, done
 
@@ -68,7 +68,7 @@ def finish_episode(model, optimizer):
     returns = torch.tensor(returns)
     returns = (returns - returns.mean()) / (returns.std() + np.finfo(np.float32).eps.item())
     policy_losses, value_losses = [], []
-    for (log_prob, value), R in zip(model.saved_actions, returns):
+    for (log_prob, value), R in zip(model.saved_actions, returns, strict=True):
         advantage = R - value.item()
         policy_losses.append(-log_prob * advantage)
         value_losses.append(F.smooth_l1_loss(value, torch.tensor([R])))

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 class Net(nn.Module):
     def __init__(self):
-        super(Net, self).__init__()
+        super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, 1, padding=1)
         self.conv2 = nn.Conv2d(16, 32, 3, 1)
         self.dropout = nn.Dropout(0.25)
