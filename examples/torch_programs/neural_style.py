@@ -88,7 +88,7 @@ def main():
     model, style_losses, content_losses = style_model_and_losses(features(), style_img, content_img)
     input_img.requires_grad_(True)
     model.requires_grad_(False)
-    optimizer = torch.optim.LBFGS([input_img], lr=0.5, max_iter=1)
+    optimizer = torch.optim.Adam([input_img], lr=0.02)
     for step in range(args.steps):
 
         def closure():

@@ -54,12 +54,12 @@ class ResNet(nn.Module):
 
 
 def main():
-    args = arguments(__doc__, 100)
+    args = arguments(__doc__, 200)
     images, labels = digits()
     images = F.interpolate(images, scale_factor=2, mode="bilinear", align_corners=False)
     model = draw_weights(ResNet())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[60, 80], gamma=0.1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.002, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[120, 160], gamma=0.1)
     criterion = nn.CrossEntropyLoss()
     model.train()
     for step in range(args.steps):
