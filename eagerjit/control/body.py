@@ -48,7 +48,7 @@ class BodyTracer(InnerTracer):
     def parameter(self, type_: TensorType) -> Tensor:
         """A tensor that the body is called with."""
         tensor = self.wrap(self.input(None, type_))  # type: ignore[arg-type]
-        tensor._requires_grad = mode.grad_mode() and type_.dtype.is_floating_point
+        tensor._requires_grad = mode.grad_mode() and type_.dtype.is_differentiable
         self.leaves[tensor._data] = tensor
         self.parameters.append((tensor._data, tensor))
         return tensor
