@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from eagerjit import debug
 from eagerjit.compilation import executable_of
 from eagerjit.compiler import sizes
@@ -17,6 +19,7 @@ from eagerjit.compiler.text import graph_key
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.runtime import cache
 from eagerjit.runtime.execute import MISS
+from eagerjit.tensor import Tensor, new_tensor
 
 
 class Code:
@@ -27,13 +30,14 @@ class Code:
         self.key = cache.content_key(graph_key(graph), " ".join(symbols), "\n".join(map(str, guards)))
         self.n_inputs = len(graph.inputs)
         self._executable: Any = None
+        self._constants: tuple[Tensor, ...] = ()
 
     def run(self, leaves: tuple[Any, ...]) -> tuple[Any, ...]:
         """The outputs for tensors and the symbols' values."""
         executable = self._executable
         if executable is None:
             executable = self._executable = self._compiled()
-        result = executable.run(leaves)
+        result = executable.run((*leaves, *self._constants) if self._constants else leaves)
         if result is MISS:
             raise RuntimeError(f"{self.graph.name}: its function was recorded for arguments of other kinds")
         return result if type(result) is tuple else (result,)
@@ -52,14 +56,40 @@ class Code:
         return _known(Code(chosen, self.symbols, self.guards, self.hints))
 
     def _compiled(self) -> Any:
-        values = {node: Node(node.op, (), dict(node.attributes), node.type) for node in self.graph.inputs}
-        order, new = replay(self.graph.outputs, values)
-        inputs = list(values.values())
-        bindings: list[Binding] = [TensorLeaf(i, node, None) for i, node in enumerate(inputs)]
-        bindings += [IntLeaf(len(inputs) + i, sizes.symbol(name)) for i, name in enumerate(self.symbols)]
-        outputs = [new[n] for n in self.graph.outputs]
+        """The executable; one that takes constants as arguments serves all graphs that differ in these alone.
+
+        Numbers that eager code changes from call to call, a learning rate say, are constants of the recording.
+        """
+        constants = [n for n in self.graph.nodes if n.op is elementwise.constant and n.dtype.kind != "bool"]
+        blank = {n: Node(elementwise.argument, (), {"strides": None}, n.type) for n in constants}
+        order, new = replay(self.graph.outputs, {**{n: n for n in self.graph.inputs}, **blank})
+        general = Graph(
+            self.graph.name, [*self.graph.inputs, *blank.values()], order, [new[n] for n in self.graph.outputs]
+        )
+        key = cache.content_key(graph_key(general), " ".join(self.symbols), "\n".join(map(str, self.guards)))
+        known = _variants.setdefault(key, [0, None])
+        known[0] += 1
+        if not constants or known[0] <= _LITERAL:
+            return self._executable_of(self.graph, [])
+        if known[1] is None:
+            known[1] = self._executable_of(general, list(blank.values()))
+        self._constants = tuple([new_tensor(np.array(n.attributes["value"], n.dtype.numpy)) for n in constants])
+        return known[1]
+
+    def _executable_of(self, graph: Graph, last: Sequence[Node]) -> Any:
+        """A graph compiled to take its inputs, the sizes, and the `last` of its inputs."""
+        values = {node: Node(node.op, (), dict(node.attributes), node.type) for node in graph.inputs}
+        order, new = replay(graph.outputs, values)
+        n_first = len(values) - len(last)
+        bindings: list[Binding] = []
+        for i, node in enumerate(values.values()):
+            leaf = i if i < n_first else i + len(self.symbols)
+            node.attributes["leaf"] = leaf  # type: ignore[index]
+            bindings.append(TensorLeaf(leaf, node, None))
+        bindings += [IntLeaf(n_first + i, sizes.symbol(name)) for i, name in enumerate(self.symbols)]
+        outputs = [new[n] for n in graph.outputs]
         trace = Trace(
-            Graph(self.graph.name, inputs, order, outputs),
+            Graph(graph.name, list(values.values()), order, outputs),
             len(bindings),
             len(bindings),
             bindings,
@@ -70,6 +100,12 @@ class Code:
         )
         return executable_of(trace, trace.graph, [], pending=True)[0]
 
+
+_LITERAL = 3
+"""How many graphs that differ in constants alone are compiled for their constants."""
+
+_variants: dict[str, list[Any]] = {}
+"""Per graph without its constants: how many there were, and the executable that takes constants as arguments."""
 
 _codes: OrderedDict[str, Code] = OrderedDict()
 _LIMIT = 512
