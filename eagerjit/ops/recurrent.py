@@ -1,145 +1,28 @@
-"""Recurrent layers: steps over a sequence, each one fused op, with a gradient that multiplies all steps at once.
+"""Recurrent layers: steps over a sequence, with a gradient that multiplies all steps at once.
 
 A layer gets its inputs already projected for all steps (one matrix product). Going back, every step yields the gradient
 of its gates; the weight's gradient is then one product over all of them, not a sum of one small product per step.
+
+A compiled call runs the steps one by one as a plain call does: whatever the length of a sequence, nothing is compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eagerjit.autograd.node import any_requires_grad, record
 from eagerjit.autograd.rules import derived_gradient
-from eagerjit.dispatch import Op
 from eagerjit.ops import views
+from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
+from eagerjit.ops.recurrent_cells import CELLS, Cell
 from eagerjit.runtime import mode
-from eagerjit.state import state
+from eagerjit.state import set_casting, set_tracer, state
 from eagerjit.tensor import Tensor, new_tensor
-
-
-class Cell(NamedTuple):
-    """One kind of step.
-
-    step        (x, *state, weight, bias[, projection]) -> (*new state, what its gradient wants to know)
-    gradient    (g_out, *g_state, x, *state, *new state, kept, weight) -> (g_x, g_gates, *gradients of the state before)
-    """
-
-    name: str
-    step: Op
-    gradient: Op
-
-
-def _parts(gates: Tensor, count: int) -> list[Tensor]:
-    width = gates.shape[-1] // count
-    return [views.narrow(gates, -1, index * width, width) for index in range(count)]
-
-
-# -- LSTM -------------------------------------------------------------------------------------------------------------
-
-
-def _lstm_step(
-    x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None, projection: Tensor | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Hochreiter and Schmidhuber 1997, with forget gates; a projection makes results of fewer features."""
-    gates = x + h.matmul(weight.t())
-    i, f, a, o = _parts(gates, 4)
-    new = f.sigmoid() * c + i.sigmoid() * a.tanh()
-    out = o.sigmoid() * new.tanh()
-    return out if projection is None else out.matmul(projection.t()), new, gates
-
-
-def _lstm_gradient(
-    g_out: Tensor, g_h: Tensor, g_c: Tensor, x: Tensor, h: Tensor, c: Tensor, new_h: Tensor, new_c: Tensor,
-    gates: Tensor, weight: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    i, f, a, o = _parts(gates, 4)
-    i, f, a, o = i.sigmoid(), f.sigmoid(), a.tanh(), o.sigmoid()
-    squashed = new_c.tanh()
-    g = g_out + g_h
-    inner = g_c + g * o * (1.0 - squashed * squashed)
-    g_gates = cat.body(
-        [
-            inner * a * i * (1.0 - i), inner * c * f * (1.0 - f), inner * i * (1.0 - a * a),
-            g * squashed * o * (1.0 - o),
-        ],
-        1,
-    )  # fmt: skip
-    return g_gates, g_gates.matmul(weight), inner * f
-
-
-# -- GRU --------------------------------------------------------------------------------------------------------------
-
-
-def _gru_gates(x: Tensor, recurrent: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(reset, update, candidate, the recurrent part of the candidate)."""
-    xr, xz, xn = _parts(x, 3)
-    hr, hz, hn = _parts(recurrent, 3)
-    reset, update = (xr + hr).sigmoid(), (xz + hz).sigmoid()
-    return reset, update, (xn + reset * hn).tanh(), hn
-
-
-def _gru_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Cho et al. 2014; the reset gate is applied after the recurrent product."""
-    recurrent = h.matmul(weight.t())
-    recurrent = recurrent if bias is None else recurrent + bias
-    _, update, new, _ = _gru_gates(x, recurrent)
-    return (h - new) * update + new, recurrent
-
-
-def _gru_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, recurrent: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    reset, update, new, hn = _gru_gates(x, recurrent)
-    g = g_out + g_h
-    g_update = g * (h - new) * update * (1.0 - update)
-    g_new = g * (1.0 - update) * (1.0 - new * new)
-    g_reset = g_new * hn * reset * (1.0 - reset)
-    g_gates = cat.body([g_reset, g_update, g_new * reset], 1)
-    return cat.body([g_reset, g_update, g_new], 1), g_gates, g * update + g_gates.matmul(weight)
-
-
-# -- plain ------------------------------------------------------------------------------------------------------------
-
-
-def _tanh_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
-    """Elman 1990."""
-    return ((x + h.matmul(weight.t())).tanh(),)
-
-
-def _tanh_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor]:
-    g = (g_out + g_h) * (1.0 - new_h * new_h)
-    return g, g.matmul(weight)
-
-
-def _relu_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
-    """Elman 1990, with max(., 0)."""
-    return ((x + h.matmul(weight.t())).relu(),)
-
-
-def _relu_gradient(
-    g_out: Tensor, g_h: Tensor, x: Tensor, h: Tensor, new_h: Tensor, weight: Tensor
-) -> tuple[Tensor, Tensor]:
-    g = (g_out + g_h).where(new_h > 0, 0.0)
-    return g, g.matmul(weight)
-
-
-def _cell(name: str, step: Any, gradient: Any) -> Cell:
-    return Cell(name, Op(f"{name}_step", step), Op(f"{name}_step_gradient", gradient))
-
-
-CELLS = {
-    "LSTM": _cell("lstm", _lstm_step, _lstm_gradient),
-    "GRU": _cell("gru", _gru_step, _gru_gradient),
-    "RNN_TANH": _cell("rnn_tanh", _tanh_step, _tanh_gradient),
-    "RNN_RELU": _cell("rnn_relu", _relu_step, _relu_gradient),
-}
-
 
 # -- sequences --------------------------------------------------------------------------------------------------------
 
@@ -250,6 +133,93 @@ def _backward(
     return gates if alike else _joined(g_x, packed), _complete(current, begun), g_weight, g_bias
 
 
+# -- in compiled calls ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _eagerly() -> Iterator[None]:
+    """What runs inside is a plain call without gradients, wherever it is called from."""
+    tracer, casting, grad = set_tracer(None), set_casting(None), mode.set_grad_mode(False)
+    try:
+        yield
+    finally:
+        mode.set_grad_mode(grad)
+        set_casting(casting)
+        set_tracer(tracer)
+
+
+def _tensors(arrays: Any) -> list[Any]:
+    return [None if a is None else new_tensor(a) for a in arrays]
+
+
+def _forward_arrays(
+    kind: str, x: np.ndarray, initial: tuple[np.ndarray, ...], weight: np.ndarray, bias: np.ndarray | None,
+    sizes: tuple[int, ...] | None, reverse: bool,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """(results of all steps, *final state, *the rest of the state after every step, what the steps kept)."""
+    with _eagerly():
+        inputs, first, recurrent, offset = _tensors((x, initial[0], weight, bias))
+        start = [first, *_tensors(initial[1:])]
+        results, steps = _forward(CELLS[kind], inputs, start, (recurrent, offset), sizes, reverse)
+        packed = sizes is not None
+        more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(start))]
+        more += [_joined([kept[0] for kept in steps.kept], packed)] if CELLS[kind].keeps else []
+        return tuple(t._data for t in (*results, *more))
+
+
+def _forward_types(
+    kind: str, x: Tensor, initial: Any, weight: Tensor, bias: Any, sizes: Any, reverse: bool
+) -> list[Any]:
+    rows, dtype = tuple(x.shape)[:-1], x.dtype
+    found = [(dtype, (*rows, initial[0].shape[-1])), *((dtype, tuple(part.shape)) for part in initial)]
+    found += [(dtype, (*rows, part.shape[-1])) for part in initial[1:]]
+    return found + ([(dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
+
+
+def _backward_arrays(
+    kind: str, g_out: np.ndarray, g_final: tuple[np.ndarray, ...], x: np.ndarray, initial: tuple[np.ndarray, ...],
+    weight: np.ndarray, biased: bool, sizes: tuple[int, ...] | None, reverse: bool, known: tuple[np.ndarray, ...],
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Gradients of (x, *initial state, weight[, bias]); `known` is what the forward function gave, but the end."""
+    with _eagerly():
+        cell, count = CELLS[kind], len(initial)
+        rows = [_rows(t, sizes) for t in _tensors(known)]
+        after = [list(parts) for parts in zip(*rows[:count], strict=True)]
+        kept = [list(parts) for parts in zip(*rows[count:], strict=True)] if cell.keeps else [[] for _ in after]
+        steps = _Steps(_states_before(after, _tensors(initial), sizes, reverse), after, kept)
+        inputs, recurrent, g = _tensors((x, weight, g_out))
+        found = _backward(cell, steps, g, _tensors(g_final), inputs, recurrent, biased, sizes, reverse)
+        g_x, g_initial, g_weight, g_bias = found
+        return tuple(t._data for t in (g_x, *g_initial, g_weight, g_bias) if t is not None)
+
+
+def _states_before(
+    after: list[list[Tensor]], initial: list[Tensor], sizes: Sequence[int] | None, reverse: bool
+) -> list[list[Tensor]]:
+    """The state before every step, from those after them."""
+    before: list[list[Tensor]] = [[] for _ in after]
+    current, now = list(initial), 0
+    for t in range(len(after) - 1, -1, -1) if reverse else range(len(after)):
+        if sizes is not None:
+            current, now = _resized(current, now, sizes[t], initial, [[] for _ in initial]), sizes[t]
+        before[t], current = current, after[t]
+    return before
+
+
+def _backward_types(
+    kind: str, g_out: Tensor, g_final: Any, x: Tensor, initial: Any, weight: Tensor, biased: bool, *rest: Any
+) -> list[Any]:
+    found = [(t.dtype, tuple(t.shape)) for t in (x, *initial, weight)]
+    return found + ([(weight.dtype, tuple(weight.shape)[:1])] if biased else [])
+
+
+_forward_call = HostOp("recurrent_layer", _forward_arrays, differentiable=False, types=_forward_types)
+_backward_call = HostOp("recurrent_layer_gradient", _backward_arrays, differentiable=False, types=_backward_types)
+
+
+# -- the tape ---------------------------------------------------------------------------------------------------------
+
+
 def _reads(g: Any, out: Any, *inputs: Any) -> Any:
     """Going back reads every input, and copies of the results."""
     return inputs
@@ -260,8 +230,11 @@ class _LayerCall:
 
     rules = (_reads,) * 8
 
-    def __init__(self, cell: Cell, steps: _Steps, sizes: Sequence[int] | None, reverse: bool):
-        self.name, self.cell, self.steps, self.sizes, self.reverse = cell.name, cell, steps, sizes, reverse
+    def __init__(self, kind: str, known: Any, sizes: Sequence[int] | None, reverse: bool):
+        self.kind, self.cell, self.sizes, self.reverse = kind, CELLS[kind], sizes, reverse
+        self.name = self.cell.name
+        self.known = known
+        """The steps as they were, or in a trace what the forward function gives."""
 
     def body(self, x: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         """The layer as ops that are recorded one by one."""
@@ -272,12 +245,15 @@ class _LayerCall:
         """Gradients of (x, *initial state, weight, bias)."""
         if create_graph:
             return derived_gradient(self, needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[arg-type]
-        x, *_, weight, bias = node.inputs
-        g_x, g_initial, g_weight, g_bias = _backward(
-            self.cell, self.steps, grads[0], grads[1:], x, weight, bias is not None, self.sizes, self.reverse
-        )
-        found = (g_x, *g_initial, g_weight, g_bias)
-        return [g if needed else None for g, needed in zip(found, needs, strict=True)]
+        x, *initial, weight, bias = node.inputs
+        how = (weight, bias is not None, self.sizes, self.reverse)
+        if isinstance(self.known, _Steps):
+            g_x, g_initial, *rest = _backward(self.cell, self.known, grads[0], grads[1:], x, *how)
+            found = [g_x, *g_initial, *rest]
+        else:
+            g_final = tuple(grads[1:])
+            found = [*_backward_call.run((self.kind, grads[0], g_final, x, tuple(initial), *how, self.known)), None]
+        return [g if needed else None for g, needed in zip(found, needs, strict=False)]
 
 
 def layer(
@@ -305,9 +281,21 @@ def layer(
     needed = mode.grad_mode() and any_requires_grad(arguments)
     before = mode.set_grad_mode(False)
     try:
-        result, steps = _forward(cell, x, initial, (weight, bias), sizes, reverse)
+        if _is_called(x, sizes):
+            fixed = None if sizes is None else tuple(sizes)
+            found = _forward_call.run((kind, x, tuple(initial), weight, bias, fixed, reverse))
+            count = 1 + len(initial)
+            result, known = found[:count], (found[0], *found[count:])
+        else:
+            result, known = _forward(cell, x, initial, (weight, bias), sizes, reverse)
     finally:
         mode.set_grad_mode(before)
     if needed:
-        record(_LayerCall(cell, steps, sizes, reverse), arguments, result)
+        record(_LayerCall(kind, known, sizes, reverse), arguments, result)
     return result
+
+
+def _is_called(x: Tensor, sizes: Sequence[int] | None) -> bool:
+    """Whether a trace records the layer as one call: not its steps, unless there is one, or it is to be batched."""
+    tracer = state.tracer
+    return tracer is not None and not tracer.single_example and (len(sizes) if sizes else x.shape[0]) != 1
