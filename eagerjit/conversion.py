@@ -126,7 +126,8 @@ def contains(input: Tensor, element: Any) -> bool:
 
 def formatted(input: Tensor, specification: str) -> str:
     """A 0-d tensor formats as its number."""
-    return format(item(input), specification) if input.ndim == 0 and specification else format_tensor(input)
+    plain = input.ndim == 0 and type(input) is Tensor
+    return format(item(input), specification) if plain else format(format_tensor(input), specification)
 
 
 # -- to other dtypes --------------------------------------------------------------------------------------------------

@@ -72,6 +72,7 @@ FUNCTIONS = {
     "get_float32_matmul_precision set_default_device get_default_device set_default_tensor_type set_flush_denormal "
     "set_num_interop_threads get_num_interop_threads set_warn_always is_warn_always_enabled is_storage typename "
     "get_device_module compiled_with_cxx11_abi",
+    "eagerjit.printing": "set_printoptions",
     "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
     "ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",

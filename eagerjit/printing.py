@@ -1,8 +1,9 @@
-"""How tensors print: PyTorch's layout, four digits, long ones abbreviated."""
+"""How tensors print: PyTorch's layout, with its options."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,49 @@ from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensor import Parameter, Tensor
 
-_DIGITS, _THRESHOLD, _EDGE, _LINE = 4, 1000, 3, 80
+
+@dataclass
+class PrintOptions:
+    """How tensors print; see `set_printoptions`."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+options = PrintOptions()
+
+_PROFILES: dict[str, tuple[int, float, int, int]] = {
+    "default": (4, 1000, 3, 80),
+    "short": (2, 1000, 2, 80),
+    "full": (4, math.inf, 3, 80),
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Choose how tensors print.
+
+    Digits after the point; from how many elements on only `edgeitems` at both ends of a dimension are shown; characters
+    per line; all of these at once as `profile` "default", "short" or "full"; whether powers of ten are used, None for
+    as the values need.
+    """
+    if profile is not None and profile in _PROFILES:
+        options.precision, options.threshold, options.edgeitems, options.linewidth = _PROFILES[profile]
+    for name, value in (
+        ("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems), ("linewidth", linewidth),
+    ):  # fmt: skip
+        if value is not None:
+            setattr(options, name, value)
+    options.sci_mode = sci_mode
 
 
 class _Formatter:
@@ -38,6 +81,8 @@ class _Formatter:
         sizes = np.abs(shown)
         least, most = float(sizes.min()), float(sizes.max())
         self.scientific = most / least > 1000 or most > 1e8 or (not self.whole and least < 1e-4)
+        if options.sci_mode is not None:
+            self.scientific = options.sci_mode
         self.width = max(len(self.plain(v)) for v in shown.tolist())
 
     def plain(self, value: Any) -> str:
@@ -48,10 +93,10 @@ class _Formatter:
         if not self.floating:
             return str(value)
         if self.scientific:
-            return f"{value:.{_DIGITS}e}"
+            return f"{value:.{options.precision}e}"
         if self.whole:
             return f"{value:.0f}" + ("." if math.isfinite(value) else "")
-        return f"{value:.{_DIGITS}f}"
+        return f"{value:.{options.precision}f}"
 
     def __call__(self, value: Any) -> str:
         return self.plain(value).rjust(self.width)
@@ -59,19 +104,18 @@ class _Formatter:
 
 def _shown(array: np.ndarray) -> np.ndarray:
     """The elements that an abbreviated print shows, joined."""
+    edge = options.edgeitems
     for axis, size in enumerate(array.shape):
-        if size > 2 * _EDGE:
-            array = np.concatenate([array.take(range(_EDGE), axis), array.take(range(size - _EDGE, size), axis)], axis)
+        if size > 2 * edge:
+            array = np.concatenate([array.take(range(edge), axis), array.take(range(size - edge, size), axis)], axis)
     return array
 
 
 def _vector(array: np.ndarray, indent: int, brief: bool, form: _Formatter) -> str:
-    per_line = max(1, (_LINE - indent) // (form.width + 2))
-    values = array.tolist()
-    if brief and len(values) > 2 * _EDGE:
-        texts = [form(v) for v in values[:_EDGE]] + [" ..."] + [form(v) for v in values[-_EDGE:]]
-    else:
-        texts = [form(v) for v in values]
+    per_line = max(1, (options.linewidth - indent) // (form.width + 2))
+    texts = [form(v) for v in (_ends(array) if brief else array.tolist())]
+    if brief and len(array) > 2 * options.edgeitems:
+        texts.insert(options.edgeitems, " ..." if options.edgeitems else "...")
     lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
@@ -82,13 +126,32 @@ def _body(array: np.ndarray, indent: int, brief: bool, form: _Formatter) -> str:
     if array.ndim == 1:
         return _vector(array, indent, brief, form)
     inner = [_body(part, indent + 1, brief, form) for part in (_ends(array) if brief else array)]
-    if brief and len(array) > 2 * _EDGE:
-        inner.insert(_EDGE, "...")
+    if brief and len(array) > 2 * options.edgeitems:
+        inner.insert(options.edgeitems, "...")
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(inner) + "]"
 
 
-def _ends(array: np.ndarray) -> list[np.ndarray]:
-    return list(array) if len(array) <= 2 * _EDGE else [*array[:_EDGE], *array[-_EDGE:]]
+def _ends(array: np.ndarray) -> list[Any]:
+    """What an abbreviated print shows along the first dimension: numbers of a vector, otherwise arrays."""
+    edge = options.edgeitems
+    parts: Any = array.tolist() if array.ndim == 1 and len(array) <= 2 * edge else array
+    if len(array) <= 2 * edge:
+        return list(parts)
+    ends = [array[:edge], array[len(array) - edge :]]
+    return [item for part in ends for item in (part.tolist() if array.ndim == 1 else part)]
+
+
+def _joined(text: str, suffixes: list[str], indent: int) -> str:
+    """The values with what is said about them, on further lines where one would be too long."""
+    length = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if length + len(suffix) + 2 > options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            length = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text + ")"
 
 
 def format_tensor(tensor: Tensor) -> str:
@@ -105,7 +168,9 @@ def format_tensor(tensor: Tensor) -> str:
         if data.ndim != 1:
             suffixes.append(f"size={tuple(data.shape)}")
     else:
-        brief = data.size > _THRESHOLD
+        if not options.edgeitems:
+            suffixes.append(f"size={tuple(data.shape)}")
+        brief = data.size > options.threshold
         text = _body(array, len("tensor("), brief, _Formatter(_shown(array) if brief else array))
     usual = (Defaults.dtype, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
     if dtype not in usual or (data.size == 0 and dtype is not Defaults.dtype):
@@ -114,4 +179,4 @@ def format_tensor(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn={tensor._node!r}")
     elif tensor._requires_grad:
         suffixes.append("requires_grad=True")
-    return f"{prefix}tensor({', '.join([text, *suffixes])})"
+    return prefix + _joined("tensor(" + text, suffixes, len("tensor("))

@@ -1,0 +1,117 @@
+"""How tensors print, character by character as in PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import eagerjit as ej
+
+LIBRARIES = (ej, torch)
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@pytest.fixture(autouse=True)
+def defaults() -> Iterator[None]:
+    yield
+    for library in LIBRARIES:
+        library.set_printoptions(profile="default")
+
+
+def same(function: Callable[[Any], Any], **options: Any) -> None:
+    texts = []
+    for library in LIBRARIES:
+        library.set_printoptions(**options)
+        texts.append(repr(function(library)))
+    assert texts[0] == texts[1]
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"precision": 2},
+    {"precision": 0},
+    {"precision": 8},
+    {"threshold": 10},
+    {"threshold": 10, "edgeitems": 1},
+    {"threshold": 3, "edgeitems": 0},
+    {"linewidth": 30},
+    {"linewidth": 200},
+    {"sci_mode": True},
+    {"sci_mode": False},
+    {"profile": "short"},
+    {"profile": "full"},
+    {"profile": "short", "precision": 6},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_options_on_random_tensors(options: dict[str, Any]) -> None:
+    generator = np.random.default_rng(0)
+    for trial in range(60):
+        shape = tuple(int(n) for n in generator.integers(0, 9, generator.integers(0, 4)))
+        values = generator.normal(size=shape) * 10.0 ** generator.integers(-6, 10)
+        if trial % 3 == 0:
+            values = np.round(values)
+        if trial % 5 == 0 and values.size:
+            values.reshape(-1)[0] = [np.nan, np.inf, -np.inf, 0.0][trial % 4]
+        dtype = FLOATS[trial % 4]
+        same(lambda t, v=values, d=dtype: t.tensor(v, dtype=getattr(t, d)), **options)
+        whole = np.clip(np.abs(np.nan_to_num(values)), 0, 100)
+        for kind in ("int64", "int32", "uint8", "bool"):
+            same(lambda t, v=whole, d=kind: t.tensor(v).to(getattr(t, d)), **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"linewidth": 40}, {"profile": "short"}], ids=str)
+def test_long_tensors(options: dict[str, Any]) -> None:
+    for shape in ((1001,), (40, 40), (3, 500), (500, 3), (7, 7, 30), (12, 3, 3, 12), (2, 0, 600)):
+        same(lambda t, s=shape: t.arange(float(np.prod(s))).reshape(s) / 7, **options)
+        same(lambda t, s=shape: t.arange(int(np.prod(s))).reshape(s), **options)
+
+
+SPECIAL: dict[str, Callable[[Any], Any]] = {
+    "nan": lambda t: t.tensor(float("nan")),
+    "inf": lambda t: t.tensor([float("inf"), -float("inf"), float("nan")]),
+    "infs and numbers": lambda t: t.tensor([float("inf"), 1.0, 2.5]),
+    "infs and whole numbers": lambda t: t.tensor([float("inf"), 1.0, 2.0]),
+    "zeros": lambda t: t.zeros(2, 2),
+    "negative zero": lambda t: t.tensor([-0.0, 1.0]),
+    "0-d": lambda t: t.tensor(3),
+    "0-d float": lambda t: t.tensor(2.5),
+    "0-d whole": lambda t: t.tensor(2.0),
+    "0-d double": lambda t: t.tensor(1e-9, dtype=t.float64),
+    "0-d bool": lambda t: t.tensor(True),
+    "large": lambda t: t.tensor([1e9, 1.0]),
+    "small": lambda t: t.tensor([1e-5, 1.0]),
+    "ratio": lambda t: t.tensor([1e-3, 1.0, 0.5]),
+    "largest": lambda t: t.tensor([3.4e38, -3.4e38]),
+    "smallest": lambda t: t.tensor([1e-45]),
+    "bools": lambda t: t.tensor([True, False]),
+    "empty": lambda t: t.tensor([]),
+    "empty 2-d": lambda t: t.ones(2, 0),
+    "empty integers": lambda t: t.ones(0, 3, dtype=t.int32),
+    "empty long": lambda t: t.ones(0, dtype=t.int64),
+    "gradient": lambda t: t.ones(2, requires_grad=True),
+    "grad_fn": lambda t: t.ones(2, requires_grad=True) * 2,
+    "grad_fn of a matrix": lambda t: (t.arange(12.0).view(3, 4).requires_grad_() + 0.5),
+    "long line": lambda t: (t.arange(13.0) / 3).double().requires_grad_() * 2,
+    "double gradient": lambda t: t.ones(5, 5, dtype=t.float64, requires_grad=True) / 3,
+    "parameter": lambda t: t.nn.Parameter(t.arange(3.0)),
+    "frozen parameter": lambda t: t.nn.Parameter(t.ones(2, 2), requires_grad=False),
+    "transposed": lambda t: t.arange(6.0).view(2, 3).T,
+    "list": lambda t: [t.ones(1), t.tensor(2)],
+    "dictionary": lambda t: {"a": t.ones(2, dtype=t.float16)},
+    "format": lambda t: f"{t.tensor(1.23456):.2f} {t.tensor(3)} {t.ones(2)}",
+    "text": lambda t: str(t.tensor([1.5, 2.0])),
+    "default dtype": lambda t: (
+        t.set_default_dtype(t.float64), t.ones(2), t.ones(2).float(), t.set_default_dtype(t.float32),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(name: str) -> None:
+    same(SPECIAL[name])
