@@ -1,29 +1,27 @@
-"""Python code as it ran: which lines, which chains of names they read, and what local variables held."""
+"""Python code: its instructions, and the chains of names that they read."""
 
 from __future__ import annotations
 
 import dis
 import functools
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CellType, CodeType, FrameType, FunctionType
+from types import CodeType
 from typing import Any
-
-from eagerjit.observation import is_internal
-from eagerjit.tensor import Tensor
-
-_PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, Tensor)
 
 
 @dataclass(slots=True)
 class Access:
-    """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes."""
+    """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes.
+
+    `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like.
+    """
 
     kind: str
     name: str
     attributes: tuple[str, ...]
     line: int
+    use: str = "read"
 
 
 @functools.lru_cache(maxsize=1024)
@@ -45,11 +43,13 @@ def instructions_at(code: CodeType, lines: set[int] | None) -> Iterator[tuple[in
             yield line, name, operand
 
 
-def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
-    """The chains of names that code reads."""
+@functools.lru_cache(maxsize=1024)
+def _chains(code: CodeType) -> list[Access]:
     found: list[Access] = []
     current: Access | None = None
-    for line, name, operand in instructions_at(code, lines):
+    start = 0
+    all_ = _instructions(code)
+    for position, (line, name, operand) in enumerate(all_):
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
             current = Access("global", operand, (), line)
             found.append(current)
@@ -63,59 +63,33 @@ def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
             current.attributes = (*current.attributes, operand)
         elif name not in ("CACHE", "PUSH_NULL", "PRECALL", "RESUME", "NOP", "EXTENDED_ARG"):
             current = None
+            continue
+        if current is not None:
+            start = position + 1
+            current.use = _use(all_, start)
     return found
 
 
-def enclosed(code: CodeType, around: Iterable[FunctionType]) -> FunctionType | None:
-    """A function that stands for one made during the call: it has the cells of the function around it."""
-    for owner in around:
-        if code in owner.__code__.co_consts:
-            cells = dict(zip(owner.__code__.co_freevars, owner.__closure__ or (), strict=True))
-            closure = tuple([cells.get(name, CellType()) for name in code.co_freevars])
-            return FunctionType(code, owner.__globals__, code.co_name, None, closure)
-    return None
+def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
+    """How the value is used that lies on top of the stack before the instruction at `start`."""
+    above = 0
+    for position in range(start, len(instructions)):
+        _, name, _ = instructions[position]
+        if name in ("STORE_SUBSCR", "DELETE_SUBSCR") and above == 1:
+            return "store"
+        if name == "COPY" and above == 1 and [n for _, n, _ in instructions[position : position + 3]] == [
+            "COPY", "COPY", "BINARY_SUBSCR"
+        ]:  # fmt: skip
+            return "augment"
+        if name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
+            above += 1
+        elif name in ("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP") and above >= 2:
+            above -= 1
+        elif name != "CACHE" and not (name == "LOAD_ATTR" and above):
+            return "read"
+    return "read"
 
 
-class Observer:
-    """Notes the lines of user code that run in this thread while it is entered, and what its local variables hold."""
-
-    def __init__(self) -> None:
-        self.lines: dict[CodeType, set[int]] = {}
-        self.globals: dict[CodeType, dict[str, Any]] = {}
-        self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
-        self._names: dict[CodeType, frozenset[str]] = {}
-
-    def __enter__(self) -> Observer:
-        self._before = sys.gettrace()
-        sys.settrace(self._called)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        sys.settrace(self._before)
-
-    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        if is_internal(code):
-            frame.f_trace_lines = False
-            return None
-        if code not in self.lines:
-            self.lines[code] = {code.co_firstlineno}
-            self.globals[code] = frame.f_globals
-            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
-        self._note(frame)
-        return self._line
-
-    def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if event == "line":
-            self.lines[frame.f_code].add(frame.f_lineno)
-        self._note(frame)
-        return self._line
-
-    def _note(self, frame: FrameType) -> None:
-        """Remember objects in local variables whose attributes the code reads."""
-        names = self._names[frame.f_code]
-        if not names:
-            return
-        for name, value in frame.f_locals.items():
-            if name in names and not isinstance(value, _PLAIN):
-                self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
+def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
+    """The chains of names that code reads on these lines (all for None)."""
+    return [a for a in _chains(code) if lines is None or a.line in lines]

@@ -1,26 +1,28 @@
-"""What a traced function read from its surroundings, and what it did to them: found in the code that ran.
+"""What a traced function read from its surroundings: found in the code that ran.
 
 While a function is traced, every line of the user's code that runs is noted. The instructions on these lines say which
-globals, closure cells and attributes were read (each becomes a guard of the compiled call) and whether anything outside
-was changed (then the function is not compiled: dropping an effect would be wrong).
+globals, closure cells and attributes were read; each becomes a guard of the compiled call.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
-import random
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import chain
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-from eagerjit.bytecode import Access, Observer, accesses, enclosed, instructions_at
+from eagerjit.bytecode import Access, accesses
+from eagerjit.callables import BLIND
+from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal
+from eagerjit.observer import Observer
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import Op
@@ -29,57 +31,8 @@ from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
 _PLAIN = (int, float, str, bool, bytes, type(None), complex)
-_IMPURE_BUILTINS = frozenset({"print", "open", "input", "exec", "eval", "setattr", "delattr", "globals"})
-_IMPURE_MODULES = (random, time, np.random)
-_IMPURE_TYPES = (random.Random, np.random.Generator, np.random.RandomState)
-_MUTATORS = frozenset(
-    "append extend insert remove pop clear update setdefault add discard popitem sort reverse write writelines "
-    "debug info warning error critical exception log appendleft popleft send throw close put".split()
-)
 _LARGE = 1 << 16
-_TENSOR_ATTRIBUTES = frozenset({"grad", "requires_grad"})
-
-
-@dataclass(slots=True)
-class Effect:
-    """Something that a function does to its surroundings."""
-
-    what: str
-    source: str
-
-
-def effects(code: CodeType, lines: set[int] | None, values: Callable[[Access], Any]) -> list[Effect]:
-    """What code on these lines does to things outside of it."""
-    found: list[Effect] = []
-
-    def note(what: str, line: int) -> None:
-        found.append(Effect(what, f"{code.co_filename}:{line}"))
-
-    for line, name, target in instructions_at(code, lines):
-        if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            note(f"assigns the global {target}", line)
-        elif name in ("STORE_DEREF", "DELETE_DEREF") and target in code.co_freevars:
-            note(f"assigns the enclosing function's {target}", line)
-        elif name in ("STORE_ATTR", "DELETE_ATTR") and target not in _TENSOR_ATTRIBUTES:
-            note(f"assigns the attribute {target}", line)
-        elif name == "IMPORT_NAME":
-            note(f"imports {target}", line)
-    for access in accesses(code, lines):
-        if access.kind == "global" and not access.attributes and access.name in _IMPURE_BUILTINS:
-            if values(access) in (getattr(builtins, access.name), _MISSING):
-                note(f"calls {access.name}", access.line)
-        elif access.attributes:
-            owner = values(Access(access.kind, access.name, access.attributes[:-1], access.line))
-            changes = access.attributes[-1] in _MUTATORS and not isinstance(owner, (Tensor, ModuleType))
-            if access.kind == "local" and owner is _MISSING:
-                # Before the function runs, what a local variable's attribute holds might be from outside.
-                changes = changes and lines is None and len(access.attributes) > 1
-            if changes or isinstance(owner, _IMPURE_TYPES):
-                note(f"calls {'.'.join((access.name, *access.attributes))}", access.line)
-        if access.kind == "global" and access.attributes:
-            if any(values(access) is getattr(m, access.attributes[-1], _MISSING) for m in _IMPURE_MODULES):
-                note(f"calls {'.'.join((access.name, *access.attributes))}", access.line)
-    return found
+_CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
 
 
 _MISSING = object()
@@ -103,18 +56,16 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
 
 @dataclass
 class Surroundings:
-    """Everything that the observed code read: found functions by their code, and problems."""
+    """Everything that the observed code read, and the functions found by their code."""
 
     functions: dict[CodeType, FunctionType] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
-    effects: list[Effect] = field(default_factory=list)
-    reads: list[tuple[str, Any, Any, tuple[str, ...]]] = field(default_factory=list)
-    """("global", dictionary, name, attributes), ("cell", cell, None, attributes) or
-    ("object", object, None, attributes)."""
+    reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
+    """("global", dictionary, name, attributes, use), ("cell", cell, None, ...) or ("object", object, None, ...)."""
 
     def values(self) -> list[Any]:
         """Every object that was read, along all chains of attributes."""
-        bases = [(_BASES[kind](container, name), path) for kind, container, name, path in self.reads]
+        bases = [(_BASES[kind](container, name), path) for kind, container, name, path, _ in self.reads]
         return [_value(base, path[:depth]) for base, path in bases for depth in range(len(path) + 1)]
 
 
@@ -127,44 +78,39 @@ def _value(base: Any, attributes: tuple[str, ...]) -> Any:
     return base
 
 
-def _root(access: Access, code: CodeType, globals_: dict[str, Any], function: FunctionType | None) -> Any:
+def _root(access: Access, globals_: dict[str, Any], cells: dict[str, Any]) -> Any:
     if access.kind == "global":
         if access.name in globals_:
             return globals_[access.name]
         return getattr(builtins, access.name, _MISSING)
-    if access.kind == "free" and function is not None and function.__closure__ is not None:
-        cell = function.__closure__[code.co_freevars.index(access.name)]
+    if access.kind == "free" and access.name in cells:
         try:
-            return cell.cell_contents
+            return cells[access.name].cell_contents
         except ValueError:
             return _MISSING
     return _MISSING
 
 
 class _Inspection:
-    """Finds what code read and did. `known` are the objects that were there before the call."""
+    """Finds what code read. `known` are the objects that were there before the call."""
 
-    def __init__(self, observed: Observer | None, outside: Sequence[Any]):
+    def __init__(self, observed: Observer, outside: Sequence[Any]):
         self.observed, self.out = observed, Surroundings()
         self.known = {id(x): x for x in outside}
         self.pending: list[FunctionType] = []
-        self.scanned: dict[CodeType, tuple[dict[str, Any], FunctionType | None, set[int] | None]] = {}
+        self.scanned: dict[CodeType, set[int]] = {}
         self.followed: set[tuple[int, tuple[str, ...]]] = set()
 
-    def run(self, function: FunctionType) -> Surroundings:
+    def run(self, function: FunctionType | None) -> Surroundings:
         """Everything about a function and what it reaches."""
-        self.pending.append(function)
-        self._drain()
-        if self.observed is not None:
-            self._follow_locals()
-            for code, lines in self.observed.lines.items():
-                if code not in self.scanned:
-                    around = [owner for _, owner, _ in self.scanned.values() if owner is not None]
-                    self._scan(code, self.observed.globals[code], enclosed(code, around), lines)
-            self._follow_locals()
-        for code, (globals_, owner, scanned) in self.scanned.items():
-            values = functools.partial(self._access_value, code, globals_, owner)
-            self.out.effects += effects(code, scanned, values)
+        if function is not None:
+            self.pending.append(function)
+            self._drain()
+        self._follow_locals()
+        for code, lines in self.observed.lines.items():
+            if code not in self.scanned:
+                self._scan(code, lines)
+        self._follow_locals()
         return self.out
 
     def _drain(self) -> None:
@@ -174,25 +120,30 @@ class _Inspection:
             if code in self.scanned or is_internal(code):
                 continue
             self.out.functions[code] = current
-            if self.observed is None:
-                self._scan(code, current.__globals__, current, None)
-            elif code in self.observed.lines:
-                self._scan(code, current.__globals__, current, self.observed.lines[code])
+            if code in self.observed.lines:
+                closure = dict(zip(code.co_freevars, current.__closure__ or (), strict=False))
+                if closure and not self.observed.closures.get(code):
+                    self.observed.closures[code] = [closure]
+                self._scan(code, self.observed.lines[code])
 
-    def _scan(
-        self, code: CodeType, globals_: dict[str, Any], owner: FunctionType | None, lines: set[int] | None
-    ) -> None:
-        self.scanned[code] = globals_, owner, lines
-        for access in accesses(code, lines):
-            root = _root(access, code, globals_, owner)
-            if root is _MISSING or access.name == "__class__":
-                continue
-            if access.kind == "global" and access.name in globals_:
-                self.out.reads.append(("global", globals_, access.name, access.attributes))
-            elif access.kind == "free" and owner is not None and owner.__closure__ is not None:
-                cell = owner.__closure__[code.co_freevars.index(access.name)]
-                self.out.reads.append(("cell", cell, None, access.attributes))
-            self._visit(root, access, code)
+    def _scan(self, code: CodeType, lines: set[int]) -> None:
+        """Note what these lines read, for every set of cells that the code ran with."""
+        self.scanned[code] = lines
+        globals_ = self.observed.globals[code]
+        closures = self.observed.closures.get(code, [{}])
+        if not closures:
+            raise TraceBreak("it runs a closure whose variables cannot be seen", f"{code.co_filename}:{min(lines)}")
+        for cells in closures:
+            for access in accesses(code, lines):
+                root = _root(access, globals_, cells)
+                made_inside = access.kind == "free" and self.observed.journal.is_fresh(cells.get(access.name))
+                if root is _MISSING or access.name == "__class__" or made_inside:
+                    continue
+                if access.kind == "global" and access.name in globals_:
+                    self.out.reads.append(("global", globals_, access.name, access.attributes, access.use))
+                elif access.kind == "free":
+                    self.out.reads.append(("cell", cells[access.name], None, access.attributes, access.use))
+                self._visit(root, access, code)
 
     def _visit(self, root: Any, access: Access, code: CodeType) -> None:
         """Note every object along a chain of attributes."""
@@ -201,8 +152,6 @@ class _Inspection:
             if value is _MISSING:
                 return
             self.known[id(value)] = value
-            if isinstance(value, Iterator):
-                self.out.effects.append(Effect("reads an iterator", f"{code.co_filename}:{access.line}"))
             found, bound = unwrap(value)
             if found is not None and not is_internal(found.__code__):
                 self.pending.append(found)
@@ -214,59 +163,103 @@ class _Inspection:
         progress = True
         while progress:
             progress = False
-            for code, (_, _, lines) in list(self.scanned.items()):
+            for code, lines in list(self.scanned.items()):
                 for access in accesses(code, lines):
                     for value in self._local_values(code, access):
                         key = id(value), access.attributes
                         if key in self.followed or not access.attributes or not _has_own_attributes(value):
                             continue
                         self.followed.add(key)
-                        self.out.reads.append(("object", value, None, access.attributes))
+                        self.out.reads.append(("object", value, None, access.attributes, access.use))
                         self._visit(value, access, code)
                         progress = True
             self._drain()
 
     def _local_values(self, code: CodeType, access: Access) -> list[Any]:
-        if access.kind == "global" or self.observed is None:
+        if access.kind == "global":
             return []
         return [v for k, v in self.observed.locals.get((code, access.name), {}).items() if k in self.known]
 
-    def _access_value(
-        self, code: CodeType, globals_: dict[str, Any], owner: FunctionType | None, access: Access
-    ) -> Any:
-        found = self._local_values(code, access)
-        root = found[0] if found else _root(access, code, globals_, owner)
-        return _value(root, access.attributes) if root is not _MISSING else _MISSING
 
-
-def inspect_code(function: FunctionType, observed: Observer | None, outside: Sequence[Any] = ()) -> Surroundings:
-    """Reads and effects of a function: of the lines that ran, or before it ran of all code that it may reach.
+def inspect_code(function: FunctionType | None, observed: Observer, outside: Sequence[Any] = ()) -> Surroundings:
+    """What the lines of a function that ran read, and those of what it called.
 
     `outside` are objects that the call got: attributes that are read of them count as surroundings.
     """
     return _Inspection(observed, outside).run(function)
 
 
-def add_guards(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
+def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> list[Callable[[], bool]]:
     """Guards for what was read: native ones in the tracer; those that need Python are returned."""
     python: list[Callable[[], bool]] = []
+    changing = journal.changing()
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
-    for kind, container, name, attributes in surroundings.reads:
+    watched: set[int] = set()
+    covered: set[tuple[int, Any]] = set()
+    python += _defaults(tracer, surroundings)
+    for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
         base = _BASES[kind](container, name)
+        slot = id(container), name if kind == "global" else "contents"
+        if base is _MISSING or (kind != "object" and slot in changing) or journal.is_fresh(container):
+            continue
+        covered.add((id(container), None))
         parent: int | None = None
         for depth in range(len(attributes) + 1):
             value = _value(base, attributes[:depth])
+            if depth:
+                covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
             if value is _MISSING or _is_fresh(value, base, attributes[:depth]):
+                break
+            if depth and (id(_value(base, attributes[: depth - 1])), attributes[depth - 1]) in changing:
                 break
             key = (id(container), name, attributes[:depth])
             if key not in leaves:
                 leaves[key] = _load(tracer, kind, container, name, parent, attributes[:depth])
-                check = _guard_value(tracer, leaves[key], value)
-                if check is not None:
-                    python.append(check)
+                _guard_value(tracer, leaves[key], value)
+            blind = attributes[depth] in BLIND if depth < len(attributes) else use == "store" or (
+                use == "augment" and isinstance(value, dict)
+            )
+            if isinstance(value, _CONTAINERS) and not blind and id(value) not in watched:
+                watched.add(id(value))
+                python.append(Unchanged(value, changing))
             parent = leaves[key]
             if not _has_own_attributes(value):
                 break
+    return python + journal.checks
+
+
+def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
+    """Reads that no chain of names tells of: through results of calls and items, in functions that were arguments."""
+    for cell in journal.cells_read.values():
+        if (id(cell), None) not in covered and not journal.is_fresh(cell):
+            yield "cell", cell, None, (), "read"
+    for (key, name), owner in journal.objects_read.items():
+        if (key, name) in covered or not _has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
+            continue
+        if _value(owner, (name,)) is _MISSING:
+            journal.checks.append(functools.partial(_lacks, owner, name))
+        else:
+            yield "object", owner, None, (name,), "read"
+
+
+def _lacks(owner: Any, name: str) -> bool:
+    return not hasattr(owner, name)
+
+
+def _defaults(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
+    """Guards for the default arguments of functions that ran."""
+    python: list[Callable[[], bool]] = []
+    for function in surroundings.functions.values():
+        for name in ("__defaults__", "__kwdefaults__"):
+            value = getattr(function, name)
+            if value is None:
+                continue
+            holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+            tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
+            tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+            tracer.guard_object(leaf, Op.IS, value)
+            if isinstance(value, dict) or any(isinstance(v, _CONTAINERS) for v in value):
+                python.append(Unchanged(value, frozenset()))
     return python
 
 
@@ -281,7 +274,10 @@ def _global(container: dict[str, Any], name: str) -> Any:
 
 
 def _contents(cell: Any, name: None) -> Any:
-    return cell.cell_contents
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
 
 
 def _itself(value: Any, name: None) -> Any:
@@ -309,55 +305,56 @@ def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | No
 
 def _has_own_attributes(value: Any) -> bool:
     """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
-    if isinstance(value, (Tensor, type, FunctionType, BuiltinFunctionType, MethodType, *_PLAIN)):
+    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType, *_PLAIN)):
         return False
-    if isinstance(value, ModuleType):
-        return not _is_library(value)
+    if isinstance(value, (type, ModuleType)):
+        return not _is_library(value.__module__ if isinstance(value, type) else value.__name__)
     return not type(value).__module__.startswith("eagerjit") and not has_state(value)
 
 
-def _is_library(module: ModuleType) -> bool:
-    name = module.__name__.partition(".")[0]
+def _is_library(name: str) -> bool:
+    name = name.partition(".")[0]
     return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
 
 
-def _guard_value(tracer: Tracer, leaf: int, value: Any) -> Callable[[], bool] | None:
+def _guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
     if isinstance(value, _PLAIN) and not isinstance(value, (bool, type(None), complex, bytes)):
         tracer.guard_object(leaf, Op.EQUAL, value)
-        return None
-    if isinstance(value, MethodType):
-        return None
-    tracer.guard_object(leaf, Op.IS, value)
-    if isinstance(value, np.ndarray) and value.nbytes > _LARGE:
-        raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
-    if isinstance(value, (list, dict, set, np.ndarray)):
-        return _Unchanged(value)
-    return None
+    elif not isinstance(value, MethodType):
+        tracer.guard_object(leaf, Op.IS, value)
+        if isinstance(value, np.ndarray) and value.nbytes > _LARGE:
+            raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
 
 
-class _Unchanged:
-    """Whether a container holds what it held; what it held is kept alive, so that identities mean something."""
+class Unchanged:
+    """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
 
-    def __init__(self, value: Any):
+    `changing` are the (container, key) that need not be as they were.
+    """
+
+    def __init__(self, value: Any, changing: Set[tuple[int, Any]]):
         self.kept: list[Any] = []
-        self.value, self.before = value, contents(value, self.kept)
+        self.changing = changing
+        self.value, self.before = value, contents(value, self.kept, changing)
 
     def __call__(self) -> bool:
-        return bool(contents(self.value) == self.before)
+        return bool(contents(self.value, None, self.changing) == self.before)
 
 
-def contents(value: Any, kept: list[Any] | None = None) -> Any:
+def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
     """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
     if isinstance(value, dict):
-        return tuple((k, contents(v, kept)) for k, v in value.items())
-    if isinstance(value, (list, tuple)):
-        return tuple(contents(v, kept) for v in value)
+        return tuple((k, contents(v, kept, changing)) for k, v in value.items() if (id(value), k) not in changing)
+    if isinstance(value, (list, tuple, deque)):
+        return tuple(contents(v, kept, changing) for v in value)
+    if isinstance(value, bytearray):
+        return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(contents(v, kept) for v in value)
+        return frozenset(contents(v, kept, changing) for v in value)
     if isinstance(value, np.ndarray) and value.nbytes <= _LARGE:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, _PLAIN):
-        return type(value), value
+        return type(value), repr(value) if type(value) is float else value
     if kept is not None:
         kept.append(value)
     return id(value)
@@ -377,16 +374,23 @@ class Structure:
     epoch: int
     dtype: DType
     casting: Any
+    changing: Set[tuple[int, Any]]
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
         return self.dtype is Defaults.dtype and self.casting == state.casting and all(
-            o._jit_state() == s for o, s in zip(self.owners, self.states, strict=True)
+            o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
         )
 
 
-def structure_of(owners: list[Any]) -> Structure:
-    """The present structure of these objects."""
+def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:
+    """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
     epoch = mode.epoch()
     unique = list({id(o): o for o in owners if has_state(o)}.values())
-    return Structure(unique, [o._jit_state() for o in unique], epoch, Defaults.dtype, state.casting)
+    names = {id(o): id(o.__dict__) for o in unique if hasattr(o, "__dict__")}
+    for owner in unique:
+        for module in owner.modules() if hasattr(owner, "modules") else ():
+            names[id(module)] = id(module.__dict__)
+    changing = changing | {(names[owner], key) for owner, key in changing if owner in names}
+    states = [o._jit_state(changing) for o in unique]
+    return Structure(unique, states, epoch, Defaults.dtype, state.casting, changing)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit import background, pytree
 from eagerjit import explain as reports
 from eagerjit.explain import Explanation, explain
-from eagerjit.fallback import JitWarning, may_have_effects, observe
+from eagerjit.fallback import JitWarning
 from eagerjit.observation import TraceBreak
 from eagerjit.recompiles import Recompile, recompile
 from eagerjit.recording import Recording, key_of, overlaps
@@ -31,7 +31,8 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import state
-from eagerjit.variants import Variant
+from eagerjit.turns import Busy
+from eagerjit.variants import FAILED, Variant
 
 if TYPE_CHECKING:
     from eagerjit.verification import Verification
@@ -45,10 +46,6 @@ __all__ = [
 PATIENCE = 1.0
 """Seconds that a call waits for another thread to record the same function; then it runs eagerly. The user's code that
 is recorded may itself wait for something that the waiting thread holds."""
-
-
-class Busy(Exception):
-    """A version for this call is being made: until it is there, calls run eagerly."""
 
 
 @dataclass(slots=True)
@@ -90,7 +87,7 @@ class JitFunction(Function):
         self.variants: list[Variant] = []
         self.info = CacheInfo()
         self._recording = Recording(function, self.__name__, self.options.fullgraph, self.options.fastmath)
-        self._eager = self._checked = False
+        self._eager = False
         self._lock = threading.RLock()
         self._pending: list[tuple[Any, background.Job]] = []
         self._failure: BaseException | None = None
@@ -119,7 +116,7 @@ class JitFunction(Function):
             super().clear()
             self.variants, self._pending = [], []  # other threads may still walk through the old ones
             self.info, self._failure = CacheInfo(), None
-            self._eager = self._checked = False
+            self._eager = False
             self._overlapping.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -143,7 +140,10 @@ class JitFunction(Function):
         structure = pytree.flatten((args, kwargs), leaves)
         self.wait()
         with self._lock:
-            variant = self._matching(structure, leaves) or self._record(structure, leaves)
+            try:
+                variant = self._matching(structure, leaves) or self._record(structure, leaves)
+            except TraceBreak as problem:
+                raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
         return explain(self, variant)
 
     def verify(self, *args: Any, **kwargs: Any) -> Verification:
@@ -170,14 +170,6 @@ class JitFunction(Function):
         if state.tracer is not None or self._eager:
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
-        if not self._checked:
-            suspect = may_have_effects(function, args, kwargs)
-            result, effect = observe(function, args, kwargs) if suspect else (None, None)
-            self._checked = True  # only now: calls of other threads meanwhile have the same effects
-            if effect is not None:
-                self._give_up(f"it {effect.what}, which compiled code would not do", effect.source)
-            if suspect:
-                return result
         leaves: list[Any] = []
         structure = pytree.flatten((args, kwargs), leaves)
         made = None
@@ -186,10 +178,10 @@ class JitFunction(Function):
                 known = len(self.variants)
                 for variant in self.variants:
                     if variant.structure == structure and self._applies(variant):
-                        flat = variant.executable.run(tuple(leaves))
+                        flat = variant.run(leaves)
                         if flat is not MISS:
                             self.info.hits += 1
-                            return self._result(variant, flat, leaves)
+                            return self._result(variant, flat, leaves, (args, kwargs))
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return function(*args, **kwargs)
@@ -203,23 +195,25 @@ class JitFunction(Function):
             result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
             self._give_up(problem.reason, problem.source)
             return result
-        flat = made.executable.run(tuple(leaves))
+        flat = made.run(leaves)
         if flat is MISS and self._is_overtaken(made):
             return function(*args, **kwargs)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
             return function(*args, **kwargs)
-        return self._result(made, flat, leaves)
+        return self._result(made, flat, leaves, (args, kwargs))
 
     def _is_overtaken(self, made: Variant) -> bool:
         """Whether a new version misses its own call because another thread has changed what it reads."""
         return not made.report.trace.writes or made.executable.epochs[0] != mode.epoch()
 
-    def _result(self, variant: Variant, flat: Any, leaves: Sequence[Any]) -> Any:
+    def _result(self, variant: Variant, flat: Any, leaves: Sequence[Any], originals: Any) -> Any:
+        if flat is FAILED:
+            return self.__wrapped__(*originals[0], **originals[1])
         if variant.plain:
             return flat
-        return variant.finish(flat if type(flat) is tuple else (flat,), tuple(leaves))
+        return variant.finish(flat if type(flat) is tuple else (flat,), tuple(leaves), originals)
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
@@ -257,7 +251,7 @@ class JitFunction(Function):
 
     def _record(self, structure: Any, leaves: list[Any]) -> Variant:
         started = time.perf_counter()
-        return self._compile(self._recording.trace(structure, leaves), started)
+        return self._compile(self._recording.trace(structure, leaves, PATIENCE), started)
 
     def _record_for_later(self, structure: Any, leaves: list[Any]) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
@@ -268,7 +262,7 @@ class JitFunction(Function):
         if any(kind == other for other, _ in pending):
             return
         started = time.perf_counter()
-        compile = self._recording.trace(structure, leaves)
+        compile = self._recording.trace(structure, leaves, PATIENCE)
 
         def work() -> None:
             try:
@@ -305,7 +299,7 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and not variant.guards:
+        if flat and not (variant.guards or variant.commit):
             if variant.plain:
                 self.insert(variant.executable)
             else:

@@ -16,7 +16,10 @@ from eagerjit.compiler.matching import matches
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
+from eagerjit.guards import add_guards, inspect_code
+from eagerjit.journal import value_at
 from eagerjit.observation import TraceBreak
+from eagerjit.observer import Observer
 from eagerjit.runtime.execute import MISS
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
@@ -31,15 +34,13 @@ class Cut:
 
     def __init__(self, found: GradientTrace, kept: list[int], where: dict[int, Any]):
         self.executable, self.report = executable_of(found.trace, found.trace.graph, [])
-        self.kept, self.numbers, self.read = kept, found.numbers, found.read
+        self.kept, self.numbers, self.read = kept, [where[leaf] for leaf in found.numbers], found.read
         self.tensors = [where[leaf] for leaf in found.tensors]
 
     def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> tuple[Any, ...]:
         """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""
-        tensors = [arguments[t] if isinstance(t, int) else t for t in self.tensors]
-        found = self.executable.run(
-            (*values, *[kept[i] for i in self.kept], *[arguments[i] for i in self.numbers], *tensors)
-        )
+        read = [value_at(place, arguments) for place in (*self.numbers, *self.tensors)]
+        found = self.executable.run((*values, *[kept[i] for i in self.kept], *read))
         return found if found is MISS or isinstance(found, tuple) else (found,)
 
 
@@ -100,6 +101,7 @@ class Backward:
     again       records the call again: (this, arguments) -> (tracer, results)
     rerun       makes the plain call
     inner       which of the roots others depend on
+    changes     whether the call changes Python objects, so that it cannot be made again
     leaves      the tensors that gradients go to or that matter for them
     tensors     the same: arguments by position, others themselves
     kept        which outputs of the executable are values kept for the gradient; `kept_nodes` what they are
@@ -117,6 +119,7 @@ class Backward:
     again: Again
     rerun: Callable[..., Any]
     inner: tuple[int, ...]
+    changes: bool = False
     leaves: list[int] = field(default_factory=list)
     tensors: list[Any] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -172,14 +175,18 @@ def walk(
     results: Sequence[Any],
 ) -> Walk:
     """Record the gradients of roots with respect to targets, each alone and added up from a start."""
-    before = tracer.source
+    before, watched = tracer.source, tracer.observation
     trail: engine.Trail = {engine.key_of(t): [] for t in targets.values()}
+    observer = Observer(tracer, set())
     try:
-        grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)
+        with observer:
+            grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)
     except RuntimeError as error:
         raise TraceBreak(f"it has no gradient: {error}", tracer.name) from error
     finally:
-        tracer.source = before
+        tracer.source, tracer.observation = before, watched
+        observer.journal.undo()
+    _check_backward(tracer, observer)
     reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None]
     uses = {key: trail[engine.key_of(targets[key])] for key, _ in reached}
     repeated = [key for key, found in uses.items() if len(found) > 1]
@@ -192,6 +199,20 @@ def walk(
         [_own(totals.get(key, g)) for key, g in reached],
         saved_by(tracer, roots, [targets[key] for key, _ in reached], results),
     )
+
+
+def _check_backward(tracer: Tracer, observer: Observer) -> None:
+    """Guards for what hooks and gradients of the user's own read; what they change would be changed only once."""
+    if not observer.lines:
+        return
+    journal = observer.journal
+    if tracer.broken is not None:
+        raise tracer.broken
+    journal.finished()
+    if journal.operations:
+        source = journal.operations[0].source
+        raise TraceBreak("a gradient changes Python objects, which compiled code would not do", source)
+    tracer.guards += add_guards(tracer, inspect_code(None, observer), journal)
 
 
 def total(start: Tensor, uses: list[Tensor]) -> Tensor:
@@ -366,4 +387,4 @@ class _Joint:
 def _places(tracer: Tracer, n_arguments: int) -> dict[int, Any]:
     """Where a call finds its leaves: among its arguments, or as tensors from outside."""
     out: dict[int, Any] = {i: i for i in range(n_arguments)}
-    return out | {leaf: t for t, leaf in tracer.outside() if leaf >= n_arguments}
+    return out | {leaf: t for t, leaf in tracer.outside() if leaf >= n_arguments} | tracer.slots

@@ -6,6 +6,7 @@ the number of this call, and the trace notes that it holds for this value only.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -251,18 +252,35 @@ def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:
     """An operation that only Python does exactly as Python does: on this call's number."""
 
     def forward(self: TracedFloat, *others: Any) -> Any:
-        return function(self._value(), *(float(o) if isinstance(o, TracedFloat) else o for o in others))
+        return function(self._value(), *map(plain, others))
 
     def reflected(self: TracedFloat, other: Any) -> Any:
-        return function(other, self._value())
+        return function(plain(other), self._value())
 
     return forward, reflected
+
+
+def plain(value: Any) -> Any:
+    """A number of the trace as Python's own, which ties the trace to it; other values as they are."""
+    return value._value() if type(value) in (SymbolicInt, TracedFloat) else value
 
 
 for _name in ("truediv", "pow", "floordiv", "mod"):
     _forward, _reflected = _specialized(getattr(operator, _name))
     setattr(TracedFloat, f"__{_name}__", _forward)
     setattr(TracedFloat, f"__r{_name}__", _reflected)
+for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
+    _function = {"divmod": divmod, "and": operator.and_, "or": operator.or_}.get(_name) or getattr(operator, _name)
+    _forward, _reflected = _specialized(_function)
+    for _class in (SymbolicInt, TracedFloat) if _name == "divmod" else (SymbolicInt,):
+        setattr(_class, f"__{_name}__", _forward)
+        setattr(_class, f"__r{_name}__", _reflected)
+for _name, _function in (
+    ("__invert__", operator.invert), ("__format__", format), ("__round__", round), ("__floor__", math.floor),
+    ("__ceil__", math.ceil), ("__trunc__", math.trunc), ("bit_length", int.bit_length),
+    ("is_integer", lambda value: True),
+):  # fmt: skip
+    setattr(SymbolicInt, _name, _specialized(_function)[0])
 for _name in ("lt", "le", "gt", "ge", "eq", "ne", "abs"):
     setattr(TracedFloat, f"__{_name}__", _specialized(getattr(operator, _name))[0])
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]

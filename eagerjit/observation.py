@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 from eagerjit.runtime.source import here, is_library, line_of
+from eagerjit.state import state
 
 
-class TraceBreak(Exception):
-    """The function did something that a trace cannot represent; the call runs eagerly instead."""
+class TraceBreak(BaseException):
+    """The function did something that a trace cannot represent; the call runs eagerly instead.
+
+    No Exception, so that user code which catches what it does not know does not hide it; where it is hidden all the
+    same (`except:`), `Tracer.broken` keeps it.
+    """
 
     def __init__(self, reason: str, source: str):
         super().__init__(f"{source}: {reason}")
         self.reason, self.source = reason, source
+        if state.tracer is not None:
+            state.tracer.broken = state.tracer.broken or self
 
 
 def is_internal(code: CodeType) -> bool:
@@ -34,6 +42,18 @@ def resume_observation(function: Any) -> None:
     """Note lines again."""
     if function is not None:
         sys.settrace(function)
+
+
+def call_back(function: Callable[..., Any], *args: Any) -> Any:
+    """Call the user's function from code that is not watched: a hook, or the gradient of an operation of theirs."""
+    tracer = state.tracer
+    if tracer is None or tracer.observation is None or sys.gettrace() is not None:
+        return function(*args)
+    sys.settrace(tracer.observation)
+    try:
+        return function(*args)
+    finally:
+        sys.settrace(None)
 
 
 def user_line() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
     kind = type(value)
     if kind is tuple or kind is list:
         return (kind, None, tuple([flatten(v, leaves) for v in value]))
-    if kind is dict:
+    if kind is dict or kind is OrderedDict:
         return (kind, tuple(value), tuple([flatten(v, leaves) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves) for v in value]))
@@ -41,8 +42,8 @@ def _rebuild(structure: Structure, values: Any) -> Any:
     parts = [_rebuild(c, values) for c in children]
     if kind is list or kind is tuple:
         return kind(parts)
-    if kind is dict:
-        return dict(zip(keys, parts, strict=True))
+    if kind is dict or kind is OrderedDict:
+        return kind(zip(keys, parts, strict=True))
     if issubclass(kind, tuple):
         return kind(*parts)
     made = object.__new__(kind)

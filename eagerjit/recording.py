@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import functools
 import gc
-import operator
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,18 +17,35 @@ from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
-from eagerjit.guards import Observer, Structure, add_guards, has_state, inspect_code, structure_of, unwrap
+from eagerjit.guards import Structure, Unchanged, add_guards, has_state, inspect_code, structure_of, unwrap
 from eagerjit.joint import Backward, compile_call
+from eagerjit.journal import Journal, Operation
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
+from eagerjit.observer import Observer
+from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, retained
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
+from eagerjit.turns import collecting_later, recording
 from eagerjit.variants import Variant
 
 _VALUES = (str, bytes, np.dtype)
+_MOST_UNSTABLE = 8
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What came of the call: structures of arguments and results, leaves of both, and what it did to objects."""
+
+    structure: Any
+    shape: Any
+    out: list[Any]
+    leaves: list[Any]
+    plain: bool
+    operations: list[Operation]
 
 
 class _Hooks:
@@ -36,21 +54,9 @@ class _Hooks:
     def __init__(self, tensors: list[Tensor]):
         self.tensors = tensors
 
-    def _jit_state(self) -> Any:
+    def _jit_state(self, changing: Set[tuple[int, Any]]) -> Any:
         """Every tensor's hooks by kind, comparable."""
         return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Keep Python from looking for garbage: a recording makes many objects that live until it ends."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 class Recording:
@@ -58,21 +64,26 @@ class Recording:
 
     def __init__(self, function: Callable[..., Any], name: str, fullgraph: bool, fastmath: bool):
         self.function, self.name, self.fullgraph, self.fastmath = function, name, fullgraph, fastmath
+        self.stored: set[str] = set()
+        self.unstable = 0
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
         """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
         return self.trace(structure, leaves)()
 
-    def trace(self, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
-        """Record a call on these arguments. What is returned compiles it: once, in any thread."""
+    def trace(self, structure: Any, leaves: list[Any], patience: float = -1.0) -> Callable[[], Variant]:
+        """Record a call on these arguments. What is returned compiles it: once, in any thread.
+
+        Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
+        """
         tracer = Tracer(self.name, needs_grad=True)
-        with _collecting_later():
+        with recording(patience):
             compile = self._traced(tracer, structure, leaves)
-        tracer.arguments = None
-        self._check_leaks(tracer)
+            tracer.arguments = None
+            self._check_leaks(tracer)
 
         def variant() -> Variant:
-            with _collecting_later(), tracer:
+            with collecting_later(), tracer:
                 return compile()
 
         return variant
@@ -88,39 +99,53 @@ class Recording:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = [self._argument(tracer, leaf) for leaf in leaves]
             n_arguments = tracer.n_leaves
-            call_args, call_kwargs = pytree.unflatten(structure, inputs)
-            with Observer() as observer:
-                result = self._call(call_args, call_kwargs)
-            after: list[Any] = []
-            if pytree.flatten((call_args, call_kwargs), after) != structure or any(map(operator.is_not, after, inputs)):
-                raise TraceBreak("it changes a list or dictionary that is an argument", self.where())
-            out: list[Any] = []
-            shape = pytree.flatten(result, out)
+            call = pytree.unflatten(structure, inputs)
+            observer, flattening, shape = self._run(tracer, call)
+            journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
-            guards: list[Callable[[], bool]] = []
-            after_reads: list[Any] = []
-            if function is not None:
-                surroundings = inspect_code(function, observer, owners)
-                if surroundings.effects:
-                    effect = surroundings.effects[0]
-                    raise TraceBreak(f"it {effect.what}, which compiled code would not do", effect.source)
-                guards = add_guards(tracer, surroundings)
-                after_reads = surroundings.values()
-                owners += surroundings.owners
+            surroundings = inspect_code(function, observer, owners)
+            guards = add_guards(tracer, surroundings, journal)
+            owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
-            _guard_known_arguments(tracer, inputs, owners, after_reads)
-            owners += tracer.owners
+            _guard_known_arguments(tracer, inputs, owners, surroundings.values())
+            owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [_Hooks(reached)] if reached else []
-            structure_now = structure_of(owners)
-            return self._variant(tracer, n_arguments, structure, shape, out, leaves, grad_mode, guards, structure_now)
+            structure_now = structure_of(owners, journal.changing())
+            self._check_stability(journal, guards)
+            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations)
+            journal.operations = []
+            return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now)
+
+    def _run(self, tracer: Tracer, call: Any) -> tuple[Observer, Flattening, Any]:
+        """Run the function and undo what it does to objects: its observer, its results and their structure."""
+        observer = Observer(tracer, self.stored)
+        journal = tracer.journal = observer.journal
+        journal.checks += tracer.checks
+        journal.paths = paths_of(call)
+        try:
+            with observer:
+                result = self._call(*call)
+            if tracer.broken is not None:
+                raise tracer.broken
+            journal.finished()
+            flattening = Flattening(journal)
+            shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
+        finally:
+            journal.undo()
+        return observer, flattening, shape
+
+    def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
+        """Refuse a function that in call after call changes what it depends on: each call would need a version."""
+        changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
+        self.unstable += bool(changed)
+        if self.unstable > _MOST_UNSTABLE:
+            raise TraceBreak("it depends on what it changes itself in every call", changed[0])
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         try:
             return self.function(*args, **kwargs)
-        except TraceBreak:
-            raise
         except Exception as error:
             raise TraceBreak(f"{type(error).__name__}: {error}", self.where()) from error
 
@@ -128,15 +153,13 @@ class Recording:
         self,
         tracer: Tracer,
         n_arguments: int,
-        structure: Any,
-        shape: Any,
-        out: list[Any],
-        leaves: list[Any],
+        call: _Recorded,
         grad_mode: bool,
         guards: list[Callable[[], bool]],
         structure_now: Structure,
     ) -> Callable[[], Variant]:
         """What compiles the recording to a Variant."""
+        structure, out = call.structure, call.out
         unique = list({id(x): x for x in out}.values())
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
@@ -163,13 +186,20 @@ class Recording:
             i for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and r._node is not None and r._node.inputs is None and type(r._data) is Node
         ]  # fmt: skip
-        n_results, n_user, key = len(results), len(unique), key_of(leaves)
+        n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
+        commit = [(o.apply, o.target) for o in call.operations]
+        shape = call.shape if commit else call.shape[2][0]
+        whole = bool(commit) or not call.plain
+        slots, guards = list(tracer.slots.values()), guards + tracer.guards
         before = [*([RequireGradients(flags)] if flags else []), *related]
         after = [KeepGradients(own, kept)] if own or kept else []
 
         def compiled() -> Variant:
             executable, report, backward = compile()
-            rebuild = _rebuilder(shape, order, n_results > n_user or backward is not None)
+            extra = n_results > n_user or backward is not None
+            rebuild = functools.partial(rebuilt, shape, order) if whole else rebuilder(shape, order, extra)
+            if backward is not None:
+                backward.changes = bool(commit)
             return Variant(
                 executable,
                 structure,
@@ -186,6 +216,8 @@ class Recording:
                 key,
                 numbers,
                 notes,
+                commit,
+                slots,
             )
 
         return compiled
@@ -215,12 +247,10 @@ class Recording:
         tracer = Tracer(self.name, needs_grad=True)
         before = mode.set_grad_mode(True)
         try:
-            with tracer:
+            with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 inputs = [self._argument(tracer, leaf) for leaf in arguments]
-                call_args, call_kwargs = pytree.unflatten(structure, inputs)
-                out: list[Any] = []
-                pytree.flatten(self._call(call_args, call_kwargs), out)
+                out = self._run(tracer, pytree.unflatten(structure, inputs))[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):
@@ -237,7 +267,7 @@ class Recording:
             dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
             node = tracer.constant(value, dtype)
             return tracer.wrap(tracer.record(elementwise.cast, (node,), dtype=dtype))
-        if isinstance(value, (Iterator, Awaitable)):
+        if isinstance(value, (Generator, Awaitable)):
             raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self.where())
         return value
 
@@ -273,12 +303,15 @@ class Recording:
             return tracer.int_leaf(value, leaf)
         if isinstance(value, np.ndarray):
             raise TraceBreak("an argument is a NumPy array, which is not traced", self.where())
+        if isinstance(value, (dict, list, set, deque, bytearray)):
+            tracer.checks.append(Unchanged(value, frozenset()))
         by_value = isinstance(value, (*_VALUES, int)) and not isinstance(value, (enum.Enum, np.dtype))
         tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
         return value
 
     def _check_leaks(self, tracer: Tracer) -> None:
         """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
+        tracer.journal = tracer.observation = None
         leaked = tracer.leaked()
         if leaked:
             del leaked
@@ -336,26 +369,8 @@ def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any]], Any] | None:
-    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
-    if shape == pytree.LEAF:
-        return _first if extra else None
-    in_order = len(order) != 1 and order == list(range(len(order)))
-    if pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra:
-        return None
-    return functools.partial(_restore, shape, order)
-
-
 def overlaps(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
     """The pairs of tensors among the leaves that may share memory."""
     arrays = [(i, x._data) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
     pairs = ((i, j) for n, (i, a) in enumerate(arrays) for j, b in arrays[:n] if np.may_share_memory(a, b))
     return tuple(pairs)
-
-
-def _first(flat: Sequence[Any]) -> Any:
-    return flat[0]
-
-
-def _restore(shape: Any, order: list[int], flat: Sequence[Any]) -> Any:
-    return pytree.unflatten(shape, [flat[i] for i in order])

@@ -11,6 +11,7 @@ from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
 from eagerjit.joint import Backward, Part, compile_part, cotangent, leaves_with_gradients, walk
+from eagerjit.journal import value_at
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
@@ -66,7 +67,7 @@ class CallOp(Compiled):
     def connect(self, flat: Sequence[Any]) -> None:
         """Put the call on the tape as one node."""
         backward, arguments = self.differentiable, self.arguments
-        tensors = tuple([arguments[t] if type(t) is int else t for t in backward.tensors])
+        tensors = tuple([value_at(place, arguments) for place in backward.tensors])
         node = object.__new__(GradNode)
         node.op = self
         node.inputs = tensors
@@ -243,10 +244,9 @@ def _present(grads: Sequence[Any]) -> tuple[int, ...]:
 
 def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
     """The results of a compiled call that have gradients, by the plain call."""
-    if backward.report.trace.writes:
-        raise RuntimeError(
-            f"{backward.name}: a gradient of this order needs the function to run again, and it writes tensors in place"
-        )
+    if backward.report.trace.writes or backward.changes:
+        what = "changes Python objects" if backward.changes else "writes tensors in place"
+        raise RuntimeError(f"{backward.name}: a gradient of this order needs the function to run again, and it {what}")
     before = mode.set_grad_mode(True)
     try:
         outputs = backward.rerun(arguments)

@@ -34,7 +34,7 @@ class _Memory:
     def __init__(self, tensor: Tensor):
         self.tensor = tensor
 
-    def _jit_state(self) -> Any:
+    def _jit_state(self, changing: Any) -> Any:
         """The arrays from the view to what it views, which keep each other alive."""
         out, tensor = [id(self.tensor._data)], self.tensor
         while tensor._view is not None:
@@ -76,6 +76,11 @@ class Tracer(Numbers):
         self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
         self.observation: Any = None
+        self.broken: Any = None
+        self.journal: Any = None
+        self.checks: list[Any] = []
+        self.guards: list[Any] = []
+        self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.created: list[weakref.ref[Tensor]] = []
         self._values: dict[int, tuple[Tensor, Node, int]] = {}

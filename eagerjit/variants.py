@@ -11,9 +11,11 @@ from eagerjit.autograd.node import GradNode
 from eagerjit.compilation import Report
 from eagerjit.guards import Structure
 from eagerjit.joint import Backward
+from eagerjit.journal import Arguments, Path, Slot
 from eagerjit.results import Finish
-from eagerjit.runtime import mode
 from eagerjit.tape import CallOp
+
+FAILED = object()
 
 
 @dataclass
@@ -21,6 +23,8 @@ class Variant:
     """One compiled version of a function: how to run it, when it applies, and what came of compiling it.
 
     before, after   what is done to the results before and after the call is put on the tape
+    commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
+    slots           where the call finds tensors and numbers that it changes
     """
 
     executable: Any
@@ -34,10 +38,12 @@ class Variant:
     freed: list[int] = field(default_factory=list)
     before: list[Finish] = field(default_factory=list)
     after: list[Finish] = field(default_factory=list)
-    rebuild: Callable[[Sequence[Any]], Any] | None = None
+    rebuild: Callable[[Sequence[Any], Any], Any] | None = None
     key: tuple[Any, ...] = ()
     numbers: list[int] = field(default_factory=list)
     notes: list[tuple[Callable[..., None], list[int]]] = field(default_factory=list)
+    commit: list[tuple[Callable[..., None], Any]] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
 
     @property
     def plain(self) -> bool:
@@ -46,21 +52,37 @@ class Variant:
             self.freed or self.before or self.after or self.numbers or self.notes
         )
 
+    def run(self, leaves: Sequence[Any]) -> Any:
+        """Run the executable: its outputs, MISS, or FAILED.
+
+        A check that fails in a kernel comes after what the function does to objects before it: that the plain call
+        has to do, which then raises the error.
+        """
+        try:
+            return self.executable.run(tuple(leaves))
+        except Exception:
+            if not self.commit or self.report.trace.writes:
+                raise
+            return FAILED
+
     def written_at(self) -> str:
         """The line that writes a tensor from outside."""
         trace = self.report.trace
         named = (self.report.objects[line] for line in trace.lines if line >= 0)
         return next(named, trace.graph.name)
 
-    def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...]) -> Any:
-        """The function's result from the executable's outputs."""
+    def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...], originals: Any = None) -> Any:
+        """The function's result from the executable's outputs; `originals` are (args, kwargs) as they were given."""
+        if self.slots:
+            arguments = Arguments(arguments)
+            arguments.slots = {slot: slot.read() for slot in self.slots}
         for action, indices in self.notes:
             action(*[flat[i] for i in indices])
         for index in self.freed:
             flat[index]._node, flat[index]._requires_grad = freed_node(), True
         for effect in self.before:
             effect(flat, arguments)
-        if self.backward is not None and mode.grad_mode():
+        if self.backward is not None:
             CallOp(self.backward, arguments).connect(flat)
         for effect in self.after:
             effect(flat, arguments)
@@ -69,7 +91,13 @@ class Variant:
             user = tuple([x._data.item() if i in self.numbers else x for i, x in enumerate(user)])
         if self.rebuild is None:
             return user[0] if self.result == pytree.LEAF else user
-        return self.rebuild(user)
+        built = self.rebuild(user, originals)
+        if not self.commit:
+            return built
+        result, given = built
+        for (action, target), operands in zip(self.commit, given, strict=True):
+            action(target.find(originals) if type(target) is Path else target, *operands)
+        return result
 
 
 _freed: list[GradNode] = []

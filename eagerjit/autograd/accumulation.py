@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from typing import Any
 
-from eagerjit.observation import TraceBreak, pause_observation, resume_observation
+from eagerjit.observation import call_back
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 
-def observed(hook: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a hook; in a trace its lines are noted as the function's are, and one with effects ends the trace."""
-    tracer = state.tracer
-    if tracer is None:
-        return hook(*arguments)
-    from eagerjit.guards import inspect_code, unwrap
-
-    function, _ = unwrap(hook)
-    found = [] if function is None else inspect_code(function, None).effects
-    if found:
-        raise TraceBreak(f"a gradient hook {found[0].what}, which compiled code would not do", found[0].source)
-    resume_observation(tracer.observation)
-    try:
-        return hook(*arguments)
-    finally:
-        pause_observation()
-
-
 def leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:
     for hook in list((leaf._hooks or {}).get("grad", {}).values()):
-        result = observed(hook, grad)
+        result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad
 
@@ -50,7 +30,7 @@ def add_to_grad(leaf: Tensor, grad: Tensor, shared: set[int], create_graph: bool
         _add(leaf, grad, tracer.get_grad(leaf), shared, create_graph)
     if leaf._hooks is not None:
         for hook in list(leaf._hooks.get("post", {}).values()):
-            observed(hook, leaf)
+            call_back(hook, leaf)
 
 
 _accumulating = threading.RLock()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked, observed
+from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
-from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
+from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor
@@ -302,7 +302,7 @@ def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
     for hook in list(node.hooks.get(index, {}).values()):
-        result = observed(hook, grad)
+        result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.node import GradNode, described, overwritten, record
+from eagerjit.observation import call_back
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
 from eagerjit.tensor import Tensor, version_of
@@ -60,9 +61,7 @@ class _FunctionOp:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
-        from eagerjit.autograd.accumulation import observed
-
-        results = observed(self.function.backward, self.context, *grads)
+        results = call_back(self.function.backward, self.context, *grads)
         results = list(results) if isinstance(results, (tuple, list)) else [results]
         count = len(needs)
         if len(results) > count and all(r is None for r in results[count:]):

@@ -6,7 +6,7 @@ compiled calls then compare `_jit_state()` with what it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any, Self
 
 from eagerjit.autograd.modes import no_grad
@@ -269,12 +269,13 @@ class Module(Calls, Tree, State):
         """The module itself."""
         return self
 
-    def _jit_state(self) -> Any:
-        """What compiled calls of this module depend on, comparable."""
+    def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
+        """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""
         from eagerjit.guards import contents
 
         return tuple(
-            (path, id(module), type(module), contents(module.__dict__)) for path, module in self.named_modules()
+            (path, id(module), type(module), contents(module.__dict__, None, changing))
+            for path, module in self.named_modules()
         )
 
     # -- repr ---------------------------------------------------------------------------------------------------------

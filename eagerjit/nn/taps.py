@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.autograd.accumulation import observed
 from eagerjit.autograd.function import Function
+from eagerjit.observation import call_back
 from eagerjit.tensor import Tensor
 
 
@@ -37,7 +37,7 @@ class Taps:
     def outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Note the gradients of the result, as hooks before leave them; with no argument to wait for, call the rest."""
         for hook in list(self.module._backward_pre_hooks.values()):
-            changed = observed(hook, self.module, grads)
+            changed = call_back(hook, self.module, grads)
             if changed is not None:
                 grads = changed if isinstance(changed, tuple) else (changed,)
         self.grad_output = grads
@@ -48,7 +48,7 @@ class Taps:
     def inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Call the hooks with the gradients of the arguments."""
         for hook in list(self.module._backward_hooks.values()):
-            changed = observed(hook, self.module, grads, self.grad_output)
+            changed = call_back(hook, self.module, grads, self.grad_output)
             if changed is not None:
                 grads = changed if isinstance(changed, tuple) else (changed,)
         return grads

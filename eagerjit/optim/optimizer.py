@@ -7,7 +7,7 @@ steps is a tensor, so steps never compile anew. Changes of structure start a new
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from itertools import chain
 from typing import Any
 
@@ -257,7 +257,7 @@ class Optimizer:
         """Calls hook(optimizer) after a state was loaded."""
         return add_hook(self._state_hooks["load"], hook)
 
-    def _jit_state(self) -> Any:
+    def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
         groups = tuple(
             tuple((k, tuple(map(id, v)) if k == "params" else _kept(v)) for k, v in g.items())

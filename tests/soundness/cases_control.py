@@ -6,7 +6,7 @@ import types
 
 import eagerjit as torch
 from eagerjit.control import cond, map, scan, while_loop
-from tests.soundness.framework import FELL_BACK, attempt, case
+from tests.soundness.framework import attempt, case
 
 
 def sequences(*lengths, width=3):
@@ -209,7 +209,7 @@ def in_place_on_what_the_body_made(jit):
         f(xs)
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_body_that_appends_to_a_list(jit):
     seen = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 
 import numpy as np
@@ -25,7 +26,7 @@ def ones(*shape):
 def a_global_number_replaced(jit):
     global SCALE
     f = jit(lambda x: x * SCALE)
-    for SCALE in (2.0, 3.0, -0.0, 2.0, 0.0, 1):
+    for SCALE in (2.0, 3.0, -0.0, 2.0, 0.0, 1):  # noqa: B007
         yield f(ones(2))
     SCALE = 2.0
 
@@ -248,3 +249,16 @@ def a_numpy_array_changed(jit):
     ARRAY[:] = 5
     yield f(ones(3))
     ARRAY[:] = 1
+@case
+def an_environment_variable_changed(jit):
+    def f(x):
+        return x * float(os.environ.get("SOUNDNESS_SCALE", "1"))
+
+    f = jit(f)
+    yield f(ones(2))
+    os.environ["SOUNDNESS_SCALE"] = "3"
+    yield f(ones(2))
+    del os.environ["SOUNDNESS_SCALE"]
+    yield f(ones(2))
+
+

@@ -1,0 +1,301 @@
+"""What calling something does besides its result, as far as it is not Python code that can be watched itself."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+import io
+import logging
+import os
+import warnings
+from collections.abc import Callable
+from types import (
+    BuiltinFunctionType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+from eagerjit.journal import ABSENT, CONTAINERS, Journal, is_consumed
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime.source import is_library
+from eagerjit.tensor import Tensor
+
+_CHANGING = {
+    list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
+    dict: "update setdefault pop popitem clear __setitem__ __delitem__ __ior__",
+    set: "add discard remove pop clear update difference_update intersection_update symmetric_difference_update "
+    "__ior__ __iand__ __isub__ __ixor__",
+    bytearray: "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__ __imul__",
+    collections.deque: "append appendleft extend extendleft insert remove pop popleft clear rotate reverse "
+    "__setitem__ __delitem__ __iadd__ __imul__",
+}
+CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
+BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
+"""Methods that change a container whatever it holds, and return nothing of it."""
+
+_WORLD = frozenset(
+    "random time datetime os posix posixpath genericpath io _io threading _thread subprocess socket _socket select "
+    "selectors tempfile shutil pathlib glob fileinput signal queue _queue multiprocessing concurrent asyncio gc atexit "
+    "contextvars _contextvars secrets uuid ctypes _ctypes mmap sqlite3 _sqlite3 urllib http pickle _pickle csv _csv "
+    "importlib runpy code pdb bdb faulthandler tracemalloc resource zipfile tarfile gzip".split()
+)
+"""Modules whose functions look at the world outside of the process's objects, or change it."""
+
+_PURE = frozenset(
+    "abspath basename commonpath commonprefix dirname expanduser isabs join normcase normpath split splitdrive "
+    "splitext fspath timedelta dumps loads StringIO BytesIO PurePath PurePosixPath Path PosixPath with_suffix "
+    "with_name as_posix relative_to joinpath is_absolute _make_child_relpath UUID".split()
+)
+REFUSED = frozenset("open input exec eval compile breakpoint globals locals vars __import__ print".split())
+_HARMLESS = frozenset(
+    "len isinstance issubclass sum min max sorted enumerate zip range list tuple dict set frozenset iter map filter "
+    "any all repr str getattr hasattr type id abs round super callable reversed bool int float format hash divmod pow "
+    "slice property staticmethod classmethod object bytes ord chr bin hex oct ascii complex print".split()
+)
+_LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
+_SETTINGS = frozenset(
+    "set_default_dtype manual_seed seed set_rng_state set_num_threads set_printoptions set_default_device "
+    "use_deterministic_algorithms".split()
+)
+_OBJECT_SETTINGS = frozenset(
+    "load_state_dict train eval requires_grad_ register_forward_hook register_forward_pre_hook "
+    "register_full_backward_hook register_buffer register_parameter register_module add_module add_param_group "
+    " append extend insert update pop clear set_epoch "
+    "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
+)
+_Cached = type(functools.lru_cache(lambda: None))
+
+
+def module_of(function: Any) -> str:
+    """The name of the module that a callable comes from."""
+    found = getattr(function, "__module__", None)
+    if not isinstance(found, str):
+        owner = getattr(function, "__self__", None)
+        owner = getattr(function, "__objclass__", None) or (owner if isinstance(owner, type) else type(owner))
+        found = owner.__module__ if owner is not type(None) else ""
+    return str(found)
+
+
+class Calls:
+    """Judges the calls of user code: which are noted, which are put off, which end the recording."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+
+    def about_to(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
+    ) -> Callable[..., Any] | None:
+        """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
+        while type(function) is functools.partial:
+            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+            function = function.func
+        if hasattr(type(function), "_jit_state"):
+            self.journal.owners.append(function)
+            return None
+        bound = getattr(function, "__self__", None)
+        if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
+            return self._method(function.__func__, (bound, *args), kwargs, frame, source)
+        if isinstance(function, FunctionType):
+            return self._method(function, args, kwargs, frame, source)
+        if isinstance(function, (MethodDescriptorType, WrapperDescriptorType)) and args:
+            return self._builtin_method(function.__name__, args[0], args[1:], kwargs, source)
+        bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
+        if bound_native and not isinstance(bound, ModuleType):
+            return self._builtin_method(function.__name__, bound, args, kwargs, source)
+        if type(function).__module__.startswith("eagerjit"):
+            return None
+        return self._function(function, args, kwargs, frame, source)
+
+    def _function(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        name, module = getattr(function, "__name__", ""), module_of(function)
+        journal = self.journal
+        if function is builtins.print:
+            return self._print(args, kwargs, source)
+        if function is warnings.warn:
+            return self._warn(args, kwargs, frame, source)
+        if function in (setattr, delattr) and len(args) > 1 and isinstance(args[1], str):
+            self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
+            return None
+        if function in (getattr, hasattr) and len(args) > 1 and isinstance(args[1], str):
+            journal.note_read(args[0], args[1])
+            journal.objects_read[id(args[0]), args[1]] = args[0]
+            return None
+        if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
+            return self.refused(f"calls {name}", source)
+        if function is type and len(args) == 1 and type(args[0]) in (SymbolicInt, TracedFloat):
+            return _class_of
+        if function is next or (module == "builtins" and not isinstance(function, type)) or name in _HARMLESS:
+            for value in args:
+                if is_consumed(value) and not journal.is_fresh(value):
+                    return self.refused("reads an iterator", source)
+        if type(function) is _Cached:
+            return self.refused(f"calls {name}, which keeps its results", source)
+        if self._of_the_world(module, name):
+            return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
+        if module == "builtins" and name in _HARMLESS:
+            return None
+        self._probe((*args, *kwargs.values()), source)
+        return None
+
+    def _method(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
+        if not is_library(function.__code__.co_filename):
+            return None
+        owner, name, module = args[0] if args else None, function.__name__, module_of(function)
+        if isinstance(owner, logging.Logger):
+            return self._log(owner, name, args, kwargs, frame, source)
+        if module == "logging" and name in _LOGGED:
+            return self._log(logging.getLogger(), name, (None, *args), kwargs, frame, source)
+        if owner is os.environ or function is os.getenv:
+            before = dict(os.environ)
+            self.journal.checks.append(lambda: dict(os.environ) == before)
+            if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
+                return None
+        if module.startswith("eagerjit"):
+            changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
+            if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
+                return self.refused(f"calls {name}", source)
+            return None
+        if self._of_the_world(module, name):
+            return self.refused(f"calls {module}.{name}", source)
+        self._probe((*args, *kwargs.values()), source)
+        return None
+
+    def _builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
+        journal = self.journal
+        for kind, names in CHANGING.items():
+            if isinstance(owner, kind) and name in names:
+                if any(is_consumed(a) for a in args):
+                    return None if journal.is_fresh(owner) else self.refused(f"calls {name} with an iterator", source)
+                if name not in BLIND:
+                    journal.note_read(owner, None)
+                journal.method(owner, name, args, kwargs, source)
+                return None
+        if name in ("__setattr__", "__delattr__") and args:
+            self.attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
+            return None
+        plain = all(isinstance(a, (str, bytes)) for a in args)
+        if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
+            if journal.is_fresh(owner):
+                return None
+            return functools.partial(_write_later, journal, getattr(owner, name), source)
+        if is_consumed(owner) and not journal.is_fresh(owner):
+            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        if self._of_the_world(type(owner).__module__, name) and not journal.is_fresh(owner):
+            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        if type(owner).__module__.startswith("numpy.random"):
+            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        self._probe(args, source)
+        return None
+
+    def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
+        """An attribute is about to be assigned or deleted."""
+        if isinstance(owner, Tensor):
+            return
+        for base in type(owner).__mro__:
+            found = vars(base).get("__setattr__")
+            if isinstance(found, FunctionType):
+                if not is_library(found.__code__.co_filename):
+                    return  # its own code is watched
+                break
+        found = getattr(type(owner), name, None)
+        if isinstance(found, property):
+            return
+        if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
+            self.journal.refuse(f"it assigns {name} of a function", source)
+        self.journal.set(owner, name, value, "attribute", source)
+
+    def refused(self, what: str, source: str) -> Callable[..., Any]:
+        """What is called in place of something that must not happen while tracing."""
+        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
+
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            raise problem
+
+        return fail
+
+    def _of_the_world(self, module: str, name: str) -> bool:
+        if name in _PURE:
+            return False
+        return module.partition(".")[0] in _WORLD or module.startswith(("numpy.random", "eagerjit.random"))
+
+    def _probe(self, values: Any, source: str) -> None:
+        for value in values:
+            if type(value) in CONTAINERS:
+                self.journal.probe(value, source)
+
+    # -- calls that are put off ---------------------------------------------------------------------------------------
+
+    def _print(self, args: Any, kwargs: Any, source: str) -> Any:
+        if any(isinstance(a, Tensor) and a._requires_grad for a in args):
+            return self.refused("prints a tensor with a gradient", source)
+        if not all(_prints_later(a) for a in args):
+            return self.refused("prints an object that may change", source)
+        return functools.partial(_put_off, self.journal, builtins.print, source)
+
+    def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
+            level = logger.getEffectiveLevel()
+            self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
+            return None
+        if name not in _LOGGED or kwargs.keys() - {"extra"} or not all(map(_prints_later, args[1:])):
+            return self.refused(f"calls {name} of a logger", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        return functools.partial(_put_off, self.journal, functools.partial(_log_again, logger, name, place), source)
+
+    def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
+        if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
+            return self.refused("warns for its caller", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+        return functools.partial(_put_off, self.journal, functools.partial(_warn_again, place), source)
+
+
+def _prints_later(value: Any) -> bool:
+    """Whether a value looks the same at the end of a call."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(_prints_later, value))
+    return value is None or isinstance(value, (bool, int, float, str, bytes, type, Tensor)) or (
+        type(value).__module__.startswith("eagerjit")
+    )
+
+
+def _class_of(value: Any) -> Any:
+    return value.__class__
+
+
+def _put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:
+    if args and isinstance(args[0], logging.Logger):
+        args = args[1:]
+    journal.call(function, args, kwargs, source)
+
+
+def _write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:
+    text = args[-1] if args and isinstance(args[-1], (str, bytes)) else None
+    journal.call(write, () if text is None else (text,), {}, source)
+    return None if text is None else len(text)
+
+
+def _log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args: Any, **kwargs: Any) -> None:
+    level = _LOGGED[name]
+    if not logger.isEnabledFor(level):
+        return
+    file, line, function = place
+    record = logger.makeRecord(
+        logger.name, level, file, line, message, args, None, function, kwargs.get("extra"), None
+    )  # fmt: skip
+    logger.handle(record)
+
+
+def _warn_again(place: Any, message: Any, category: Any = None, stacklevel: int = 1) -> None:
+    file, line, names = place
+    registry = names.setdefault("__warningregistry__", {})
+    category = type(message) if isinstance(message, Warning) else category or UserWarning
+    warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)

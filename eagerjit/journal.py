@@ -1,0 +1,369 @@
+"""What a traced function does to Python objects: done while it is traced, undone afterwards, and repeated by calls.
+
+An object is *fresh* if it was made while the trace was running: nobody else has seen it, and what is done to it needs
+no repeating. The garbage collector knows the age of objects: a recording begins with an empty youngest generation, and
+none is collected until it ends.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.observation import TraceBreak
+from eagerjit.runtime.program import Op
+from eagerjit.tensor import Tensor
+
+if TYPE_CHECKING:
+    from eagerjit.trace import Tracer
+
+CONTAINERS = (list, dict, set, bytearray, collections.deque)
+"""What C code may change that gets it."""
+
+ABSENT = object()
+
+
+class Path(tuple[Any, ...]):
+    """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
+
+    def find(self, originals: Any) -> Any:
+        """The container of this call."""
+        for step in self:
+            originals = originals[step] if isinstance(originals, (list, tuple, dict)) else getattr(originals, step)
+        return originals
+
+
+@dataclass(slots=True)
+class Operation:
+    """One change: `apply(target, *arguments)`. The target is an object from outside, or the Path of an argument."""
+
+    apply: Callable[..., Any]
+    target: Any
+    arguments: tuple[Any, ...]
+    source: str
+
+
+class Journal:
+    """The changes of one recording."""
+
+    def __init__(self, tracer: Tracer):
+        self.tracer = tracer
+        self.operations: list[Operation] = []
+        self.problem: TraceBreak | None = None
+        self.paths: dict[int, Path] = {}
+        self.inputs: set[tuple[int, Any]] = set()
+        self.written: dict[tuple[int, Any], str] = {}
+        self.read_first: set[tuple[int, Any]] = set()
+        self.probed: list[tuple[Any, Any, str]] = []
+        self.checks: list[Callable[[], bool]] = []
+        self.owners: list[Any] = []
+        self.objects_read: dict[tuple[int, str], Any] = {}
+        self.cells_read: dict[int, Any] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._saved: set[tuple[int, Any]] = set()
+        self._young: set[int] = set()
+        self._outside: set[int] = set()
+        self._alive: list[Any] = []
+        self._ended = False
+
+    # -- age ----------------------------------------------------------------------------------------------------------
+
+    def is_fresh(self, value: Any) -> bool:
+        """Whether an object was made in this recording."""
+        key = id(value)
+        if key in self._outside:
+            return False
+        if isinstance(value, np.ndarray):
+            fresh = (value.base is None or self.is_fresh(value.base)) and self._only_young_know(value)
+        elif not gc.is_tracked(value):
+            fresh = self._only_young_know(value)
+        else:
+            fresh = key in self._young or (not self._ended and key in self._look_again())
+        self._alive.append(value)
+        if not fresh:
+            self._outside.add(key)
+        return fresh
+
+    def _decide(self, value: Any) -> None:
+        """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
+        if isinstance(value, dict) and not gc.is_tracked(value):
+            self.is_fresh(value)
+
+    def _look_again(self) -> set[int]:
+        self._young = set(map(id, gc.get_objects(generation=0)))
+        return self._young
+
+    def _only_young_know(self, value: Any) -> bool:
+        """Whether no object from before holds one that the collector does not track."""
+        young = self._look_again()
+        return all(id(holder) in young for holder in gc.get_referrers(value))
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def note_read(self, holder: Any, key: Any) -> None:
+        """Code is about to read an attribute, an item or a variable."""
+        slot = id(holder), key
+        if slot not in self.written and slot not in self.read_first:
+            self.read_first.add(slot)
+            self._alive.append(holder)
+
+    def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
+        """A number or tensor that code reads where it also writes, made an input of the compiled function."""
+        slot = id(holder), key
+        if slot in self.written or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
+            return value
+        number = type(value) in (int, float)
+        if not number and (not isinstance(value, Tensor) or id(value) in self.tracer.leaf_of):
+            return value
+        leaf = self._load(holder, key, kind)
+        self.inputs.add(slot)
+        self.tracer.slots[leaf] = Slot(holder, key, kind)
+        if isinstance(value, Tensor):
+            self.tracer.tensor_leaf(value, leaf, symbolic=True)
+            return value
+        made = self.tracer.float_leaf(value, leaf) if type(value) is float else self.tracer.int_leaf(value, leaf)
+        self._save(holder, key, kind)
+        _STORE[kind](holder, key, made)
+        return made
+
+    def _load(self, holder: Any, key: Any, kind: str) -> int:
+        tracer = self.tracer
+        leaf = tracer.new_leaf()
+        if kind == "cell":
+            tracer.load(leaf, Op.LOAD_CELL, tracer.object(holder))
+            return leaf
+        owner, leaf = leaf, tracer.new_leaf()
+        tracer.load(owner, Op.LOAD_OBJECT, tracer.object(holder))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE if kind == "attribute" else Op.LOAD_ITEM, owner, tracer.object(key))
+        return leaf
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def set(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
+        """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
+        self._save(holder, key, kind, value is ABSENT)
+        self.written.setdefault((id(holder), key), source)
+        if value is ABSENT:
+            self.operations.append(Operation(_DELETE[kind], holder, (key,), source))
+        else:
+            self.operations.append(Operation(_STORE[kind], holder, (key, value), source))
+
+    def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
+        """Code is about to call a method that changes a container."""
+        self.save_contents(container)
+        self.written.setdefault((id(container), None), source)
+        args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a
+                     for a in args) if name in ("extend", "update", "extendleft") else args  # fmt: skip
+        self.operations.append(Operation(_call_method, container, (name, args, kwargs), source))
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
+        """A call to be made whenever the compiled function is called."""
+        self.operations.append(Operation(_call, function, (args, kwargs), source))
+
+    def refuse(self, reason: str, source: str) -> TraceBreak:
+        """End the recording unsuccessfully, now or (where this cannot be) at its end."""
+        if self.problem is None:
+            self.problem = TraceBreak(reason, source)
+        return self.problem
+
+    def save_contents(self, container: Any) -> None:
+        """Remember what a container holds, to put it back."""
+        slot = id(container), ABSENT
+        if slot in self._saved:
+            return
+        self._saved.add(slot)
+        self._alive.append(container)
+        self._decide(container)
+        before = container.copy()
+        self._undo.append(lambda: _restore_contents(container, before))
+
+    def probe(self, container: Any, source: str) -> None:
+        """Something unknown gets a container: it may not change it."""
+        if id(container) not in self._young:
+            self.save_contents(container)
+            self.probed.append((container, container.copy(), source))
+
+    def _save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
+        slot = id(holder), key
+        if slot in self._saved:
+            return
+        self._saved.add(slot)
+        self._alive.append(holder)
+        self._decide(holder)
+        names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+        if deleting and isinstance(names, dict):  # what is put back must also be in its place
+            before = dict(names)
+            self._undo.append(lambda: _restore_contents(names, before))
+            return
+        value = _LOOK[kind](holder, key)
+        store, delete, look = _STORE[kind], _DELETE[kind], _LOOK[kind]
+
+        def undo() -> None:
+            if value is not ABSENT:
+                store(holder, key, value)
+            elif look(holder, key) is not ABSENT:
+                delete(holder, key)
+
+        self._undo.append(undo)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        """Put everything back as it was before the recording."""
+        while self._undo:
+            self._undo.pop()()
+
+    def finished(self) -> None:
+        """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
+        for container, before, source in self.probed:
+            if not self.is_fresh(container) and id(container) not in self.paths and not _same(container, before):
+                self.refuse("it changes a container in a way that is not observed", source)
+        if self.problem is not None:
+            raise self.problem
+        self._look_again()
+        self._ended = True
+        if self.operations:
+            kept = []
+            for operation in self.operations:
+                path = self.paths.get(id(operation.target))
+                if path is not None:
+                    operation.target = path
+                elif operation.apply is not _call and self.is_fresh(operation.target):
+                    continue
+                kept.append(operation)
+            self.operations = kept
+
+    def is_observed(self, slot: tuple[int, Any], guards: list[Any]) -> bool:
+        """Whether compiled calls depend on what a slot held before the function changed it."""
+        holder, key = slot
+        if key is not None and slot not in self.inputs and slot in self.read_first:
+            return True
+        return any(holder == id(getattr(g, "value", None)) and slot not in self.inputs for g in guards)
+
+    def changing(self) -> set[tuple[int, Any]]:
+        """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
+        return self.inputs | {slot for slot in self.written if slot not in self.read_first}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a tensor is found when the compiled function is called."""
+
+    holder: Any
+    key: Any
+    kind: str
+
+    def __hash__(self) -> int:
+        return hash((id(self.holder), self.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Slot) and other.holder is self.holder and other.key == self.key
+
+    def read(self) -> Any:
+        """What it holds now."""
+        return _LOOK[self.kind](self.holder, self.key)
+
+
+class Arguments(tuple[Any, ...]):
+    """The arguments of a call that changes Python objects, with what it found in those that it changes."""
+
+    slots: dict[Slot, Any]
+
+
+def value_at(place: Any, arguments: Sequence[Any]) -> Any:
+    """A tensor or number of a call: an argument by position, what lay in a slot, or the tensor itself."""
+    if type(place) is int:
+        return arguments[place]
+    return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is a number of a trace."""
+    return type(value) in (SymbolicInt, TracedFloat)
+
+
+def _same(container: Any, before: Any) -> bool:
+    if len(container) != len(before):
+        return False
+    if isinstance(container, dict):
+        return all(a is b and container[a] is before[b] for a, b in zip(container, before, strict=True))
+    return all(a is b for a, b in zip(_sorted(container), _sorted(before), strict=True))
+
+
+def _sorted(container: Any) -> Any:
+    return sorted(container, key=id) if isinstance(container, set) else container
+
+
+def _restore_contents(container: Any, before: Any) -> None:
+    if isinstance(container, (list, bytearray)):
+        container[:] = before
+        return
+    container.clear()
+    if isinstance(container, collections.deque):
+        container.extend(before)
+    else:
+        container.update(before)
+
+
+def _look_attribute(holder: Any, name: str) -> Any:
+    own = getattr(holder, "__dict__", None)
+    if own is not None and name in own:
+        return own[name]
+    for owner in type(holder).__mro__:
+        if name in vars(owner) and hasattr(vars(owner)[name], "__set__"):
+            return getattr(holder, name, ABSENT)
+    return ABSENT
+
+
+def _look_item(holder: Any, key: Any) -> Any:
+    try:
+        return holder[key] if not isinstance(holder, dict) else dict.get(holder, key, ABSENT)
+    except (KeyError, IndexError):
+        return ABSENT
+
+
+def _look_cell(holder: Any, key: Any) -> Any:
+    try:
+        return holder.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _store_item(holder: Any, key: Any, value: Any) -> None:
+    holder[key] = value
+
+
+def _delete_item(holder: Any, key: Any) -> None:
+    del holder[key]
+
+
+def _store_cell(holder: Any, key: Any, value: Any) -> None:
+    holder.cell_contents = value
+
+
+def _delete_cell(holder: Any, key: Any) -> None:
+    del holder.cell_contents
+
+
+def _call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
+    getattr(target, name)(*args, **kwargs)
+
+
+def _call(function: Any, args: Any, kwargs: Any) -> None:
+    function(*args, **kwargs)
+
+
+_LOOK = {"attribute": _look_attribute, "item": _look_item, "cell": _look_cell}
+_STORE: dict[str, Callable[..., None]] = {"attribute": setattr, "item": _store_item, "cell": _store_cell}
+_DELETE: dict[str, Callable[..., None]] = {"attribute": delattr, "item": _delete_item, "cell": _delete_cell}
+
+
+def is_consumed(value: Any) -> bool:
+    """Whether taking items from a value leaves fewer for the next reader."""
+    return isinstance(value, Iterator)

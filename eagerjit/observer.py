@@ -1,0 +1,353 @@
+"""Watches user code while it is traced: which lines run, what they read, and what each instruction is about to do."""
+
+from __future__ import annotations
+
+import collections
+import dis
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.bytecode import accesses
+from eagerjit.callables import CHANGING, REFUSED, Calls
+from eagerjit.journal import ABSENT, Journal, is_consumed
+from eagerjit.observation import TraceBreak, is_internal
+from eagerjit.runtime import frames
+from eagerjit.tensor import Tensor
+from eagerjit.trace import Tracer
+
+_PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, Tensor)
+
+
+class Observer:
+    """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
+
+    def __init__(self, tracer: Tracer, stored: set[str]) -> None:
+        self.lines: dict[CodeType, set[int]] = {}
+        self.globals: dict[CodeType, dict[str, Any]] = {}
+        self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
+        self.closures: dict[CodeType, list[dict[str, Any]]] = {}
+        self.journal = Journal(tracer)
+        self.calls = Calls(self.journal)
+        self.stored = stored
+        self._names: dict[CodeType, frozenset[str]] = {}
+        self._read: tuple[FrameType, Any, Any, str] | None = None
+        self._missing: tuple[FrameType, Any, Any] | None = None
+        self._readable = frames.readable()
+
+    def __enter__(self) -> Observer:
+        self._before = sys.gettrace()
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        sys.settrace(self._before)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if is_internal(code):
+            frame.f_trace_lines = False
+            return None
+        if code not in self.lines:
+            self.lines[code] = {code.co_firstlineno}
+            self.globals[code] = frame.f_globals
+            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
+            self.stored |= stored_names(code)
+        if code.co_freevars:
+            self._note_cells(frame)
+        frame.f_trace_opcodes = self._readable
+        self._note(frame)
+        return self._event
+
+    def _note_cells(self, frame: FrameType) -> None:
+        """Remember the cells that code runs with; without sight of them, those of its function are not known."""
+        code = frame.f_code
+        known = self.closures.setdefault(code, [])
+        if self._readable:
+            cells = {name: frames.cell(frame, name) for name in code.co_freevars}
+            if not any(all(other[n] is c for n, c in cells.items()) for other in known):
+                known.append(cells)
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            if self._read is not None and self._read[0] is frame:
+                self._after_read(frame)
+            if self._missing is not None and self._missing[0] is frame:
+                self._after_making(frame)
+            handler = handlers(frame.f_code).get(frame.f_lasti)
+            if handler is not None:
+                handler[0](self, frame, handler[1])
+            return self._event
+        if event == "line":
+            self.lines[frame.f_code].add(frame.f_lineno)
+            if not self._readable and _may_change(frame.f_code, frame.f_lineno):
+                raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
+        self._note(frame)
+        return self._event
+
+    def _note(self, frame: FrameType) -> None:
+        """Remember objects in local variables whose attributes the code reads."""
+        names = self._names[frame.f_code]
+        if not names:
+            return
+        for name, value in frame.f_locals.items():
+            if name in names and not isinstance(value, _PLAIN):
+                self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def _after_read(self, frame: FrameType) -> None:
+        """The value that the last instruction read is on top of the stack: it may become an input."""
+        assert self._read is not None
+        (_, holder, key, kind), self._read = self._read, None
+        value = frames.stack(frame, 1)[0]
+        made = self.journal.input(holder, key, value, kind)
+        if made is not value:
+            frames.replace(frame, 0, made)
+
+    def _after_making(self, frame: FrameType) -> None:
+        """A defaultdict has made an item that was read."""
+        assert self._missing is not None
+        (_, container, key), self._missing = self._missing, None
+        if key in container:
+            self.journal.set(container, key, container[key], "item", source(frame))
+
+    def load_attribute(self, frame: FrameType, name: str) -> None:
+        owner = frames.stack(frame, 1)[0]
+        if isinstance(owner, _PLAIN) and not isinstance(owner, type):
+            return
+        self.journal.note_read(owner, name)
+        self.journal.objects_read[id(owner), name] = owner
+        if owner is os and name == "environ":
+            before = dict(os.environ)
+            self.journal.checks.append(lambda: dict(os.environ) == before)
+        if name in self.stored and _is_data(owner, name):
+            self._read = frame, owner, name, "attribute"
+
+    def load_global(self, frame: FrameType, name: str) -> None:
+        if name in frame.f_globals:
+            self.journal.note_read(frame.f_globals, name)
+            if name in self.stored:
+                self._read = frame, frame.f_globals, name, "item"
+
+    def load_cell(self, frame: FrameType, name: str) -> None:
+        cell = frames.cell(frame, name)
+        self.journal.note_read(cell, "contents")
+        self.journal.cells_read[id(cell)] = cell
+        if name in self.stored:
+            self._read = frame, cell, "contents", "cell"
+
+    def load_item(self, frame: FrameType, augmented: bool) -> None:
+        container, key = frames.stack(frame, 2)
+        if not isinstance(container, (dict, list)):
+            return
+        if isinstance(container, collections.defaultdict) and key not in container:
+            self.journal.save_contents(container)
+            self._missing = frame, container, key
+        if type(key) not in (str, int, bool):
+            self.journal.note_read(container, None)
+            return
+        self.journal.note_read(container, key)
+        if augmented and isinstance(container, dict) and key in container:
+            self._read = frame, container, key, "item"
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def store_attribute(self, frame: FrameType, name: str) -> None:
+        value, owner = frames.stack(frame, 2)
+        self.calls.attribute(owner, name, value, source(frame))
+
+    def delete_attribute(self, frame: FrameType, name: str) -> None:
+        self.calls.attribute(frames.stack(frame, 1)[0], name, ABSENT, source(frame))
+
+    def store_global(self, frame: FrameType, name: str) -> None:
+        self.journal.set(frame.f_globals, name, frames.stack(frame, 1)[0], "item", source(frame))
+
+    def delete_global(self, frame: FrameType, name: str) -> None:
+        self.journal.set(frame.f_globals, name, ABSENT, "item", source(frame))
+
+    def store_cell(self, frame: FrameType, name: str) -> None:
+        cell = frames.cell(frame, name)
+        self.journal.set(cell, "contents", frames.stack(frame, 1)[0], "cell", source(frame))
+
+    def delete_cell(self, frame: FrameType, name: str) -> None:
+        self.journal.set(frames.cell(frame, name), "contents", ABSENT, "cell", source(frame))
+
+    def store_item(self, frame: FrameType, _: None) -> None:
+        value, container, key = frames.stack(frame, 3)
+        self._item(container, key, value, source(frame))
+
+    def delete_item(self, frame: FrameType, _: None) -> None:
+        container, key = frames.stack(frame, 2)
+        self._item(container, key, ABSENT, source(frame))
+
+    def _item(self, container: Any, key: Any, value: Any, where: str) -> None:
+        if isinstance(container, Tensor):
+            return
+        method = "__delitem__" if value is ABSENT else "__setitem__"
+        if (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items:
+            self.journal.refuse("it assigns what the optimizer has read", where)
+        found = getattr(type(container), method, None)
+        if isinstance(found, FunctionType) and not is_internal(found.__code__):
+            return
+        if isinstance(container, (dict, type(os.environ))):
+            self.journal.set(container, key, value, "item", where)
+        elif type(container) in CHANGING:
+            if isinstance(key, slice) or value is ABSENT:
+                self.journal.note_read(container, None)
+            self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
+        elif not self.journal.is_fresh(container):
+            self.journal.refuse(f"it changes an item of a {type(container).__name__}", where)
+
+    def change_in_place(self, frame: FrameType, method: str) -> None:
+        target, value = frames.stack(frame, 2)
+        if isinstance(target, np.ndarray) and not self.journal.is_fresh(target):
+            self.journal.refuse("it writes a NumPy array", source(frame))
+        for kind, names in CHANGING.items():
+            if isinstance(target, kind) and method in names:
+                self.journal.note_read(target, None)
+                self.journal.method(target, method, (value,), {}, source(frame))
+
+    # -- calls and iterators ------------------------------------------------------------------------------------------
+
+    def call(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+        count, names = operand
+        method, first, *args = frames.stack(frame, count + 2)
+        if method is frames.NoValue:
+            function = first
+        else:
+            function, args = method, [first, *args]
+        positional = tuple(args[: len(args) - len(names)])
+        keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
+        instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
+        if instead is not None:
+            frames.replace(frame, count if method is frames.NoValue else count + 1, instead)
+
+    def call_with(self, frame: FrameType, has_keywords: int) -> None:
+        function, args, *rest = frames.stack(frame, 2 + has_keywords)
+        if not isinstance(args, (list, tuple)):
+            if is_consumed(args) and not self.journal.is_fresh(args):
+                self.journal.refuse("it reads an iterator", source(frame))
+            return
+        instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, source(frame))
+        if instead is not None:
+            frames.replace(frame, 1 + has_keywords, instead)
+
+    def iterate(self, frame: FrameType, _: None) -> None:
+        value = frames.stack(frame, 1)[0]
+        if is_consumed(value) and not self.journal.is_fresh(value):
+            frames.replace(frame, 0, _Refusing(self.calls.refused("reads an iterator", source(frame))))
+
+    def enter(self, frame: FrameType, _: None) -> None:
+        value = frames.stack(frame, 1)[0]
+        kind = type(value)
+        if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
+            frames.replace(frame, 0, _Refusing(self.calls.refused(f"uses a {kind.__name__}", source(frame))))
+
+    def bring_in(self, frame: FrameType, name: str) -> None:
+        if name not in sys.modules:
+            self.journal.refuse(f"it imports {name}, which compiled code would not do", source(frame))
+
+
+class _Refusing:
+    """Takes the place of something that must not be used."""
+
+    def __init__(self, fail: Callable[..., Any]):
+        self.fail = fail
+
+    def __iter__(self) -> Any:
+        return self.fail()
+
+    def __enter__(self) -> Any:
+        return self.fail()
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+def source(frame: FrameType) -> str:
+    """`file:line` of the instruction that a frame is about to execute."""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _is_data(owner: Any, name: str) -> bool:
+    """Whether reading an attribute finds what was assigned, rather than computing something."""
+    for base in owner.__mro__ if isinstance(owner, type) else type(owner).__mro__:
+        if name in vars(base):
+            found = vars(base)[name]
+            return type(found).__name__ == "member_descriptor" or found is None or isinstance(found, (int, float))
+    return True
+
+
+_HANDLERS: dict[str, Callable[..., None]] = {
+    "LOAD_ATTR": Observer.load_attribute, "LOAD_METHOD": Observer.load_attribute,
+    "STORE_ATTR": Observer.store_attribute, "DELETE_ATTR": Observer.delete_attribute,
+    "LOAD_GLOBAL": Observer.load_global, "LOAD_NAME": Observer.load_global,
+    "STORE_GLOBAL": Observer.store_global, "DELETE_GLOBAL": Observer.delete_global,
+    "LOAD_DEREF": Observer.load_cell, "STORE_DEREF": Observer.store_cell, "DELETE_DEREF": Observer.delete_cell,
+    "BINARY_SUBSCR": Observer.load_item, "STORE_SUBSCR": Observer.store_item, "DELETE_SUBSCR": Observer.delete_item,
+    "GET_ITER": Observer.iterate, "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
+    "IMPORT_NAME": Observer.bring_in,
+}  # fmt: skip
+_IN_PLACE = {"+=": "__iadd__", "*=": "__imul__", "|=": "__ior__", "&=": "__iand__", "-=": "__isub__", "^=": "__ixor__"}
+
+
+@functools.lru_cache(maxsize=1024)
+def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
+    """What to do before the instructions of a code object, by offset."""
+    out: dict[int, tuple[Callable[..., None], Any]] = {}
+    names: tuple[str, ...] = ()
+    copies = 0
+    for i in dis.get_instructions(code):
+        name, operand = i.opname, i.argval
+        if name == "KW_NAMES" and i.arg is not None:
+            names = code.co_consts[i.arg]
+        elif name == "PRECALL":
+            out[i.offset] = Observer.call, (i.arg, names)
+            names = ()
+        elif name == "CALL_FUNCTION_EX":
+            out[i.offset] = Observer.call_with, (i.arg or 0) & 1
+        elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
+            out[i.offset] = Observer.change_in_place, _IN_PLACE[i.argrepr]
+        elif name == "BINARY_SUBSCR":
+            out[i.offset] = Observer.load_item, copies == 2
+        elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):
+            out[i.offset] = _HANDLERS[name], operand
+        copies = copies + 1 if name == "COPY" else 0
+    return out
+
+
+@functools.lru_cache(maxsize=1024)
+def stored_names(code: CodeType) -> frozenset[str]:
+    """The attributes, globals and variables of enclosing functions that code assigns."""
+    stores = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
+    return frozenset(
+        i.argval for i in dis.get_instructions(code)
+        if i.opname in stores and not (i.opname == "STORE_DEREF" and i.argval not in code.co_freevars)
+    )  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing_lines(code: CodeType) -> frozenset[int]:
+    found, line = set(), code.co_firstlineno
+    methods = frozenset().union(*CHANGING.values())
+    for i in dis.get_instructions(code):
+        line = (i.positions.lineno if i.positions is not None else None) or line
+        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "IMPORT_NAME")
+        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
+        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
+            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
+        ):
+            found.add(line)
+    return frozenset(found)
+
+
+def _may_change(code: CodeType, line: int) -> bool:
+    """Without sight of the stack: whether a line holds an instruction that could change an object."""
+    return line in _changing_lines(code)
+

@@ -1,0 +1,165 @@
+"""What a traced function returns, and what it gives to objects outside, as leaves and the structure to build it again.
+
+Structures are those of `pytree`, with three more kinds: objects met again (AGAIN, number), containers of the arguments
+(ARGUMENT, path), and instances of classes. What was there before the call is a leaf: it is returned as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.journal import Journal, Path
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.pytree import LEAF, Structure
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Shape, Tensor
+
+AGAIN, ARGUMENT = "again", "argument"
+_NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
+_LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, slice, DType)
+
+
+class Flattening:
+    """Flattens values of one call; a container that several of them hold is built once."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+        self.leaves: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        self.plain = True
+        self._alive: list[Any] = []
+
+    def flatten(self, value: Any) -> Structure:
+        """The structure of a value; its leaves are added. Raises TraceBreak for what cannot be built again."""
+        kind = type(value)
+        if isinstance(value, _LEAVES) and kind is not Shape:
+            self.leaves.append(value)
+            return LEAF
+        if isinstance(value, tuple):
+            keys = kind._fields if hasattr(kind, "_fields") else None
+            self.plain = self.plain and (kind is tuple or keys is not None)
+            return kind, keys, tuple([self.flatten(v) for v in value])
+        path = self.journal.paths.get(id(value))
+        if path is not None:
+            self.plain = False
+            return ARGUMENT, path, ()
+        if id(value) in self.numbers:
+            self.plain = False
+            return AGAIN, self.numbers[id(value)], ()
+        if not self.journal.is_fresh(value):
+            self.leaves.append(value)
+            return LEAF
+        self.numbers[id(value)] = len(self.numbers)
+        self._alive.append(value)
+        if kind is list:
+            return kind, None, tuple([self.flatten(v) for v in value])
+        if kind in (dict, OrderedDict):
+            self.plain = self.plain and kind is dict
+            return kind, tuple(value), tuple([self.flatten(v) for v in value.values()])
+        self.plain = self.plain and dataclasses.is_dataclass(kind)
+        if kind in (set, frozenset):
+            return kind, None, tuple([self.flatten(v) for v in value])
+        if kind is np.ndarray:
+            self.leaves.append(value.copy())
+            return np.ndarray, None, (LEAF,)
+        if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
+            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.journal.tracer.name)
+        names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
+        return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether an instance is its attributes and nothing else."""
+    plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__
+    slots = any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__)
+    simple = plain and not slots and not hasattr(kind, "_jit_state")
+    return simple and any("__dict__" in vars(base) for base in kind.__mro__)
+
+
+def rebuild(structure: Structure, leaves: Sequence[Any], originals: Any) -> Any:
+    """The value again; `originals` are the (args, kwargs) of this call."""
+    return _build(structure, iter(leaves), originals, [])
+
+
+def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -> Any:
+    if structure == LEAF:
+        return next(leaves)
+    kind, keys, children = structure
+    if kind is AGAIN:
+        return made[keys]
+    if kind is ARGUMENT:
+        return keys.find(originals)
+    if issubclass(kind, tuple):
+        parts = [_build(c, leaves, originals, made) for c in children]
+        return kind(*parts) if keys is not None else kind(parts)
+    position = len(made)
+    made.append(None)
+    if kind is np.ndarray:
+        made[position] = next(leaves).copy()
+    elif kind is frozenset:
+        made[position] = frozenset([_build(c, leaves, originals, made) for c in children])
+    elif kind in (list, set):
+        out = made[position] = kind()
+        for child in children:
+            (out.append if kind is list else out.add)(_build(child, leaves, originals, made))
+    elif kind in (dict, OrderedDict):
+        table = made[position] = kind()
+        for key, child in zip(keys, children, strict=True):
+            table[key] = _build(child, leaves, originals, made)
+    else:
+        instance = made[position] = object.__new__(kind)
+        for name, child in zip(keys, children, strict=True):
+            object.__setattr__(instance, name, _build(child, leaves, originals, made))
+    return made[position]
+
+
+def rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any], Any], Any] | None:
+    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
+    if shape == pytree.LEAF:
+        return _first if extra else None
+    in_order = len(order) != 1 and order == list(range(len(order)))
+    if pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra:
+        return None
+    return functools.partial(_restore, shape, order)
+
+
+def _first(flat: Sequence[Any], originals: Any) -> Any:
+    return flat[0]
+
+
+def _restore(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
+    return pytree.unflatten(shape, [flat[i] for i in order])
+
+
+def rebuilt(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
+    """The function's result, and what it gives to objects, from its tensors."""
+    return rebuild(shape, [flat[i] for i in order], originals)
+
+
+def paths_of(call: Any) -> dict[int, Path]:
+    """Where each container among the arguments lies: they are copies of those that the caller gave."""
+    found: dict[int, Path] = {}
+
+    def visit(value: Any, path: tuple[Any, ...]) -> None:
+        if isinstance(value, dict):
+            parts: Any = value.items()
+        elif isinstance(value, (list, tuple)):
+            parts = enumerate(value)
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        else:
+            return
+        if len(path) > 1:
+            found[id(value)] = Path(path)
+        for key, part in parts:
+            visit(part, (*path, key))
+
+    visit(call, ())
+    return found

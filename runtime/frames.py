@@ -1,0 +1,111 @@
+"""The value stack of a running frame, as a trace function sees it before an instruction: read, and replaced.
+
+CPython has no call for this. Where the fields lie is known for the versions in `_SUPPORTED` and tried out once, on a
+function whose stack is known, before anything else is read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import CellType, CodeType, FrameType
+from typing import Any
+
+_SUPPORTED = ((3, 11),)
+_FRAME, _CODE, _STACK_TOP, _LOCALS = 24, 32, 64, 72  # PyFrameObject.f_frame; f_code, stacktop, localsplus of its target
+_WORD = 8
+
+_increment = ctypes.pythonapi.Py_IncRef
+_increment.argtypes = [ctypes.py_object]
+_decrement = ctypes.pythonapi.Py_DecRef
+_decrement.argtypes = [ctypes.c_void_p]
+
+
+class NoValue:
+    """What stands for an empty place of the stack."""
+
+
+def _word(address: int) -> int:
+    return ctypes.c_void_p.from_address(address).value or 0
+
+
+def _inner(frame: FrameType) -> int:
+    return _word(id(frame) + _FRAME)
+
+
+def _object(pointer: int) -> Any:
+    return ctypes.cast(pointer, ctypes.py_object).value if pointer else NoValue
+
+
+def stack(frame: FrameType, count: int) -> list[Any]:
+    """The topmost values of a frame that is about to execute an instruction, the top last."""
+    inner = _inner(frame)
+    top = ctypes.c_int.from_address(inner + _STACK_TOP).value
+    first = inner + _LOCALS + _WORD * (top - count)
+    return [_object(_word(first + _WORD * i)) for i in range(count)]
+
+
+def replace(frame: FrameType, depth: int, value: Any) -> None:
+    """Put another value in the place of the one that lies `depth` below the top of the stack."""
+    inner = _inner(frame)
+    top = ctypes.c_int.from_address(inner + _STACK_TOP).value
+    address = inner + _LOCALS + _WORD * (top - 1 - depth)
+    before = _word(address)
+    _increment(value)
+    ctypes.c_void_p.from_address(address).value = id(value)
+    _decrement(before)
+
+
+def cell(frame: FrameType, name: str) -> CellType:
+    """The cell of a variable that belongs to an enclosing function."""
+    code = frame.f_code
+    position = _n_locals(code) + code.co_freevars.index(name)
+    found: CellType = _object(_word(_inner(frame) + _LOCALS + _WORD * position))
+    return found
+
+
+def _n_locals(code: CodeType) -> int:
+    """How many places for local variables and cells come before those of enclosing functions."""
+    return code.co_nlocals + len(set(code.co_cellvars) - set(code.co_varnames))
+
+
+def _works() -> bool:
+    """Whether the stack of a known function reads as it must."""
+    if sys.version_info[:2] not in _SUPPORTED or sys.implementation.name != "cpython":
+        return False
+    marker, seen = object(), []
+
+    def known(value: object) -> tuple[object, object]:
+        return value, marker
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code is not known.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and known.__code__.co_code[frame.f_lasti] == _BUILD_TUPLE:
+            inner = _inner(frame)
+            if _word(inner + _CODE) != id(frame.f_code):
+                return None
+            top = ctypes.c_int.from_address(inner + _STACK_TOP).value
+            words = [_word(inner + _LOCALS + _WORD * (top - i)) for i in (2, 1)] if top == 4 else []
+            seen.append(words == [id(seen), id(marker)])
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        known(seen)
+    finally:
+        sys.settrace(before)
+    return seen == [True]
+
+
+_BUILD_TUPLE = 102
+_readable: list[bool] = []
+
+
+def readable() -> bool:
+    """Whether stacks can be read in this interpreter."""
+    if not _readable:
+        _readable.append(_works())
+    return _readable[0]
