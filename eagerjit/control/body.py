@@ -6,7 +6,8 @@ they are asked for; a gradient is a body again. What it reads from outside becom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,16 @@ class BodyTracer(InnerTracer):
         for key in [k for k in self._versions if k not in foreign]:
             del self._versions[key]  # the tape of this recording lives on, and counts its own tensors' writes
         super().__exit__(*exc)
+
+    @contextmanager
+    def with_gradients(self) -> Iterator[None]:
+        """A context in which what is recorded is put on the tape."""
+        before = mode.set_grad_mode(True)
+        try:
+            with self:
+                yield
+        finally:
+            mode.set_grad_mode(before)
 
     # -- the tape -----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from eagerjit.control.body import BodyTracer, generators_drawn_from, inputs_read
 from eagerjit.control.code import Code, code_of
 from eagerjit.control.structure import Runner, Structure, Types, replayed
 from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.runtime import cache, mode
+from eagerjit.runtime import cache
 from eagerjit.tensor import Tensor, new_tensor
 
 
@@ -94,13 +94,11 @@ class Branch:
         It is given the predicate, these, and from position `shift` on what this one is given.
         """
         tracer = self.tracer
-        before = mode.set_grad_mode(True)
-        with tracer:
+        with tracer.with_gradients():
             given = [tracer.parameter(self.outputs[i]._data.type) for i in present]
             wanted = {i: n for i, n in self.inputs.items() if needs[i]}
             pairs = [(self.outputs[i], g) for i, g in zip(present, given, strict=True)]
             found = dict(zip(wanted, tracer.pull(pairs, list(wanted.values())), strict=True))
-        mode.set_grad_mode(before)
         inputs = {1 + i: g._data for i, g in enumerate(given)}
         inputs |= {shift + i: n for i, n in self.inputs.items()}
         return Branch(tracer, inputs, [found[i] for i, needed in enumerate(needs) if needed])

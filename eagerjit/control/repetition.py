@@ -20,7 +20,7 @@ from eagerjit.control.body import BodyTracer, generators_drawn_from, record
 from eagerjit.control.code import Code, code_of, specific
 from eagerjit.control.loops import carried, check_carry
 from eagerjit.control.scanning import Scan
-from eagerjit.control.structure import Runner, Structure, Types, in_vmap, replayed
+from eagerjit.control.structure import NoGradient, Runner, Structure, Types, in_vmap, replayed
 from eagerjit.func.evaluate import evaluate
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import where
@@ -133,7 +133,7 @@ class While(Structure):
 
     def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """The number of runs differs from run to run of the loop around it, and so would what has to be kept."""
-        raise RuntimeError(
+        raise NoGradient(
             f"while_loop ({node.source}): there is no gradient of a while_loop inside of another loop or branch; "
             "use a scan with a condition on its elements"
         )

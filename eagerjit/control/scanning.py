@@ -17,7 +17,7 @@ from eagerjit.compiler.partition import ancestors, saved_values
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of
-from eagerjit.control.structure import Runner, Structure, Types, in_vmap, replayed, zeros
+from eagerjit.control.structure import NoGradient, Runner, Structure, Types, in_vmap, replayed, zeros
 from eagerjit.numbers import expression, wrap
 from eagerjit.runtime import cache, mode
 from eagerjit.state import state
@@ -164,8 +164,10 @@ class Scan(Structure):
             # Nobody has asked for the gradient of this gradient yet: carries allow any, and cost nothing if unused.
             kept = [self.tracer.leaves.get(n, n) for n in self.inputs[: self.n_carry]]
         else:
-            present = tuple(self.connected(needs))
-            kept = self._gradient(present, needs).keeps()
+            try:
+                kept = self._gradient(tuple(self.connected(needs)), needs).keeps()
+            except NoGradient:
+                kept = []  # raised again where the gradient is asked for
         whole = replace(self, outputs=[*self.outputs, *kept], kept=len(kept))
         whole._gradients, whole._reached = self._gradients, None
         return whole.run(arguments)[: len(self.outputs)]
@@ -205,8 +207,7 @@ class _Gradient:
         after = scan.inputs[n_carry:]
         self.elements = [n for n in after[: scan.n_elements] if n in wanted]
         self.captured = [n for n in after[scan.n_elements :] if n in wanted]
-        before = mode.set_grad_mode(True)
-        with tracer:
+        with tracer.with_gradients():
             results = {i: scan.outputs[i] for i in (*self.carried, *self.stacked)}
             given = {i: tracer.parameter(_node(o).type) for i, o in results.items()}
             sums = [tracer.parameter(n.type) for n in self.captured]
@@ -215,7 +216,6 @@ class _Gradient:
             found = tracer.pull(pairs, targets)
             first, last = len(self.carried), len(self.carried) + len(self.captured)
             totals = [s + g for s, g in zip(sums, found[first:last], strict=True)]
-        mode.set_grad_mode(before)
         self.outputs: list[Result] = [*found[:first], *totals, *found[last:]]
         self.starts = [given[i]._data for i in self.carried]
         self.sums = [s._data for s in sums]

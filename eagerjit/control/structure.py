@@ -26,6 +26,10 @@ from eagerjit.tensor import Tensor, new_tensor
 Types = list[tuple[DType, tuple[sizes.Expr, ...]]]
 
 
+class NoGradient(RuntimeError):
+    """A structure has no gradient where it stands."""
+
+
 class Runner:
     """A structure's loop over compiled code: (*arrays, *numbers) -> arrays, None for results that nobody wants."""
 

@@ -1,0 +1,137 @@
+"""What a loop's function may do: captured tensors, views, in-place writes, transforms and custom gradients within."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit import pytree
+from eagerjit.control import cond, scan
+from eagerjit.nn import functional as F
+
+D = torch.float64
+
+
+class Tripled(torch.autograd.Function):
+    """x * x with a gradient of its own: were it derived from the operations, it would be 2 * x."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x
+
+
+@torch.jit
+def compiled_inside(a, b):
+    return (a * b).sin()
+
+
+def written(c, x, w):
+    t = c.clone()
+    t[:2] = x[:2] * w[0, :2]
+    first = t[0]
+    t.add_(1)
+    return t, first
+
+
+BODIES = {
+    "captures the elements": lambda xs, h, w: (h, lambda c, x: ((c + x) @ w + xs.sum(0), c)),
+    "returns what it captured": lambda xs, h, w: (h, lambda c, x: (h * 2, w)),
+    "returns what it was given": lambda xs, h, w: (h, lambda c, x: (c, (x, c, x))),
+    "swaps carries": lambda xs, h, w: ((h, h), lambda c, x: ((c[1], c[0] * x), c[0].clone())),
+    "reads strided memory": lambda xs, h, w: (h, lambda c, x: ((c + x) @ w.T, c @ w[:, [2, 0, 1]].t())),
+    "has a gradient of its own": lambda xs, h, w: (h, lambda c, x: (Tripled.apply(c * 0.5 + x), c)),
+    "calls a compiled function": lambda xs, h, w: (h, lambda c, x: (compiled_inside(c, x) @ w, c)),
+    "detaches": lambda xs, h, w: (h, lambda c, x: (c * x.detach() + w[0], c.detach() * x)),
+    "differentiates": lambda xs, h, w: (h, lambda c, x: (c + torch.func.grad(lambda q: ((q @ w) ** 2).sum())(x), c)),
+    "sorts and sums": lambda xs, h, w: (h, lambda c, x: (c.cumsum(0) * 0.3 + x.sort().values, c.max())),
+    "indexes by values": lambda xs, h, w: (h, lambda c, x: (c * w[x.argmax()] + x, w[:, x.argmin()])),
+    "writes in place": lambda xs, h, w: (h, lambda c, x: written(c, x, w)),
+    "branches": lambda xs, h, w: (
+        h,
+        lambda c, x: (cond(x.sum() > c.sum(), lambda: c @ w, lambda: c.sin() * xs[0]), c.sum()),
+    ),
+    "normalizes": lambda xs, h, w: (
+        h,
+        lambda c, x: (
+            F.layer_norm(c + x, (3,), w[0], w[1]),
+            F.cross_entropy((c * x).unsqueeze(0), torch.tensor([1])),
+        ),
+    ),
+    "nests": lambda xs, h, w: (
+        {"a": h, "b": (h * 2,)},
+        lambda c, x: ({"a": c["a"] + x, "b": (c["b"][0] * x @ w,)}, {"z": c["a"].sum()}),
+    ),
+    "casts": lambda xs, h, w: (h, lambda c, x: (c * x, (c + x).float())),
+}
+
+
+def flat(value):
+    out = []
+    pytree.flatten(value, out)
+    return out
+
+
+def looped(init, step, xs):
+    rows, c = [], init
+    for x in xs.unbind(0):
+        c, y = step(c, x)
+        rows.append(flat(y))
+    return [*flat(c), *[torch.stack(column) for column in zip(*rows, strict=True)]]
+
+
+def derivatives(results, inputs):
+    """First and second ones, zeros for what does not depend."""
+    weighed = [(t.double() * torch.arange(t.numel(), dtype=D).reshape(t.shape).cos()).sum() for t in results]
+    total = sum(t for t in weighed if t.requires_grad)
+    first = torch.grad(total, inputs, create_graph=True, allow_unused=True)
+    first = [torch.zeros_like(x) if g is None else g for g, x in zip(first, inputs, strict=True)]
+    squares = sum((g**2).sum() for g in first)
+    second = torch.grad(squares, inputs, allow_unused=True) if squares.requires_grad else first
+    return [*first, *(torch.zeros_like(x) if g is None else g for g, x in zip(second, inputs, strict=True))]
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_as_the_loop_does(name):
+    def scanned(xs, h, w):
+        init, step = BODIES[name](xs, h, w)
+        return flat(scan(step, init, xs))
+
+    torch.manual_seed(0)
+    inputs = [torch.randn(*s, dtype=D).requires_grad_() for s in ((4, 3), (3,), (3, 3))]
+    init, step = BODIES[name](*inputs)
+    expected = looped(init, step, inputs[0])
+    eager, jitted = scanned(*inputs), torch.jit(scanned, fullgraph=True)(*inputs)
+    assert [t.requires_grad for t in eager] == [t.requires_grad for t in expected]
+    assert [t.requires_grad for t in jitted] == [t.requires_grad for t in expected]
+    found = [[*results, *derivatives(results, inputs)] for results in (expected, eager, jitted)]
+    for a, b, c in zip(*found, strict=True):
+        np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=1e-6, atol=1e-8)
+        assert np.array_equal(b.detach().numpy(), c.detach().numpy())
+
+
+def test_hooks_of_parameters_see_one_gradient():
+    w = torch.ones(3).requires_grad_()
+    seen = []
+    w.register_hook(lambda g: seen.append(g.tolist()))
+    scan(lambda c, x: (c * w + x, c), torch.ones(3), torch.ones(2, 3))[0].sum().backward()
+    assert seen == [w.grad.tolist()]
+
+
+def test_changing_numbers_compile_nothing(monkeypatch):
+    from eagerjit.control import code
+
+    compiled = []
+    build = code.executable_of
+    monkeypatch.setattr(code, "executable_of", lambda *args, **kw: compiled.append(1) or build(*args, **kw))
+    xs = torch.arange(6.0).reshape(2, 3)
+    for rate in (0.125, 0.25, 0.375, 0.625, 0.75, 0.875, 1.5):
+        last, _ = scan(lambda c, x: (c * rate + x, c), torch.zeros(3), xs)  # noqa: B023
+        assert last.tolist() == (xs[0] * rate + xs[1]).tolist()
+    assert len(compiled) <= 4
