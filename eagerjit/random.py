@@ -23,6 +23,7 @@ from eagerjit.numbers import expression
 from eagerjit.ops import host, index
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import shape_argument
+from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
@@ -376,5 +377,7 @@ def dropout(input: Tensor, p: float, training: bool) -> Tensor:
     if not training or p == 0:
         return input
     if p == 1:
-        return input * 0.0
+        return input * input.new_zeros(())
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
     return _dropout_op.call(input, default_generator.state, float(p), 1.0 / (1.0 - p))[0]

@@ -26,6 +26,7 @@ _ABANDONED_SECONDS = 3600.0  # a temporary file this old belongs to a process th
 
 _counts = {"hits": 0, "misses": 0, "writes": 0, "dropped": 0}
 _warned: set[Path] = set()
+_unpruned = 0  # bytes written since this process last looked at the size of the whole
 
 
 def enabled() -> bool:
@@ -91,6 +92,7 @@ def _read(kind: str, key: str) -> bytes | None:
 
 def put(kind: str, key: str, content: bytes) -> None:
     """Stores content under (kind, key). Where that fails the program goes on, with one warning per directory."""
+    global _unpruned
     if not enabled():
         return
     path = _path(kind, key)
@@ -103,12 +105,15 @@ def put(kind: str, key: str, content: bytes) -> None:
     _counts["writes"] += 1
     if log.CACHE:
         log.write("cache", f"wrote {kind}/{key[:12]} {len(content)} bytes")
-    if key.startswith("0"):  # one write in 16 looks at the size of the whole
+    _unpruned += len(content)
+    if key.startswith("00") or _unpruned > size_limit() // 16:  # one write in 256 at least, also by short processes
         prune()
 
 
 def prune(limit: int | None = None) -> int:
     """Deletes the least recently used entries until all fit the limit; returns the bytes deleted."""
+    global _unpruned
+    _unpruned = 0
     limit = size_limit() if limit is None else limit
     now = time.time()
     aged: list[tuple[float, int, Path]] = []

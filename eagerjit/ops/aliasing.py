@@ -112,12 +112,16 @@ def _expand_node(tracer: Any, node: Node, shape: tuple[Any, ...]) -> Node:
 
 def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     try:
-        return np.broadcast_to(array, shape)
+        expanded = np.broadcast_to(array, shape)
     except ValueError:
         raise RuntimeError(
             f"The expanded size of the tensor ({list(shape)}) must match the existing size ({list(array.shape)}) at "
             "non-singleton dimensions"
         ) from None
+    if not array.flags.writeable:
+        return expanded
+    # A view of it may be writable although it is not as a whole; NumPy's own is read-only for good.
+    return np.lib.stride_tricks.as_strided(array, shape, expanded.strides)
 
 
 def _no_overwrite(tracer: Any, base: Node, value: Node, *arguments: Any) -> Node:

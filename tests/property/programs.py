@@ -1,5 +1,7 @@
 """Random programs over tensors, run eagerly and jitted: every bit, gradient, error and alias must agree.
 
+Each line also runs on NumPy arrays (`reference`), whose results the eager ones must equal within rounding.
+
     python -m tests.property.programs --count 1000 --seed 0
 """
 
@@ -9,9 +11,12 @@ import argparse
 import collections
 import linecache
 import math
+import os
 import random
 import re
 import sys
+import textwrap
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,6 +25,9 @@ import numpy as np
 
 import eagerjit as torch
 from eagerjit.jit import JitWarning, jit
+from eagerjit.runtime import cpu
+from eagerjit.runtime.once import once
+from tests.property.reference import Reference
 
 SIZES = ({"A": 5, "B": 3, "C": 4}, {"A": 7, "B": 3, "C": 2}, {"A": 2, "B": 5, "C": 4}, {"A": 70, "B": 33, "C": 2})
 SPECIAL_SIZES = (
@@ -30,13 +38,14 @@ SPECIAL_SIZES = (
 )
 SHAPES = ("A", "B", "AB", "AB", "BA", "1B", "A1", "AC", "CB", "ABC", "CAB", "1", "")
 UNARY = (
-    "neg abs exp tanh sigmoid sin cos square relu floor sign log1p sqrt rsqrt reciprocal erf isnan clone detach"
+    "neg abs exp tanh sigmoid sin cos square relu floor ceil round sign log1p sqrt rsqrt reciprocal erf isnan clone "
+    "detach"
 ).split()
 BINARY = ("+", "-", "*", "/", "+", "*", ">", "<=", "==")
 FUNCTIONS = "torch.maximum torch.minimum torch.atan2 torch.pow".split()
-DTYPES = "float32 float64 float16 bfloat16 int64 int32 uint8 bool".split()
+DTYPES = "float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
 LIMIT = 40_000
-ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ZeroDivisionError)
+ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ZeroDivisionError, NameError)
 
 
 class Generator:
@@ -53,6 +62,7 @@ class Generator:
         self.lines: list[str] = []
         self.scope: dict[str, Any] = {"torch": torch, **self.floats, **self.integers}
         self.tensors = [f"x{i}" for i in range(len(self.shapes))]
+        self.counts: list[str] = []
         for name, tensor in zip(self.tensors, arguments(self, SIZES[0], 0), strict=True):
             self.scope[name] = tensor
         for _ in range(self.random.randint(2, length)):
@@ -64,7 +74,8 @@ class Generator:
         """The program's text."""
         names = [*(f"x{i}" for i in range(len(self.shapes))), *self.floats, *self.integers]
         head = f"def program({', '.join(names)}):"
-        return "\n".join([head, *(f"    {line}" for line in self.lines), f"    return {self.returns}", ""])
+        body = textwrap.indent("\n".join([*self.lines, f"return {self.returns}"]), "    ")
+        return f"{head}\n{body}\n"
 
     def function(self) -> Callable[..., Any]:
         """The program as a new function."""
@@ -93,12 +104,13 @@ class Generator:
             return False
         self.lines.append(line)
         self.tensors += new
+        self.counts += [n for n in self.scope if n not in names and type(self.scope[n]) is int]
         return True
 
     def grow(self) -> None:
         """One more line."""
         kinds = ["unary"] * 2 + ["binary"] * 5 + ["scalar"] * 2 + ["reduce"] * 4 + ["view"] * 5 + ["inplace"] * 3
-        kinds += ["cast", "where", "index", "matmul", "cat", "softmax"]
+        kinds += ["cast", "where", "index", "matmul", "cat", "softmax", "select", "value", "branch", "loop", "random"]
         for _ in range(5):
             line = getattr(self, f"_{self.random.choice(kinds)}")()
             if line is not None and self.attempt(line):
@@ -124,7 +136,7 @@ class Generator:
         return f"{self.new()} = {x} {self.random.choice(BINARY)} {y}"
 
     def number(self) -> str:
-        known = [*self.floats, *self.integers, *self.floats]
+        known = [*self.floats, *self.integers, *self.floats, *self.counts[-1:]]
         sizes = [f"{x}.shape[{self.dim(x)}]" for x in (self.pick(),) if self.scope[x].ndim]
         return self.random.choice([*known, *known, *sizes, "2", "0.5", "-1", "3.0", "True"])
 
@@ -226,6 +238,89 @@ class Generator:
         name = self.random.choice(("cat", "stack"))
         return f"{self.new()} = torch.{name}([{x}, {self.random.choice((x, y))}], {self.dim(x)})"
 
+    def _select(self) -> str:
+        """What depends on values: masks, order, counts."""
+        x, y = self.pick(), self.pick()
+        return f"{self.new()} = " + self.random.choice(
+            [
+                f"{x}[{x} > 0]",
+                f"{x}[{y} > 0]",
+                f"{x}.nonzero()",
+                f"{x}.unique()",
+                f"{x}.sort({self.dim(x)}).values",
+                f"{x}.sort({self.dim(x)}).indices",
+                f"{x}.cumsum({self.dim(x)})",
+            ]
+        )
+
+    def _value(self) -> str:
+        """A number of Python's made of values, and what is done with it."""
+        x, y, n, v = self.pick(), self.pick(), f"n{len(self.lines)}", self.new()
+        return self.random.choice(
+            [
+                f"{n} = int(({x} > 0).sum())\n{v} = {y}.reshape(-1)[:{n}]",
+                f"{n} = int(({x} > 0).sum())\n{v} = {y} * {n}",
+                f"{v} = {y} + {x}.amax().item()",
+                f"{v} = {y} * float({x}.sum())",
+                f"{n} = {x}.argmax().item()\n{v} = {y}.reshape(-1)[{n} // 2]",
+                f"{v} = {y} - len({x})",
+                f"{n} = ({x} > 0).sum().item() % 3\n{v} = {y}.sum({n})",
+            ]
+        )
+
+    def condition(self) -> str:
+        """A truth value of tensors' values."""
+        x, y = self.pick(), self.pick()
+        return self.random.choice(
+            [
+                f"({x} > 0).any()",
+                f"{x}.sum() > 0.25",
+                f"int(({x} > 0).sum()) % 2 == 0",
+                f"({x} > 0).all() or ({y} < 0).any()",
+                f"{x}.amax() > {y}.amin()",
+                f"not {x}.isnan().any()",
+                f"{x}.numel() > 3 and bool(({x} != 0).any())",
+                f"{x}.shape[0] > 2",
+            ]
+        )
+
+    def _branch(self) -> str:
+        x, y, v = self.pick(), self.pick(), self.new()
+        first, second = f"{v} = {x} * 2", self.random.choice((f"{v} = {y} - 1", f"{v} = {x}.relu()", f"{v} = {y}"))
+        return self.random.choice(
+            [
+                f"if {self.condition()}:\n    {first}\nelse:\n    {second}",
+                f"{v} = {x} if {self.condition()} else {y}",
+                f"{v} = {x}\nif {self.condition()}:\n    {v} = {v} + {y}",
+                f"{v} = {x}.clone()\nif {self.condition()}:\n    {v}.mul_(2)",
+                f"try:\n    {v} = {x}.view(3, -1) * 1\nexcept RuntimeError:\n    {v} = {x} + 1",
+            ]
+        )
+
+    def _loop(self) -> str:
+        x, y, v = self.pick(), self.pick(), self.new()
+        i = f"i{len(self.lines)}"
+        return self.random.choice(
+            [
+                f"{v} = {x}\nfor {i} in range({self.random.choice(('2', '3', *self.integers))}):\n    {v} = {v} + {i}",
+                f"{i} = 0\n{v} = {x}\nwhile {i} < 3 and {v}.sum() < 20:\n    {v} = {v} + {y}.abs().sum() + 1\n    {i} += 1",
+                f"{v} = {x}.sum()\nfor {i} in {y}:\n    {v} = {v} + {i}.sum()",
+                f"{v} = {x}\nfor {i} in range(min({y}.shape[0], 4)):\n    {v} = {v} * 0.5 + {y}[{i}].sum()",
+                f"{v} = {x}.clone()\nfor {i} in range(min(int(({y} > 0).sum()), 3)):\n    {v} += {i}",
+            ]
+        )
+
+    def _random(self) -> str:
+        x = self.pick()
+        return f"{self.new()} = " + self.random.choice(
+            [
+                f"torch.rand_like({x})",
+                f"torch.rand(({x}.shape[0], 2))",
+                f"torch.randint(0, 5, ({x}.shape[0],))",
+                f"torch.nn.functional.dropout({x}, 0.5)",
+            ]
+        )
+
     def finish(self) -> str:
         """What the program returns; half of those with gradients run backward first."""
         made = self.tensors[-5:]
@@ -296,6 +391,7 @@ def bits(tensor: Any) -> Any:
 def observe(function: Callable[..., Any], tensors: Sequence[Any], numbers: Sequence[Any]) -> dict[str, Any]:
     """Everything that a call does: results, changes to its arguments, gradients, aliases, errors."""
     seen: dict[str, Any] = {}
+    torch.manual_seed(len(numbers))
     try:
         result = function(*tensors, *numbers)
     except ERRORS as error:
@@ -327,6 +423,7 @@ def observe(function: Callable[..., Any], tensors: Sequence[Any], numbers: Seque
             except RuntimeError as error:
                 seen[f"write {k}"] = str(error)
         seen["after writes"] = [bits(t) for t in (*tensors, *outputs)]
+    seen["random numbers"] = torch.rand(2).tolist()
     return seen
 
 
@@ -352,12 +449,37 @@ def calls(program: Generator) -> list[tuple[dict[str, int], int, list[Any]]]:
     return out
 
 
-def difference(seed: int, length: int = 10) -> tuple[str | None, list[str]]:
-    """What differs between the eager and the jitted program of this number (None: nothing), and the warnings given."""
+def misfit(program: Generator, tensors: Sequence[Any], numbers: Sequence[Any]) -> str | None:
+    """The first line of a program whose eager results are not those of NumPy; None if there is none."""
+    torch.manual_seed(len(numbers))
+    names = [*(f"x{i}" for i in range(len(tensors))), *program.floats, *program.integers]
+    scope: dict[str, Any] = {"torch": torch, **dict(zip(names, [*tensors, *numbers], strict=True))}
+    reference = Reference(scope)
+    for line in program.lines:
+        if line.endswith(".backward()"):
+            continue
+        try:
+            exec(line, scope)
+        except ERRORS:
+            return None
+        found = reference.step(line, scope)
+        if found is not None:
+            return f"{line}: {found}"
+    return None
+
+
+def difference(seed: int, length: int = 10, most: int = 6) -> tuple[str | None, list[str]]:
+    """What differs between the eager and the jitted program of this number (None: nothing), and the warnings given.
+
+    `most` calls are made of it, each also compared with NumPy.
+    """
     program = Generator(seed, length)
     eager, jitted = program.function(), jit(program.function())
     given: list[str] = []
-    for sizes, variant, numbers in calls(program):
+    for sizes, variant, numbers in calls(program)[:most]:
+        found = misfit(program, arguments(program, sizes, variant), numbers)
+        if found is not None:
+            return f"against NumPy\n{program.source}sizes {sizes}, variant {variant}, numbers {numbers}\n{found}", given
         expected = observe(eager, arguments(program, sizes, variant), numbers)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", JitWarning)
@@ -377,18 +499,33 @@ def short(value: Any) -> str:
     return text if len(text) < 300 else text[:300] + "..."
 
 
+@once
+def hasty_machine() -> Any:
+    """A target machine that generates code in half the time and does not make it fast."""
+    binding = cpu._binding()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu.cpu_name(), features=features, opt=0, reloc="pic", jit=True)
+
+
 def main() -> int:
     """Run many programs and say what differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--length", type=int, default=10)
+    parser.add_argument("--calls", type=int, default=6, help="calls of each program")
+    parser.add_argument("--hasty", action="store_true", help="compile in half the time, and without the disk cache")
     options = parser.parse_args()
+    if options.hasty:
+        os.environ["EAGERJIT_CACHE"] = "0"
+        cpu._target_machine = hasty_machine
     kinds: collections.Counter[str] = collections.Counter()
     refused: collections.Counter[str] = collections.Counter()
+    started = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
         try:
-            found, given = difference(seed, options.length)
+            found, given = difference(seed, options.length, options.calls)
         except Exception as error:
             found, given = f"{type(error).__name__}: {error}\n", []
         refused.update(w.partition(".py:")[2].partition(": ")[2][:100] for w in given)
@@ -397,7 +534,8 @@ def main() -> int:
             kinds[kind] += 1
             if kinds[kind] <= 2:
                 print(f"-- program {seed}: {found}")
-    print(f"{options.count} programs, {sum(kinds.values())} differ: {dict(kinds)}")
+    took = time.perf_counter() - started
+    print(f"{options.count} programs from seed {options.seed} in {took:.0f} s, {sum(kinds.values())} differ: {dict(kinds)}")
     print(f"{sum(refused.values())} ran eagerly: {refused.most_common(12)}")
     return 1 if kinds else 0
 
