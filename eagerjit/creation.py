@@ -169,13 +169,24 @@ def full(
     return finish(_filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
 
 
+def wrapped(value: Any, dtype: DType) -> Any:
+    """A number for a dtype. Unsigned ones take negative numbers; RuntimeError for an integer that does not fit."""
+    if not isinstance(value, int) or dtype.is_floating_point or dtype is dtypes.bool_:
+        return value
+    limits = np.iinfo(dtype.numpy)
+    if not min(limits.min, -int(limits.max)) <= value <= limits.max:
+        name = {dtypes.int32: "int"}.get(dtype, f"{dtype.name}_t")
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    return value % (limits.max + 1) if limits.min == 0 else value
+
+
 def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     """A contiguous tensor of one value."""
     tracer = state.tracer
     if tracer is None:
         array = np.empty(shape, dtype.numpy)
         with np.errstate(over="ignore"):
-            array.fill(value)
+            array.fill(wrapped(value, dtype))
         return new_tensor(array)
     from eagerjit.compiler.ops import views
 
