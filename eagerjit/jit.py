@@ -299,7 +299,7 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and not (variant.guards or variant.commit):
+        if flat and not (variant.guards or variant.commit or variant.notes):
             if variant.plain:
                 self.insert(variant.executable)
             else:

@@ -9,11 +9,14 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compilation import Report
+from eagerjit.compiler.signature import Load
 from eagerjit.guards import Structure
 from eagerjit.joint import Backward
 from eagerjit.journal import Arguments, Path, Slot
 from eagerjit.results import Finish
+from eagerjit.runtime.program import Op
 from eagerjit.tape import CallOp
+from eagerjit.tensor import Tensor
 
 FAILED = object()
 
@@ -55,15 +58,34 @@ class Variant:
     def run(self, leaves: Sequence[Any]) -> Any:
         """Run the executable: its outputs, MISS, or FAILED.
 
-        A check that fails in a kernel comes after what the function does to objects before it: that the plain call
-        has to do, which then raises the error.
+        A check that fails in a kernel comes after what the function prints and does to objects before it: that the
+        plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
+        before = [(array, array.copy()) for array in self._written(leaves)] if self.notes else None
         try:
             return self.executable.run(tuple(leaves))
         except Exception:
-            if not self.commit or self.report.trace.writes:
+            if before is None and (not self.commit or self.report.trace.writes):
                 raise
+            for array, values in before or ():
+                array[...] = values
             return FAILED
+
+    def _written(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arrays that a call writes in place, among its arguments and captured tensors."""
+        trace, objects = self.report.trace, self.report.objects
+        loads = {b.leaf: b for b in trace.bindings if isinstance(b, Load)}
+
+        def tensor(leaf: int) -> Any:
+            if leaf < len(leaves):
+                return leaves[leaf]
+            load = loads[leaf]
+            if load.op == Op.LOAD_GRAD:
+                return tensor(load.operands[0])._grad
+            return objects[load.operands[0]] if load.op == Op.LOAD_OBJECT else None
+
+        found = [tensor(leaf) for leaf, _ in trace.writes]
+        return [t._data for t in found if isinstance(t, Tensor)]
 
     def written_at(self) -> str:
         """The line that writes a tensor from outside."""

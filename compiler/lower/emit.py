@@ -14,6 +14,7 @@ from eagerjit.compiler.affine import Affine, Map, address, broadcast_map
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.groups import Group, is_inline, reached
+from eagerjit.compiler.lower.prepare import watched
 from eagerjit.compiler.shapes import contiguous_strides
 
 HEAD, ROW, BODY = 0, 1, 2
@@ -291,8 +292,8 @@ class Emitter:
                 good = self.let("eq", (value, value), "bool")
             else:
                 good = self.let("ne", (self.let("abs", (value,), dtype), self.constant(float("inf"), dtype)), "bool")
-            what = "NaN" if check == "nan" else "an infinity"
-            status = self.failures.status("FloatingPointError", f"{what} in {node.op.name}{_where(node)}")
+            what = {"nan": "NaN", "inf": "an infinity"}[check] + " in " + watched(node).op.name
+            status = self.failures.status("FloatingPointError", what + _where(node))
             self.add(good[1], loops.Check(good[0], status))
         return value
 

@@ -132,7 +132,8 @@ class Instructions:
             written = [leaf for leaf, _ in self.trace.writes]
             others = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf not in written]
             self.put(Op.DISTINCT, len(written), *written, len(others), *others)
-        graded = dict.fromkeys(b.operands[0] for b in self.trace.bindings if isinstance(b, Load) and b.op == Op.LOAD_GRAD)
+        loads = [b for b in self.trace.bindings if isinstance(b, Load)]
+        graded = dict.fromkeys(b.operands[0] for b in loads if b.op == Op.LOAD_GRAD)
         arguments = [leaf for leaf in graded if leaf < self.trace.n_arguments]
         if self.trace.gradients and arguments and len(graded) > 1:
             # One tensor given twice has one gradient, not two.

@@ -1,4 +1,4 @@
-"""What has to be spelled out before lowering: copies that views need, and reductions of nothing."""
+"""What has to be spelled out before lowering: copies that views need, reductions of nothing, values to be checked."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
 
+UNSEEN = ("linear", "reduction")
+"""Families whose results no elementwise operation computes: to be checked they are copied by one."""
+
+
+def watched(node: Node) -> Node:
+    """The operation that a check is about: for a copy that was made for the check, what it copies."""
+    is_copy = node.op is elementwise.cast and node.inputs[0].op.family in UNSEEN
+    return node.inputs[0] if is_copy else node
+
 
 def prepared(trace: Trace) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    if not any(_is_copy(n) or _is_empty(n) or n.op.family == "host" for n in trace.graph.nodes):
+    if not trace.checks and not any(_is_copy(n) or _is_empty(n) or n.op.family == "host" for n in trace.graph.nodes):
         return trace
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
@@ -29,6 +38,8 @@ def prepared(trace: Trace) -> Trace:
             nodes += _contiguous(current)
         else:
             nodes.append(current)
+        if trace.checks and node.op.family in UNSEEN and node.dtype.kind == "float":
+            nodes.append(_copy(nodes[-1]))
         if nodes[-1] is not node:
             replaced[node] = nodes[-1]
     outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
@@ -43,9 +54,12 @@ def _is_copy(node: Node) -> bool:
     return node.op.family == "view" and layout(node).root is node
 
 
+def _copy(value: Node, source: str | None = None) -> Node:
+    return Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, source or value.source)
+
+
 def _copied(node: Node) -> Iterator[Node]:
-    value = node.inputs[0]
-    copy = Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source)
+    copy = _copy(node.inputs[0], node.source)
     yield copy
     yield Node(node.op, (copy,), node.attributes, node.type, node.source)
 
@@ -55,7 +69,7 @@ def _contiguous(node: Node) -> Iterator[Node]:
     inputs: list[Node] = []
     for value in node.inputs:
         if not is_contiguous(value):
-            value = Node(elementwise.cast, (value,), {"dtype": value.dtype}, value.type, node.source)
+            value = _copy(value, node.source)
             yield value
         inputs.append(value)
     yield Node(node.op, tuple(inputs), node.attributes, node.type, node.source)

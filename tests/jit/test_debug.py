@@ -70,6 +70,32 @@ def test_breakpoints_stop_in_every_call(monkeypatch: pytest.MonkeyPatch) -> None
     assert seen == [[1.0], [2.0]]
 
 
+def test_prints_before_an_error_are_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """A call whose kernel fails prints what the plain call prints, and leaves what it leaves."""
+
+    def function(x: Any, index: Any) -> Any:
+        debug.print("before {}", x.sum())
+        x.add_(1)
+        total.add_(1)
+        debug.print("between {} {}", x.sum(), total)
+        y = x[index] * 2
+        debug.print("after {}", y)
+        return y
+
+    texts = []
+    for call in (function, torch.jit(function)):
+        total = torch.zeros(())
+        x = torch.ones(3)
+        for index in ([0, 2], [1, 7], [1, 1]):
+            try:
+                call(x, torch.tensor(index))
+            except IndexError as error:
+                print(type(error))
+            print(x.tolist(), total.item())
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1] and texts[0].count("before") == 3 and texts[0].count("after") == 2
+
+
 def test_names_of_checks() -> None:
     assert debug.checks_of("nan, bounds,inf") == ("inf", "nan") and debug.checks_of("") == ()
     with pytest.raises(ValueError, match="unknown check 'nams'"):
@@ -103,3 +129,37 @@ def test_checks_name_the_line(tmp_path: Path, checks: str, value: str, expected:
     found = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     message = expected.replace("PATH", str(script))
     assert found.stdout.splitlines() == ["40.0", message, "80.0", message], found.stdout + found.stderr
+
+
+UNSEEN = """
+import eagerjit as torch
+a, b = torch.ones(3, 4), torch.ones(4, 2)
+functions = [
+    lambda a, b: a @ b,
+    lambda a, b: (a @ b).t(),
+    lambda a, b: a.sum(),
+    lambda a, b: a.sum(1),
+    lambda a, b: a.amax(0),
+    lambda a, b: (a.amin(1) + 1, a @ b),
+]
+for f in functions:
+    for call in (torch.jit(f), f):
+        call(a, b)
+        try:
+            call(torch.tensor([[1.0, 2.0, float("nan"), 3.0]] * 3), b)
+            print("nothing")
+        except FloatingPointError as error:
+            print(str(error).replace(__file__, "PATH"))
+"""
+
+
+def test_checks_see_what_no_elementwise_operation_computes(tmp_path: Path) -> None:
+    """Matrix products and reductions, also where their values are results; eager ops name no line."""
+    script = tmp_path / "script.py"
+    script.write_text(UNSEEN)
+    environment = {**os.environ, "EAGERJIT_CHECK": "nan", "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    found = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    names = ["matmul", "matmul", "sum", "sum", "amax", "amin"]
+    lines = found.stdout.splitlines()
+    assert lines[::2] == [f"NaN in {name} (PATH:{line})" for line, name in enumerate(names, 5)], found.stdout
+    assert [line.partition(" (")[0] for line in lines[1::2]] == [f"NaN in {name}" for name in names]

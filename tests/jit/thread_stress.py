@@ -143,7 +143,8 @@ def main() -> int:
     stress.run()
     print("\n".join(stress.problems[:5]))
     compiles = {f.__name__: f.cache_info().compiles for f in (stress.shapes, stress.gradients, stress.values)}
-    print(f"{sum(stress.rounds)} rounds in {THREADS} threads, {len(stress.problems)} problems; versions made: {compiles}")
+    rounds, problems = sum(stress.rounds), len(stress.problems)
+    print(f"{rounds} rounds in {THREADS} threads, {problems} problems; versions made: {compiles}")
     return 1 if stress.problems else 0
 
 

@@ -49,10 +49,13 @@ ERRORS = (RuntimeError, IndexError, TypeError, ValueError, ZeroDivisionError, Na
 
 
 class Generator:
-    """Writes one program: every line is tried on tensors first, and kept if it runs."""
+    """Writes one program: every line is tried on tensors first, and kept if it runs.
 
-    def __init__(self, seed: int, length: int = 10):
-        self.seed, self.random = seed, random.Random(seed)
+    `values` allows lines that depend on tensors' values: branches, loops, numbers, masks; and random numbers.
+    """
+
+    def __init__(self, seed: int, length: int = 10, values: bool = True):
+        self.seed, self.random, self.values = seed, random.Random(seed), values
         choose = self.random.choice
         self.shapes = [choose(SHAPES) for _ in range(self.random.randint(1, 4))]
         self.dtypes = [choose(("float32", "float32", "float32", *DTYPES)) for _ in self.shapes]
@@ -110,7 +113,9 @@ class Generator:
     def grow(self) -> None:
         """One more line."""
         kinds = ["unary"] * 2 + ["binary"] * 5 + ["scalar"] * 2 + ["reduce"] * 4 + ["view"] * 5 + ["inplace"] * 3
-        kinds += ["cast", "where", "index", "matmul", "cat", "softmax", "select", "value", "branch", "loop", "random"]
+        kinds += ["cast", "where", "index", "matmul", "cat", "softmax"]
+        if self.values:
+            kinds += ["select", "value", "branch", "loop", "random"]
         for _ in range(5):
             line = getattr(self, f"_{self.random.choice(kinds)}")()
             if line is not None and self.attempt(line):
@@ -303,7 +308,8 @@ class Generator:
         return self.random.choice(
             [
                 f"{v} = {x}\nfor {i} in range({self.random.choice(('2', '3', *self.integers))}):\n    {v} = {v} + {i}",
-                f"{i} = 0\n{v} = {x}\nwhile {i} < 3 and {v}.sum() < 20:\n    {v} = {v} + {y}.abs().sum() + 1\n    {i} += 1",
+                f"{i} = 0\n{v} = {x}\n"
+                f"while {i} < 3 and {v}.sum() < 20:\n    {v} = {v} + {y}.abs().sum() + 1\n    {i} += 1",
                 f"{v} = {x}.sum()\nfor {i} in {y}:\n    {v} = {v} + {i}.sum()",
                 f"{v} = {x}\nfor {i} in range(min({y}.shape[0], 4)):\n    {v} = {v} * 0.5 + {y}[{i}].sum()",
                 f"{v} = {x}.clone()\nfor {i} in range(min(int(({y} > 0).sum()), 3)):\n    {v} += {i}",
@@ -534,8 +540,8 @@ def main() -> int:
             kinds[kind] += 1
             if kinds[kind] <= 2:
                 print(f"-- program {seed}: {found}")
-    took = time.perf_counter() - started
-    print(f"{options.count} programs from seed {options.seed} in {took:.0f} s, {sum(kinds.values())} differ: {dict(kinds)}")
+    done = f"{options.count} programs from seed {options.seed} in {time.perf_counter() - started:.0f} s"
+    print(f"{done}, {sum(kinds.values())} differ: {dict(kinds)}")
     print(f"{sum(refused.values())} ran eagerly: {refused.most_common(12)}")
     return 1 if kinds else 0
 
