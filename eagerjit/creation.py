@@ -170,14 +170,15 @@ def full(
 
 
 def wrapped(value: Any, dtype: DType) -> Any:
-    """A number for a dtype. Unsigned ones take negative numbers; RuntimeError for an integer that does not fit."""
-    if not isinstance(value, int) or dtype.is_floating_point or dtype is dtypes.bool_:
+    """A number for a dtype. Unsigned ones take negative integers; RuntimeError for a number that does not fit."""
+    if not isinstance(value, (int, float)) or dtype.is_floating_point or dtype is dtypes.bool_:
         return value
     limits = np.iinfo(dtype.numpy)
-    if not min(limits.min, -int(limits.max)) <= value <= limits.max:
+    lowest = -int(limits.max) if isinstance(value, int) and limits.min == 0 else limits.min
+    if not lowest <= value <= limits.max:
         name = {dtypes.int32: "int"}.get(dtype, f"{dtype.name}_t")
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-    return value % (limits.max + 1) if limits.min == 0 else value
+    return int(value) % (limits.max + 1) if limits.min == 0 else int(value)
 
 
 def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:

@@ -15,6 +15,7 @@ from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.matching import matches
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values
+from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.guards import add_guards, inspect_code
 from eagerjit.journal import value_at
@@ -300,7 +301,8 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     asked = [q.node for q in trace.questions]
     given += asked
     # A number of the call may be read by the gradient alone.
-    computed = ancestors([*given, *(n for n in trace.graph.inputs if n.attributes.get("number"))])
+    numbers = [n for n in trace.graph.inputs if n.attributes.get("number")]
+    computed = ancestors([*given, *numbers, *_unused_checks(trace.graph)])
     bindings = joint.bindings()
     written = {leaf for leaf, _ in trace.writes}
     kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in written})
@@ -382,6 +384,13 @@ class _Joint:
             return Cut(found, positions, self.where)
 
         return Part(summary.targets, summary.repeated, cut(()), cut, summary.saved)
+
+
+def _unused_checks(graph: Graph) -> list[Node]:
+    """What the function computes for nothing but the error that it may end in."""
+    used = {i for n in graph.nodes for i in n.inputs} | set(graph.results())
+    found = [n for n in graph.nodes if n not in used and may_raise(n)]
+    return [n for n in found if not any("cotangent" in i.attributes for i in ancestors([n]))]
 
 
 def _places(tracer: Tracer, n_arguments: int) -> dict[int, Any]:

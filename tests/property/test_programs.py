@@ -156,3 +156,18 @@ def test_negative_numbers_in_unsigned_tensors_wrap_and_too_large_ones_are_refuse
     assert torch.full((2,), -2, dtype=torch.uint8).tolist() == [254, 254]
     with pytest.raises(RuntimeError, match="cannot be converted to type uint8_t without overflow"):
         x[0] = 300
+
+
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_an_error_in_what_nobody_uses_is_raised(needs_grad: bool) -> None:
+    torch = programs.torch
+
+    def function(x, index):
+        x[index]
+        return x * 2
+
+    jitted = programs.jit(function)
+    x = torch.ones(3, requires_grad=needs_grad)
+    assert jitted(x, torch.tensor([0, 2])).tolist() == [2.0] * 3
+    with pytest.raises(IndexError):
+        jitted(x, torch.tensor([0, 3]))
