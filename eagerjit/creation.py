@@ -171,7 +171,7 @@ def full(
 
 def wrapped(value: Any, dtype: DType) -> Any:
     """A number for a dtype. Unsigned ones take negative integers; RuntimeError for a number that does not fit."""
-    if not isinstance(value, (int, float)) or dtype.is_floating_point or dtype is dtypes.bool_:
+    if not isinstance(value, (int, float)) or dtype.numpy.kind not in "iu":
         return value
     limits = np.iinfo(dtype.numpy)
     lowest = -int(limits.max) if isinstance(value, int) and limits.min == 0 else limits.min
