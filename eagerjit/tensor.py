@@ -291,6 +291,8 @@ def version_of(tensor: Tensor) -> int:
 def note_written(tensor: Tensor, place: Any) -> None:
     """Note on the node that made this memory where it was overwritten."""
     while tensor._view is not None:
+        if tensor._node is not None and not tensor._view.tracked:  # in a trace, the result of an op that ends in a view
+            tensor._node.overwrite(tensor._index, place)
         tensor = tensor._view.base
     if tensor._node is not None:
         tensor._node.overwrite(tensor._index, place)
