@@ -89,6 +89,7 @@ FUNCTIONS = {
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
     "eagerjit.ops.decompositions": "lu_unpack",
+    "eagerjit.nn.utils.norms": "norm_except_dim",
 }
 """Functions of the namespace only."""
 
@@ -98,6 +99,7 @@ def _homes(*tables: dict[str, str]) -> dict[str, str]:
 
 
 _NETWORK = {
+    "eagerjit.ops.products": "pdist",
     "eagerjit.ops.padding": "pad",
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",

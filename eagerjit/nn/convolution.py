@@ -19,7 +19,7 @@ def _each(value: Any, rank: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
 
 
-class _Convolution(Module):
+class _ConvNd(Module):
     """What all of them share: `rank` spatial dimensions, weight, bias and how the kernel moves."""
 
     rank = 0
@@ -81,7 +81,7 @@ class _Convolution(Module):
         return ", ".join(parts)
 
 
-class _Forward(_Convolution):
+class _Forward(_ConvNd):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
@@ -124,7 +124,7 @@ class Conv3d(_Forward):
     rank = 3
 
 
-class _Transposed(_Convolution):
+class _Transposed(_ConvNd):
     transposed = True
 
     def __init__(

@@ -27,23 +27,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances of all pairs of rows, those of row 0 first."""
-    from eagerjit.creation import tensor
-    from eagerjit.runtime import dtypes
-
-    if input.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    count = int(input.shape[0])
-    pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
-    if not pairs:
-        return input.new_zeros((0,))
-    first, second = (tensor([pair[k] for pair in pairs], dtype=dtypes.int64) for k in (0, 1))
-    return norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
-
-
 class CosineSimilarity(Module):
     """The cosine of the angle between vectors along a dimension."""
 

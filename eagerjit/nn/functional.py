@@ -41,7 +41,7 @@ from eagerjit.nn.activation_functions import (
     threshold_,
 )
 from eagerjit.nn.batch import batch_norm, group_norm, instance_norm, local_response_norm
-from eagerjit.nn.distances import cosine_similarity, normalize, pairwise_distance, pdist
+from eagerjit.nn.distances import cosine_similarity, normalize, pairwise_distance
 from eagerjit.nn.dropouts import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from eagerjit.nn.embeddings import embedding, embedding_bag, one_hot
 from eagerjit.nn.layers import bilinear
@@ -104,7 +104,6 @@ __all__ = [
     "normalize",
     "one_hot",
     "pairwise_distance",
-    "pdist",
     "prelu",
     "relu",
     "relu6",

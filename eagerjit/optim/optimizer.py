@@ -185,6 +185,12 @@ class Optimizer:
 
     # -- state --------------------------------------------------------------------------------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number."""
         for hook in self._state_hooks["before saving"].values():

@@ -207,3 +207,50 @@ def test_attention_backends() -> None:
             assert np.allclose(library.nn.functional.scaled_dot_product_attention(x, x, x).numpy(), 1.0)
         with pytest.raises(AssertionError), attention.sdpa_kernel("math"):
             pass
+
+
+def test_fusion() -> None:
+    results = []
+    for library in (ej, torch):
+        nn, found = library.nn, []
+        for layer, norm, x, fuse in (
+            (nn.Linear(3, 4, bias=False), nn.BatchNorm1d(4), (2, 3), "linear"),
+            (nn.Conv1d(3, 4, 2), nn.BatchNorm1d(4), (2, 3, 5), "conv"),
+        ):
+            state = {
+                k: library.tensor(draw(tuple(v.shape), "float32", 0.1, 1, 3)) for k, v in layer.state_dict().items()
+            }
+            layer.load_state_dict(state)
+            norm.load_state_dict({
+                k: library.tensor(draw(tuple(v.shape), "float32", 0.1, 1, i)) if v.ndim else v
+                for i, (k, v) in enumerate(norm.state_dict().items())
+            })  # fmt: skip
+            merge = getattr(nn.utils, f"fuse_{fuse}_bn_eval")
+            with pytest.raises(AssertionError):
+                merge(layer, norm)
+            data = library.tensor(draw(x, "float32", -1, 1, 9))
+            layer.eval(), norm.eval()
+            fused = merge(layer, norm)
+            assert library.allclose(fused(data), norm(layer(data)), atol=1e-5)
+            found.append(fused(data))
+        results.append(found)
+    same(*results, 1e-5)
+
+
+def test_places_of_modules() -> None:
+    from eagerjit.nn.modules.conv import _ConvNd
+    from eagerjit.nn.modules.pooling import MaxPool2d
+
+    assert issubclass(ej.nn.Conv2d, _ConvNd) and MaxPool2d is ej.nn.MaxPool2d
+    assert ej.nn.modules.padding.ZeroPad2d is ej.nn.ZeroPad2d and ej.nn.modules.flatten.Flatten is ej.nn.Flatten
+
+
+def test_functions_of_the_namespace() -> None:
+    x, y = (draw((3, 4), "float32", -1, 1, seed) for seed in (1, 2))
+    for name in ("cosine_similarity", "pairwise_distance"):
+        same(*(getattr(t, name)(t.tensor(x), t.tensor(y)) for t in (ej, torch)))
+    for name in ("celu", "selu", "rrelu", "pdist", "selu_"):
+        same(*(getattr(t, name)(t.tensor(x)) for t in (ej, torch)))
+    same(*(t.group_norm(t.tensor(x), 2) for t in (ej, torch)))
+    same(*(t.rms_norm(t.tensor(x), (4,)) for t in (ej, torch)), 1e-4)
+    same(*(t.norm_except_dim(t.tensor(x), 2, 1) for t in (ej, torch)))

@@ -10,8 +10,10 @@ from typing import Any
 from eagerjit import nn
 
 _PLACES = {
-    "activation": "activations multihead", "adaptive": "adaptive", "batchnorm": "batch", "container": "containers "
-    "parameter_containers", "distance": "distances", "dropout": "dropouts", "instancenorm": "batch", "lazy": "lazy",
+    "activation": "activations multihead", "adaptive": "adaptive", "batchnorm": "batch", "channelshuffle": "resampling",
+    "container": "containers parameter_containers", "conv": "convolution lazy_convolution", "distance": "distances",
+    "flatten": "layers", "fold": "resampling", "padding": "pooling", "pixelshuffle": "resampling",
+    "pooling": "pooling", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch", "lazy": "lazy",
     "linear": "layers multihead lazy", "loss": "losses", "module": "module", "normalization": "batch layers",
     "rnn": "rnn", "sparse": "embeddings", "transformer": "transformer", "utils": "pairs",
 }  # fmt: skip

@@ -94,8 +94,10 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 def __getattr__(name: str) -> Any:
     """Parts that are imported when first used."""
-    if name in ("parametrizations", "parametrize", "rnn", "stateless"):
+    if name in ("fusion", "parametrizations", "parametrize", "rnn", "stateless"):
         return importlib.import_module(f"eagerjit.nn.utils.{name}")
+    if name.startswith("fuse_"):
+        return getattr(importlib.import_module("eagerjit.nn.utils.fusion"), name)
     if name in ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"):
         return getattr(importlib.import_module("eagerjit.nn.utils.norms"), name)
     raise AttributeError(f"module 'eagerjit.nn.utils' has no attribute '{name}'")
