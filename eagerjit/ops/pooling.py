@@ -30,7 +30,7 @@ def _max_pool(
 def scattered(values: Any, places: Any, like: Any) -> Any:
     """Numbers added to their places in zeros of the size of (batch, channels, ...)."""
     flat = values.new_zeros((*like.shape[:2], views._numel(tuple(like.shape[2:]))))
-    return flat.scatter_add(2, places.flatten(2), values.flatten(2)).reshape(like.shape)
+    return flat.scatter_add(2, places.flatten(2), values.contiguous().flatten(2)).reshape(like.shape)
 
 
 max_pool_op = Op("max_pool", _max_pool, (lambda g, out, input, *how: scattered(g[0], out[1], input), *(None,) * 5))

@@ -94,7 +94,7 @@ def _image(
     taps = 1
     for k in kernel:
         taps *= k
-    columns = input.reshape((input.shape[0], int(input.shape[1]) // taps, taps, *windows))
+    columns = input.contiguous().reshape((input.shape[0], int(input.shape[1]) // taps, taps, *windows))
     out = None
     for number in range(taps):
         rest, before, after = number, [0, 0], [0, 0]

@@ -177,6 +177,68 @@ def test_lazy_layer(make: Callable[[Any], Any]) -> None:
     assert layers[0] == layers[1]
 
 
+def residual_network(library: Any) -> Any:
+    """Two residual blocks as in ResNet-18, with a shortcut that changes size."""
+    nn = library.nn
+
+    class Block(nn.Module):
+        def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+            super().__init__()
+            self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+            self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+            self.relu = nn.ReLU(inplace=True)
+            self.downsample = None
+            if stride != 1:
+                shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=False)
+                self.downsample = nn.Sequential(shortcut, nn.BatchNorm2d(outputs))
+
+        def forward(self, x: Any) -> Any:
+            out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+            out += x if self.downsample is None else self.downsample(x)
+            return self.relu(out)
+
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1),
+        Block(8, 8, 1), Block(8, 16, 2), nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(16, 5),
+    )  # fmt: skip
+
+
+def test_residual_network_trains_as_in_pytorch_and_jitted_bit_for_bit() -> None:
+    torch.manual_seed(0)
+    images, classes = draw((6, 3, 33, 32), "float32", -1, 1, 1), draw((6,), "int64", 0, 4, 2)
+    state = {name: value.numpy().copy() for name, value in residual_network(torch).state_dict().items()}
+    runs = []
+    for library, compile_ in ((torch, None), (ej, None), (ej, ej.jit)):
+        network = residual_network(library)
+        network.load_state_dict({name: library.tensor(value) for name, value in state.items()})
+        optimizer = library.optim.SGD(network.parameters(), lr=0.02, momentum=0.9)
+
+        def step(x: Any, y: Any, library: Any = library, network: Any = network, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = library.nn.functional.cross_entropy(network(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run = compile_(step) if compile_ else step
+        losses = [run(library.tensor(images), library.tensor(np.abs(classes))).numpy() for _ in range(4)]
+        runs.append([*losses, *(value.numpy() for value in network.state_dict().values())])
+    theirs, eager, jitted = runs
+    assert all((a == b).all() for a, b in zip(eager, jitted, strict=True))
+    for ours, expected in zip(eager, theirs, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=2e-3, atol=2e-4)
+
+
+def test_verified() -> None:
+    weight, kernel = ej.rand(4, 3, 3, 3), ej.rand(4, 1, 3, 3)
+
+    def function(x: Any) -> Any:
+        out = ej.nn.functional.conv2d(x, weight, stride=2, padding=1).relu()
+        return ej.max_pool2d(ej.nn.functional.conv2d(out, kernel, padding=1, groups=4), 2).sum()
+
+    assert ej.jit(function).verify(ej.rand(2, 3, 12, 11).requires_grad_()).ok
+
+
 X, W = (2, 4, 5, 5), (6, 4, 3, 3)
 WRONG: dict[str, tuple[tuple[int, ...], tuple[int, ...], Callable[..., Any], str]] = {
     "channels": (X, (6, 3, 3, 3), lambda t, x, w: t.conv2d(x, w), "[6, 3, 3, 3]"),

@@ -165,3 +165,17 @@ def test_batch_sizes_share_one_version() -> None:
         x = ej.tensor(draw((images, 3, 12, 11), "float32", -1, 1, images))
         assert (jitted(x) == pooled(x)).all()
     assert jitted.cache_info().compiles == 1
+
+
+@pytest.mark.parametrize("name", ["overlapping", "columns", "adaptive max", "adaptive, uneven", "norm"])
+def test_jitted_gradients_of_any_layout(name: str) -> None:
+    function = POOLS.get(name, lambda t, x: t.max_pool2d(x, *WINDOWS["overlapping"][:3]))
+
+    def step(x: Any) -> Any:
+        found = function(ej, x)
+        found = found[0] if isinstance(found, tuple) else found
+        found.permute(0, *range(found.ndim - 1, 0, -1)).sum().backward()
+        return x.grad
+
+    x, y = (ej.tensor(draw(SHAPES[2], "float64", -1, 1, 3)).requires_grad_() for _ in range(2))
+    assert (step(x) == ej.jit(step, fullgraph=True)(y)).all()

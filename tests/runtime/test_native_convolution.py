@@ -1,0 +1,98 @@
+"""The native convolutions against the primitives' NumPy references, in every way that sizes make them be cut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eagerjit.compiler.ops import convolution
+from eagerjit.runtime import blas, dtypes
+
+Case = tuple[int, int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], int]
+
+CASES: dict[str, Case] = {
+    # images, channels, rows, input, kernel, stride, padding, dilation, groups
+    "one of everything": (1, 1, 1, (1,), (1,), (1,), (0,), (1,), 1),
+    "plain": (2, 5, 7, (9, 8), (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    "strided taps": (2, 5, 7, (9, 8), (1, 1), (2, 3), (0, 0), (1, 1), 1),
+    "short lines": (2, 4, 6, (9, 8), (3, 2), (1, 1), (1, 0), (1, 1), 2),
+    "lines of three": (3, 2, 3, (5, 3), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "long lines": (1, 3, 2, (40, 90), (5, 3), (1, 1), (2, 1), (1, 1), 1),
+    "long lines, strided": (1, 3, 2, (40, 90), (5, 3), (2, 2), (2, 1), (1, 2), 1),
+    "lines longer than a tile": (1, 2, 3, (2500,), (3,), (1,), (1,), (1,), 1),
+    "lines longer than a tile, strided": (2, 2, 3, (4999,), (3,), (2,), (2,), (3,), 1),
+    "several images in a tile": (40, 6, 5, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "several images in a tile, strided": (70, 6, 5, (5, 4), (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "blocks of rows": (3, 70, 300, (2, 2), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "blocks of channels": (2, 150, 8, (9, 9), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "blocks of channels, strided": (2, 150, 8, (9, 9), (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    "padding alone": (2, 3, 4, (2, 2), (2, 2), (1, 1), (3, 3), (1, 1), 1),
+    "dilation past the border": (2, 3, 4, (3, 9), (3, 3), (1, 1), (4, 0), (4, 2), 1),
+    "space": (2, 4, 4, (5, 4, 6), (2, 3, 1), (1, 2, 1), (1, 0, 1), (1, 1, 2), 2),
+    "many groups": (2, 12, 12, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 12),
+    "no images": (0, 2, 3, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    "no channels": (2, 0, 3, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+}
+
+
+def tensors(case: Case, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+    """Input, weight, a gradient of the output, and the attributes of the primitives."""
+    images, channels, rows, size, kernel, stride, padding, dilation, groups = case
+    random = np.random.default_rng(0)
+    x = random.standard_normal((images, channels, *size)).astype(dtype)
+    w = random.standard_normal((rows, channels // groups, *kernel)).astype(dtype)
+    how = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    numbers = zip(size, kernel, stride, padding, dilation, strict=True)
+    out = tuple(int(convolution.output_size(*each)) for each in numbers)  # type: ignore[call-overload]
+    return x, w, random.standard_normal((images, rows, *out)).astype(dtype), how
+
+
+def run(kind: int, x: np.ndarray, w: np.ndarray, y: np.ndarray, how: dict[str, Any]) -> None:
+    """Compute x, w or y from the other two, in place."""
+    rank = x.ndim - 2
+    words = [1, 1, 1, 1, 0, 1] * (3 - rank)
+    for d in range(rank):
+        words += [x.shape[d + 2], w.shape[d + 2], y.shape[d + 2]]
+        words += [how[name][d] for name in ("stride", "padding", "dilation")]
+    sizes = [x.shape[0], w.shape[1], w.shape[0] // how["groups"], how["groups"]]
+    code = dtypes.BY_NUMPY[x.dtype].code
+    blas.convolution_into(kind, code, [*(a.ctypes.data for a in (x, w, y)), *sizes, *words])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", CASES)
+def test_all_three(name: str, dtype: Any) -> None:
+    x, w, y, how = tensors(CASES[name], dtype)
+    wanted = [
+        convolution.convolution.reference(x, w, **how),
+        convolution.convolution_input.reference(y, w, size=x.shape[2:], **how),
+        convolution.convolution_weight.reference(y, x, size=w.shape[2:], **how),
+    ]
+    tolerance = 2e-4 if dtype is np.float32 else 1e-11
+    for kind, expected in enumerate(wanted):
+        found = np.full(expected.shape, np.nan, dtype)  # whatever is left of this shows
+        operands = [(x, w, found), (found, w, y), (x, found, y)][kind]
+        run(kind, *operands, how)
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * 10)
+
+
+def test_sizes_beyond_blas_are_refused() -> None:
+    with pytest.raises(OverflowError, match="2\\*\\*31"):
+        line = [2**31, 1, 2**31, 1, 0, 1]
+        blas.convolution_into(0, dtypes.float32.code, [0, 0, 0, 1, 1, 1, 1, *[1, 1, 1, 1, 0, 1] * 2, *line])
+
+
+def test_without_blas() -> None:
+    code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r}); import test_native_convolution as t\n"
+    code += "import numpy as np\nfor name in ('short lines', 'several images in a tile, strided', 'space'):\n"
+    code += "    t.test_all_three(name, np.float32); t.test_all_three(name, np.float64)\n"
+    code += "from eagerjit.runtime import blas; print(blas.blas())"
+    environment = {**os.environ, "EAGERJIT_BLAS": "0"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "None"
