@@ -189,7 +189,7 @@ for _module, _names in {
     _functions.update({_name: getattr(_module, _name) for _name in _names.split()})
 _functions.update(
     cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, relu=activation.relu.call,
-    addmm=linear.addmm.call, rsub=lambda input, other: other - input,
+    addmm=linear.addmm.call,
     asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
     embedding=_functional("embedding"), softplus=activation.softplus.call,
 )  # fmt: skip

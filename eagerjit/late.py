@@ -78,6 +78,7 @@ FUNCTIONS = {
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
     "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
     "eagerjit.ops.products": "chain_matmul cdist pdist",
+    "eagerjit.ops.numeric": "rsub is_complex",
     "eagerjit.ops.norms": "nuclear_norm frobenius_norm",
     "eagerjit.ops.writes": "index_put_ zero_ detach_",
     "eagerjit.ops.draws": "poisson binomial",

@@ -9,6 +9,7 @@ from typing import Any
 from eagerjit import conversion as c
 from eagerjit import late, places
 from eagerjit.autograd import api
+from eagerjit.calling import public
 from eagerjit.ops import (
     activation,
     arithmetic,
@@ -100,6 +101,9 @@ FUNCTIONS: dict[str, Any] = {
     "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
+
+for _name in "mm bmm dot mv var std norm trace diag index_select clamp_min clamp_max".split():
+    FUNCTIONS[_name] = public(FUNCTIONS[_name])
 
 METHODS: dict[str, Any] = {
     **c.CONVERTERS, **c.NEW,

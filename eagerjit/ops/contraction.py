@@ -9,8 +9,13 @@ from eagerjit.ops import views
 from eagerjit.tensor import Tensor
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
-    """Sums of products by index letters, as in "bij,bjk->bik"; "..." stands for broadcast dimensions."""
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products by index letters, as in "bij,bjk->bik"; "..." stands for broadcast dimensions.
+
+    Or by numbers: operands each followed by a list of them (and Ellipsis), then that of the result.
+    """
+    if not isinstance(equation, str):
+        equation, operands = _lettered((equation, *operands))
     tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
     inputs, output = _parsed(equation, tensors)
     current, letters = _single(tensors[0], inputs[0])
@@ -23,6 +28,23 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         current = current.sum(tuple(gone))
         letters = [letter for letter in letters if letter in output]
     return current.permute([letters.index(letter) for letter in output])
+
+
+def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation in letters, and the operands, of arguments with lists of numbers."""
+    if not isinstance(arguments[0], Tensor):
+        raise TypeError(f"einsum(): the first argument must be a str or a Tensor, not {type(arguments[0]).__name__}")
+
+    def letters(numbers: Any) -> str:
+        for n in numbers:
+            if n is not Ellipsis and not 0 <= n < len(string.ascii_letters):
+                raise ValueError(f"einsum(): subscript {n} is not within the valid range [0, 52)")
+        return "".join("..." if n is Ellipsis else string.ascii_letters[n] for n in numbers)
+
+    count = len(arguments) // 2
+    left = ",".join(letters(arguments[2 * i + 1]) for i in range(count))
+    right = f"->{letters(arguments[-1])}" if len(arguments) % 2 else ""
+    return left + right, tuple(arguments[2 * i] for i in range(count))
 
 
 def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:

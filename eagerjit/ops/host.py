@@ -45,6 +45,7 @@ class HostOp(Op):
         super().__init__(name, function, rules, differentiable=differentiable, fused_rules=False)
         self.call.__doc__ = doc or function.__doc__
         self.function, self.types = function, types
+        self.leading = self.leading or types is broadcast
         self.body = self._call
         self.traceable = types is not None
         FUNCTIONS[name] = function

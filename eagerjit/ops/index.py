@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
@@ -197,7 +198,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"entry {i}"
             )
     d = views.dimension(dim, len(first) + 1)
-    return cat.call([x.unsqueeze(d) for x in tensors], d)
+    joined = cat.call([x.unsqueeze(d) for x in tensors], d)
+    return joined if out is None else write_out("stack", joined, out)
 
 
 def _put_rows(input: Tensor, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:

@@ -96,6 +96,17 @@ def signbit(input: Tensor) -> Tensor:
     return negative.logical_or((input == 0).logical_and(1.0 / input < 0))
 
 
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * input."""
+    return other - (input if type(alpha) is int and alpha == 1 else input * alpha)
+
+
+@public
+def is_complex(input: Tensor) -> bool:
+    """Whether elements are complex numbers."""
+    return input.dtype.is_complex
+
+
 @public
 def isreal(input: Tensor) -> Tensor:
     """Whether elements have no imaginary part."""

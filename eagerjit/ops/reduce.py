@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import ValuesIndices
+from eagerjit.calling import ValuesIndices, write_out
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
@@ -182,8 +182,11 @@ argmin = _position("argmin", reductions.argmin)
 
 
 def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
-    def function(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
         from eagerjit.ops.pointwise import POINTWISE
+
+        if out is not None:
+            return write_out(extreme.name, function(input, dim, keepdim), out)
 
         if isinstance(dim, Tensor):
             return POINTWISE[elementwise_name].call(input, dim)
@@ -196,6 +199,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
         return ValuesIndices(values, indices)
 
     more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
+    function.__name__ = extreme.name[1:]
     function.__doc__ = f"{extreme.body.__doc__} {more}"
     return function
 

@@ -283,6 +283,13 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(input.reshape(-1), offset)
 
 
+def _fill_long_diagonal(self: Tensor, fill_value: Any) -> None:
+    """Set the elements whose indices are all equal."""
+    from eagerjit.ops.strided import as_strided
+
+    as_strided(self, (self.shape[0],), (sum(self.stride()),), None).fill_(fill_value)
+
+
 @public
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Set the main diagonal to a number, in place; `wrap` goes on at the top in tall matrices."""
@@ -291,11 +298,10 @@ def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     sizes = list(self.shape)
     if self.ndim > 2 and any(d != sizes[0] for d in sizes):
         raise RuntimeError("all dimensions of input must be of equal length")
-    step = sum(self.stride())
-    least = min(sizes)
-    from eagerjit.ops.strided import as_strided
-
-    as_strided(self, (least,), (step,), None).fill_(fill_value)
+    if self.ndim == 2:
+        self.diagonal().fill_(fill_value)
+    else:
+        _fill_long_diagonal(self, fill_value)
     rows, columns = sizes[0], sizes[1]
     if wrap and self.ndim == 2 and rows > columns + 1:
         for first in range(columns + 1, rows, columns + 1):
