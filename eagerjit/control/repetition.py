@@ -19,8 +19,9 @@ from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, record
 from eagerjit.control.code import Code, code_of, specific
 from eagerjit.control.loops import carried, check_carry
+from eagerjit.control.reversal import Reversal
 from eagerjit.control.scanning import Scan
-from eagerjit.control.structure import NoGradient, Runner, Structure, Types, in_vmap, replayed
+from eagerjit.control.structure import Runner, Structure, Types, in_vmap, replayed
 from eagerjit.func.evaluate import evaluate
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import where
@@ -60,6 +61,13 @@ class WhileRunner(Runner):
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
         """Run it."""
+        carry, count = self.run(arguments)
+        if self.counting:
+            return (np.array(count, np.int64),)
+        return tuple([np.array(c._data) if count == 0 else c._data for c in carry])
+
+    def run(self, arguments: Sequence[Any], kept: list[Any] | None = None) -> tuple[tuple[Any, ...], int]:
+        """(last carries, number of runs); `kept` gets the carries before every run."""
         n_carry, n_inputs = self.n_carry, self.step.n_inputs
         carry: tuple[Any, ...] = tuple(map(new_tensor, arguments[:n_carry]))
         captured = tuple(map(new_tensor, arguments[n_carry:n_inputs]))
@@ -68,12 +76,12 @@ class WhileRunner(Runner):
         fixed = (*captured, *arguments[middle:])
         run, count = self.step.run, 0
         while going._data.item():
+            if kept is not None:
+                kept.append(tuple([c._data for c in carry]))
             results = run((*carry, *fixed))
             carry, going = results[:-1], results[-1]
             count += 1
-        if self.counting:
-            return (np.array(count, np.int64),)
-        return tuple([np.array(c._data) if count == 0 else c._data for c in carry])
+        return carry, count
 
 
 @dataclass(eq=False)
@@ -132,20 +140,23 @@ class While(Structure):
             return replace(self, outputs=self.tracer.isolate([where.call(going, a, b) for a, b in pairs]))
 
     def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
-        """The number of runs differs from run to run of the loop around it, and so would what has to be kept."""
-        raise NoGradient(
-            f"while_loop ({node.source}): there is no gradient of a while_loop inside of another loop or branch; "
-            "use a scan with a condition on its elements"
-        )
+        """The loop run again, then its body's gradient backwards; asked for inside of another loop or branch."""
+        scan = self.scan(0)
+        gradient = scan.gradient(tuple(g is not None for g in grads), needs)
+        assert node.inputs is not None
+        given = gradient.carried_gradients(grads)
+        back = gradient.scan_over([], [*self.inputs[: len(self.outputs)]])
+        found = Reversal(self, back, len(given), self.tracer).run([*given, *node.inputs])
+        return gradient.by_argument(found)
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried_inputs: Sequence[Any]) -> Any:
     """The carry after running `carry = body_fn(*carry)` as long as `cond_fn(*carry)` is true.
 
     carried_inputs is a tuple of tensors and nestings of tensors; numbers become tensors of no dimension. A carry keeps
-    its nesting, shapes and dtypes. cond_fn returns a tensor of one element. The loop is differentiable, except inside
-    of another loop or branch. Raises RuntimeError for a body that returns another carry, or writes tensors from outside
-    in place.
+    its nesting, shapes and dtypes. cond_fn returns a tensor of one element. Inside of another loop or branch it has
+    first derivatives only. Raises RuntimeError for a body that returns another carry, or writes tensors from outside in
+    place.
     """
     if not callable(cond_fn) or not callable(body_fn):
         raise RuntimeError("Expect cond_fn and body_fn to be callable.")

@@ -165,14 +165,14 @@ class Scan(Structure):
             kept = [self.tracer.leaves.get(n, n) for n in self.inputs[: self.n_carry]]
         else:
             try:
-                kept = self._gradient(tuple(self.connected(needs)), needs).keeps()
+                kept = self.gradient(tuple(self.connected(needs)), needs).keeps()
             except NoGradient:
                 kept = []  # raised again where the gradient is asked for
         whole = replace(self, outputs=[*self.outputs, *kept], kept=len(kept))
         whole._gradients, whole._reached = self._gradients, None
         return whole.run(arguments)[: len(self.outputs)]
 
-    def _gradient(self, present: tuple[bool, ...], needs: tuple[bool, ...]) -> _Gradient:
+    def gradient(self, present: tuple[bool, ...], needs: tuple[bool, ...]) -> _Gradient:
         """The gradient for those of the results that have one."""
         key = tuple(i for i, p in enumerate(present) if p), needs
         found = self._gradients.get(key)
@@ -182,7 +182,7 @@ class Scan(Structure):
 
     def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """A scan in the other direction, which carries gradients of carries and sums of those of captured tensors."""
-        gradient = self._gradient(tuple(g is not None for g in grads), needs)
+        gradient = self.gradient(tuple(g is not None for g in grads), needs)
         assert node.inputs is not None
         return gradient.call(self, grads, node.outputs(), node.inputs)
 
@@ -232,32 +232,48 @@ class _Gradient:
         carries = [n for n in scan.inputs[: scan.n_carry] if n in needed and n not in kept]
         return [scan.tracer.leaves.get(n, n) for n in (*carries, *(n for n in kept if n in needed))]
 
+    def carried_gradients(self, grads: Sequence[Any]) -> list[Tensor]:
+        """What the gradient carries at first: the gradients of the last carries, zeros for those that have none."""
+        return [
+            self._zeros(n) if grads[i] is None else grads[i] for i, n in zip(self.carried, self.starts, strict=True)
+        ]
+
+    def _zeros(self, node: Node) -> Tensor:
+        return zeros(node.dtype, list(map(self.scan.tracer.size, node.shape)))
+
+    def scan_over(self, given: Sequence[Node], elements: Sequence[Node]) -> Scan:
+        """The gradient as a scan in the other direction over these elements, the gradients of stacked results first."""
+        scan = self.scan
+        fixed = scan.inputs[scan.n_carry + scan.n_elements :]
+        inputs = [*self.starts, *self.sums, *given, *elements, *fixed]
+        count = len(self.starts) + len(self.sums)
+        return Scan(
+            f"{scan.name}_backward", scan.tracer, inputs, self.outputs, count, len(given) + len(elements), scan.length,
+            not scan.reverse, derived=True,
+        )  # fmt: skip
+
+    def by_argument(self, found: Sequence[Tensor]) -> list[Any]:
+        """Per argument of the scan its gradient, None where there is no need of one."""
+        targets = [*(self.scan.inputs[i] for i in self.carried), *self.captured, *self.elements]
+        by_input = dict(zip(targets, found, strict=True))
+        return [by_input[n] if needed else None for n, needed in zip(self.scan.inputs, self.needs, strict=True)]
+
     def call(
         self, scan: Scan, grads: Sequence[Any], results: Sequence[Tensor], arguments: Sequence[Tensor]
     ) -> list[Any]:
-        """The gradients of the scan's arguments."""
-        tracer, n_carry = scan.tracer, scan.n_carry
-        first = n_carry + scan.n_elements
-        count = len(scan.outputs) - scan.kept
+        """The gradients of the scan's arguments; `scan` may keep more than the one that the gradient was made of."""
+        first, count = scan.n_carry + scan.n_elements, len(scan.outputs) - scan.kept
         kept = scan.outputs[count:]
         saved = [r if isinstance(k, Tensor) else r.detach() for k, r in zip(kept, results[count:], strict=True)]
-        elements = [*self.given, *map(_node, kept), *scan.inputs[n_carry:first]]
-        tensors = [*(grads[i] for i in self.stacked), *saved, *arguments[n_carry:first]]
-        carries = [
-            zeros(c.dtype, list(map(tracer.size, c.shape))) if grads[i] is None else grads[i]
-            for i, c in zip(self.carried, self.starts, strict=True)
-        ]
-        sums = [zeros(n.dtype, list(map(tracer.size, n.shape))) for n in self.captured]
-        inputs = [*self.starts, *self.sums, *elements, *scan.inputs[first:]]
-        count = len(carries) + len(sums)
-        gradient = Scan(
-            f"{scan.name}_backward", tracer, inputs, self.outputs, count, len(elements), scan.length,
-            not scan.reverse, derived=True,
-        )  # fmt: skip
-        found = gradient.call([*carries, *sums, *tensors, *arguments[first:]])
-        targets = [*(scan.inputs[i] for i in self.carried), *self.captured, *self.elements]
-        by_input = dict(zip(targets, found, strict=True))
-        return [by_input[n] if needed else None for n, needed in zip(scan.inputs, self.needs, strict=True)]
+        gradient = self.scan_over(self.given, [*map(_node, kept), *scan.inputs[scan.n_carry : first]])
+        found = gradient.call([
+            *self.carried_gradients(grads),
+            *map(self._zeros, self.sums),
+            *(grads[i] for i in self.stacked),
+            *saved,
+            *arguments[scan.n_carry :],
+        ])  # fmt: skip
+        return self.by_argument(found)
 
 
 def _node(result: Result) -> Node:

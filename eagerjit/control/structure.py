@@ -45,11 +45,11 @@ class Runner:
 
     def batched(self, b: Batcher, arguments: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """A call's results for a batch of examples, where inputs differ between them."""
-        raise NotImplementedError
+        raise NotImplementedError("vmap: the gradient of a while_loop inside of another loop or branch")
 
     def replayed(self, numbers: Sequence[sizes.Expr], tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """A call's results with a tape: the structure recorded anew from its compiled graphs."""
-        raise NotImplementedError
+        raise NoGradient("the gradient of a while_loop inside of another loop or branch has no gradient itself")
 
 
 class Structure:

@@ -7,7 +7,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import pytree
-from eagerjit.control import cond, scan
+from eagerjit.control import cond, scan, while_loop
 from eagerjit.nn import functional as F
 
 D = torch.float64
@@ -114,6 +114,49 @@ def test_as_the_loop_does(name):
     for a, b, c in zip(*found, strict=True):
         np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=1e-6, atol=1e-8)
         assert np.array_equal(b.detach().numpy(), c.detach().numpy())
+
+
+def repeated(xs, w):
+    """A loop in every run of a loop, each run another number of times."""
+
+    def step(c, x):
+        limit = x.abs().sum() * 8
+        n, c = while_loop(lambda i, c: c.abs().sum() < limit, lambda i, c: (i + 1, c * 1.4 * w + x * 0.1), (0, c))
+        return c * 0.3, (c.sum(), n)
+
+    last, (sums, counts) = scan(step, torch.ones(2, dtype=D), xs)
+    return last, sums, counts
+
+
+def repeated_plainly(xs, w):
+    c, sums, counts = torch.ones(2, dtype=D), [], []
+    for x in xs.unbind(0):
+        n = 0
+        while c.abs().sum() < x.abs().sum() * 8:
+            n, c = n + 1, c * 1.4 * w + x * 0.1
+        sums.append(c.sum())
+        counts.append(n)
+        c = c * 0.3
+    return c, torch.stack(sums), torch.tensor(counts)
+
+
+def test_a_while_loop_in_a_scan():
+    jitted = torch.jit(repeated, fullgraph=True)
+    w = torch.tensor([1.2, 0.9], dtype=D).requires_grad_()
+    for length in (3, 6):
+        torch.manual_seed(length)
+        xs = torch.randn(length, 2, dtype=D).requires_grad_()
+        found = []
+        for f in (repeated_plainly, repeated, jitted):
+            last, sums, counts = f(xs, w)
+            found.append([last, sums, counts, *torch.grad(last.sum() + sums.cos().sum(), (xs, w))])
+        for a, b, c in zip(*found, strict=True):
+            np.testing.assert_allclose(b.detach().numpy(), a.detach().numpy(), rtol=1e-9)
+            assert np.array_equal(b.detach().numpy(), c.detach().numpy())
+    assert len(set(counts.tolist())) > 2 and jitted.cache_info().compiles == 1
+    (first,) = torch.grad(repeated(xs, w)[0].sum(), w, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"test_bodies.py:\d+\): there is no second derivative of a while_loop"):
+        torch.grad(first.sum(), w)
 
 
 def test_hooks_of_parameters_see_one_gradient():
