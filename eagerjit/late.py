@@ -38,6 +38,7 @@ BOTH = {
 """Functions of the namespace that are methods too."""
 
 METHODS = {
+    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_ storage "
@@ -73,6 +74,7 @@ FUNCTIONS = {
     "set_num_interop_threads get_num_interop_threads set_warn_always is_warn_always_enabled is_storage typename "
     "get_device_module compiled_with_cxx11_abi",
     "eagerjit.printing": "set_printoptions",
+    "eagerjit.interchange": "from_dlpack to_dlpack",
     "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
     "ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
