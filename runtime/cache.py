@@ -14,6 +14,7 @@ import os
 import tempfile
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,11 +165,16 @@ def import_from(path: str | os.PathLike[str]) -> int:
     """
     count = 0
     with zipfile.ZipFile(path) as archive:
-        for name in archive.namelist():
-            kind, _, key = name.partition("/")
-            stored = archive.read(name)
+        for entry in archive.infolist():
+            kind, _, key = entry.filename.partition("/")
+            if not _is_name(kind, key) or entry.file_size > size_limit():
+                continue
+            try:
+                stored = archive.read(entry)
+            except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError):
+                continue  # damaged, encrypted, or packed in a way that this Python does not know
             content = stored[HEADER_BYTES:]
-            if _is_name(kind, key) and stored[:HEADER_BYTES] == _header(kind, key, content):
+            if stored[:HEADER_BYTES] == _header(kind, key, content):
                 put(kind, key, content)
                 count += 1
     return count

@@ -12,6 +12,7 @@ from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scra
 from eagerjit.compiler.lower.groups import Group, Step
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
+from eagerjit.compiler.ops import views
 from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.dtypes import BY_SHORT
@@ -197,7 +198,12 @@ class Placement(Instructions):
 
     def _covers(self, node: Node, root: Node) -> bool:
         """Whether a view is all of its root in order: then the output has the view's shape at once."""
-        return is_contiguous(node) and node.type.numel == root.type.numel
+        if not is_contiguous(node):
+            return False
+        whole = node
+        while whole is not root and whole.op in (views.reshape, views.permute):  # whose sizes need not be equal as text
+            whole = whole.inputs[0]
+        return whole.type.numel == root.type.numel
 
     def _place_output(self, k: int, output: Fresh) -> None:
         """Outputs that are not their root's own memory: views of it, or copies of an overwritten or duplicate one."""

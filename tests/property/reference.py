@@ -262,7 +262,7 @@ class Array:
         return _rounded(np.tril(self.data), self.dtype)
 
     def nonzero(self) -> Array:
-        return Array(np.argwhere(self.data).astype(np.int64))
+        return _rounded(np.argwhere(self.data), INT64)
 
     def unique(self) -> Array:
         return Array(np.unique(_keys(self.data)).astype(self.dtype))

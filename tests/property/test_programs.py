@@ -171,3 +171,16 @@ def test_an_error_in_what_nobody_uses_is_raised(needs_grad: bool) -> None:
     assert jitted(x, torch.tensor([0, 2])).tolist() == [2.0] * 3
     with pytest.raises(IndexError):
         jitted(x, torch.tensor([0, 3]))
+
+
+def test_a_view_of_a_result_in_another_shape_stays_a_view_of_it() -> None:
+    torch = programs.torch
+
+    def function(x, y):
+        product = (x * y).view(3, -1) * 1
+        return product, product.permute(0, 1)
+
+    for called in (function, programs.jit(function)):
+        first, second = called(torch.ones(3), torch.ones(4, 3))
+        first.add_(1)
+        assert second.tolist() == [[2.0] * 4] * 3
