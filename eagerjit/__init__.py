@@ -101,6 +101,8 @@ def __getattr__(name: str) -> Any:
     """Modules that cost time to import come when they are first used."""
     if name in _LAZY:
         return importlib.import_module(_LAZY[name])
+    if name.startswith("_foreach_"):
+        return _late.load("eagerjit.ops.foreach", name)
     if name in _late.HOMES:
         globals()[name] = value = _late.load(_late.HOMES[name], name)
         return value
