@@ -14,6 +14,7 @@ from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, TensorLeaf
 from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
+from eagerjit.runtime.host import FUNCTIONS
 
 if TYPE_CHECKING:
     from eagerjit.compilation import Report
@@ -53,6 +54,8 @@ class Explanation:
         self.graph: Graph = report.traced
         """The recorded graph, before any pass."""
         self.optimized: Graph = report.compiled.graph
+        self.bodies: dict[str, tuple[Graph, ...]] = bodies_of(self.optimized)
+        """What the control structures that it calls run, by their names."""
         self.program = report.compiled.program
         self.kernels = [_kernel(b) for b in report.compiled.built]
         self.memory_plan = report.compiled.plan
@@ -76,6 +79,7 @@ class Explanation:
             f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} library calls",
             "",
             *_shortened(print_graph(self.optimized).rstrip().split("\n"), GRAPH_LINES, ".optimized"),
+            *self._bodies(),
             "",
             "launches (why each did not join the kernel before it):",
             *_shortened(self._launches(), LAUNCH_LINES, ".kernels"),
@@ -88,6 +92,14 @@ class Explanation:
             "times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items()),
         ]
         return "\n".join(lines) + "\n"
+
+    def _bodies(self) -> list[str]:
+        out = []
+        for name, graphs in self.bodies.items():
+            for graph in graphs:
+                lines = print_graph(graph).rstrip().split("\n")
+                out += ["", f"run by {name}:", *_shortened(lines, GRAPH_LINES, f".bodies[{name!r}]")]
+        return out
 
     def _launches(self) -> list[str]:
         out = []
@@ -149,6 +161,19 @@ def _kernel(built: Any) -> KernelReport:
     node = built[0]
     name = node.attributes.get("function", node.op.name)
     return KernelReport(name, (node.source,), (), None)
+
+
+def bodies_of(graph: Graph) -> dict[str, tuple[Graph, ...]]:
+    """The graphs that the control structures called in a graph run, and those called in these, by name."""
+    found: dict[str, tuple[Graph, ...]] = {}
+    for node in graph.nodes:
+        name = node.attributes.get("function")
+        graphs = getattr(FUNCTIONS.get(name), "graphs", ()) if isinstance(name, str) and name not in found else ()
+        if graphs:
+            found[name] = graphs
+            for inner in graphs:
+                found |= bodies_of(inner)
+    return found
 
 
 def guards_of(report: Report) -> list[str]:

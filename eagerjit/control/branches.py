@@ -12,7 +12,7 @@ from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, inputs_read, record
 from eagerjit.control.code import Code, code_of
@@ -32,6 +32,11 @@ class CondRunner(Runner):
         self.branches = tuple(branches)
         parts = [code.key + repr((positions, where)) for code, positions, where in branches]
         self.key = "cond_" + cache.content_key(*parts)[:24]
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """Both branches."""
+        return tuple(code.graph for code, *_ in self.branches)
 
     def selecting(self, results: frozenset[int]) -> _SelectedCond:
         """The same for some of the results alone."""

@@ -13,7 +13,7 @@ from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.partition import replay
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, record
@@ -39,6 +39,11 @@ class WhileRunner(Runner):
     def __init__(self, condition: Code, step: Code, n_carry: int, counting: bool):
         self.condition, self.step, self.n_carry, self.counting = condition, step, n_carry, counting
         self.key = "while_" + cache.content_key(condition.key, step.key, repr((n_carry, counting)))[:24]
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The condition, and a run followed by the condition."""
+        return self.condition.graph, self.step.graph
 
     def selecting(self, results: frozenset[int]) -> WhileRunner:
         """All results: they decide how long it runs."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Graph
 from eagerjit.control.body import BodyTracer
 from eagerjit.control.scanning import Scan, ScanRunner
 from eagerjit.control.structure import NoGradient, Runner, Structure, Types
@@ -31,6 +32,11 @@ class ReversalRunner(Runner):
     def __init__(self, loop: WhileRunner, scan: ScanRunner, used: Sequence[int], n_given: int):
         self.loop, self.scan, self.used, self.n_given = loop, scan, tuple(used), n_given
         self.key = "while_backward_" + cache.content_key(loop.key, scan.key, repr((self.used, n_given)))[:24]
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The loop's, and that of the way back."""
+        return *self.loop.graphs, *self.scan.graphs
 
     def selecting(self, results: frozenset[int]) -> ReversalRunner:
         """All results: they come of one run."""

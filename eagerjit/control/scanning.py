@@ -12,7 +12,7 @@ import numpy as np
 from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.partition import ancestors, saved_values
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
@@ -41,6 +41,11 @@ class ScanRunner(Runner):
         self._made = [k for k in stacked if graph.outputs[k] not in carries]
         self._dtypes = [n.dtype.numpy for n in graph.outputs]
         self._step = code.selecting([*range(n_carry), *self._made])
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """What one run computes."""
+        return (self.code.graph,)
 
     def selecting(self, results: frozenset[int]) -> ScanRunner:
         """The same for some of the results alone."""
@@ -177,7 +182,9 @@ class Scan(Structure):
         key = tuple(i for i, p in enumerate(present) if p), needs
         found = self._gradients.get(key)
         if found is None:
-            found = self._gradients[key] = _Gradient(self, key[0], needs)
+            alone = replace(self)  # which knows of no gradients: what lives in no cycle is freed at once
+            alone._reached = self.reached()
+            found = self._gradients[key] = _Gradient(alone, key[0], needs)
         return found
 
     def backward(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], create_graph: bool) -> Any:

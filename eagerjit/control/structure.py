@@ -10,7 +10,7 @@ import numpy as np
 from eagerjit.autograd.node import GradNode, record
 from eagerjit.compiler import sizes
 from eagerjit.compiler.batch import Batcher, Value
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.control.body import BodyTracer
 from eagerjit.control.code import Code, specific
@@ -34,6 +34,11 @@ class Runner:
     """A structure's loop over compiled code: (*arrays, *numbers) -> arrays, None for results that nobody wants."""
 
     key: str
+
+    @property
+    def graphs(self) -> tuple[Graph, ...]:
+        """The graphs that it runs, for reports."""
+        return ()
 
     def __call__(self, *arguments: Any) -> tuple[np.ndarray | None, ...]:
         """Run it."""

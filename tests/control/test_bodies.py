@@ -178,3 +178,40 @@ def test_changing_numbers_compile_nothing(monkeypatch):
         last, _ = scan(lambda c, x: (c * rate + x, c), torch.zeros(3), xs)  # noqa: B023
         assert last.tolist() == (xs[0] * rate + xs[1]).tolist()
     assert len(compiled) <= 4
+
+
+def test_reports_show_the_bodies():
+    def inner(c, x):
+        return cond(x.sum() > 0, lambda: c + x, lambda: c.exp()), c
+
+    jitted = torch.jit(lambda xs: scan(inner, torch.zeros(3), xs))
+    report = jitted.explain(torch.ones(4, 3))
+    assert [name.partition("_")[0] for name in report.bodies] == ["scan", "cond"]
+    text = str(report)
+    assert "run by scan_" in text and "exp(" in text and "test_bodies.py" in text
+    assert jitted.verify(torch.ones(4, 3))
+
+
+def test_what_was_recorded_is_freed_at_once(monkeypatch):
+    import gc
+    import weakref
+
+    from eagerjit.control import body
+
+    made = []
+    start = body.BodyTracer.__init__
+    monkeypatch.setattr(
+        body.BodyTracer, "__init__", lambda self, name: (start(self, name), made.append(weakref.ref(self)))[0]
+    )
+    w = torch.ones(3).requires_grad_()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        step = lambda c, x: scan(lambda a, y: (a * w + y, a), c, x)  # noqa: E731
+        last, ys = scan(step, torch.zeros(3), torch.ones(2, 4, 3))
+        (last.sum() + ys.sum()).backward()
+        del last, ys
+        assert len(made) == 2 and all(r() is None for r in made)
+    finally:
+        if collecting:
+            gc.enable()
