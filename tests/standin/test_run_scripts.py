@@ -118,6 +118,31 @@ def test_worker_processes_see_eagerjit_too(tmp_path: Path, start: str) -> None:
     assert printed(tmp_path, WORKERS, start) == [f"2.0 {ROOT}/eagerjit/__init__.py True"]
 
 
+LOADED = """
+import sys
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Squares(Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, index):
+        return torch.tensor(float(index)) ** 2
+
+
+if __name__ == "__main__":
+    loader = DataLoader(Squares(), batch_size=4, num_workers=2, multiprocessing_context=sys.argv[1])
+    print(*(batch.tolist() for batch in loader))
+"""
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+def test_a_loaders_workers_see_eagerjit_too(tmp_path: Path, start: str) -> None:
+    assert printed(tmp_path, LOADED, start) == ["[0.0, 1.0, 4.0, 9.0] [16.0, 25.0]"]
+
+
 LATE = """
 import atexit, pickle
 import torch
