@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
+from eagerjit.autograd.node import is_freed
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
@@ -184,7 +185,7 @@ class Recording:
         compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
         freed = [
             i for i, r in enumerate(results[: len(unique)])
-            if isinstance(r, Tensor) and r._node is not None and r._node.inputs is None and type(r._data) is Node
+            if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and is_freed(r._node)
         ]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
         commit = [(o.apply, o.target) for o in call.operations]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
@@ -127,6 +128,23 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
     for index, r in enumerate(results):
         if r.dtype.is_differentiable:
             r._node, r._index, r._requires_grad = node, index, True
+
+
+def is_freed(node: GradNode) -> bool:
+    """Whether a walk from a node of a trace would meet one whose values an earlier walk has freed."""
+    waiting, seen = [node], {id(node)}
+    while waiting:
+        current = waiting.pop()
+        if current.inputs is None:
+            return True
+        for x in current.inputs:
+            for tensor in x if type(x) in (tuple, list) else (x,):
+                # What comes from outside of the trace is not walked with it.
+                if isinstance(tensor, Tensor) and type(tensor._data) is Node and tensor._node is not None:
+                    if id(tensor._node) not in seen:
+                        seen.add(id(tensor._node))
+                        waiting.append(tensor._node)
+    return False
 
 
 def described(tensor: Tensor) -> str:

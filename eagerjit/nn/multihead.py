@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.creation import empty, zeros
@@ -32,9 +33,10 @@ def float_mask(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
     return zeros(tuple(mask.shape), dtype=dtype).masked_fill(mask, -math.inf)
 
 
-def _check(condition: Any, message: str) -> None:
+def _check(condition: Any, message: Callable[[], str]) -> None:
+    """Refuse what does not fit; a message that is not needed must not look at sizes, which would be guarded."""
     if not condition:
-        raise AssertionError(message)
+        raise AssertionError(message())
 
 
 def _check_shapes(
@@ -43,29 +45,39 @@ def _check_shapes(
     """Whether the inputs are batched."""
     _check(
         query.ndim in (2, 3),
-        f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor",
+        lambda: f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor",
     )
     kind = "batched (3-D)" if query.ndim == 3 else "unbatched (2-D)"
     n = query.ndim
     _check(
         key.ndim == n and value.ndim == n,
-        f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.ndim}-D and {value.ndim}-D tensors "
-        "respectively",
+        lambda: (
+            f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.ndim}-D and {value.ndim}-D "
+            "tensors respectively"
+        ),
     )
     if padding is not None:
         _check(
             padding.ndim == n - 1,
-            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found {padding.ndim}-D "
-            "tensor instead",
+            lambda: (
+                f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found {padding.ndim}-D "
+                "tensor instead"
+            ),
         )
     if mask is not None:
         _check(
             mask.ndim in (2, 3),
-            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead",
+            lambda: (
+                f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor "
+                "instead"
+            ),
         )
         if n == 2 and mask.ndim == 3:
             expected = (heads, query.shape[0], key.shape[0])
-            _check(tuple(mask.shape) == expected, f"Expected `attn_mask` shape to be {expected} but got {mask.shape}")
+            _check(
+                tuple(mask.shape) == expected,
+                lambda: f"Expected `attn_mask` shape to be {expected} but got {mask.shape}",
+            )
     return n == 3
 
 
@@ -116,18 +128,22 @@ def multi_head_attention_forward(
     else:
         attn_mask = float_mask(attn_mask, "attn_mask", query.dtype)
         is_causal = is_causal and padding is None
-    _check(width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    _check(
+        width == embed_dim_to_check,
+        lambda: f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}",
+    )
     width = embed_dim_to_check  # a number: in a compiled call sizes of inputs are symbols
     features = width // num_heads
-    _check(features * num_heads == width, f"embed_dim {width} not divisible by num_heads {num_heads}")
+    _check(features * num_heads == width, lambda: f"embed_dim {width} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         _check(
             tuple(key.shape)[:2] == tuple(value.shape)[:2],
-            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
+            lambda: f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
         )
     else:
         _check(
-            tuple(key.shape) == tuple(value.shape), f"key shape {key.shape} does not match value shape {value.shape}"
+            tuple(key.shape) == tuple(value.shape),
+            lambda: f"key shape {key.shape} does not match value shape {value.shape}",
         )
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
@@ -152,9 +168,13 @@ def multi_head_attention_forward(
         mask = mask.reshape(batch, num_heads, length, keys)
     if padding is not None:
         _check(
-            padding.shape[0] == batch, f"Expected key_padded_mask.shape[0] to be {batch}, but got {padding.shape[0]}"
+            padding.shape[0] == batch,
+            lambda: f"Expected key_padded_mask.shape[0] to be {batch}, but got {padding.shape[0]}",
         )
-        _check(padding.shape[1] == keys, f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}")
+        _check(
+            padding.shape[1] == keys,
+            lambda: f"Expected key_padded_mask.shape[1] to be {keys}, but got {padding.shape[1]}",
+        )
         hidden = padding.reshape(batch, 1, 1, keys)
         mask = hidden if mask is None else mask + hidden
     probability = dropout_p if training else 0.0
@@ -213,7 +233,7 @@ class MultiheadAttention(Module):
         self.kdim, self.vdim = kdim if kdim is not None else embed_dim, vdim if vdim is not None else embed_dim
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.dropout, self.batch_first, self.head_dim = dropout, batch_first, embed_dim // num_heads
-        _check(self.head_dim * num_heads == embed_dim, "embed_dim must be divisible by num_heads")
+        _check(self.head_dim * num_heads == embed_dim, lambda: "embed_dim must be divisible by num_heads")
 
         def parameter(*shape: int) -> Parameter:
             return Parameter(empty(*shape, device=device, dtype=dtype))

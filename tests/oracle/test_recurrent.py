@@ -283,3 +283,32 @@ def test_over_examples() -> None:
     found = ej.vmap(lambda t: network(t)[0])(x)
     expected = ej.stack([network(t)[0] for t in x])
     assert ej.allclose(found, expected, atol=1e-6)
+
+
+def test_a_state_goes_from_step_to_step() -> None:
+    """The state that a step returns has a history, whose values the step's own backward has freed: it is detached."""
+    bits = []
+    for wrap in (lambda f: f, ej.jit):
+        ej.manual_seed(3)
+        network, head = ej.nn.LSTM(3, 4, 2), ej.nn.Linear(4, 3)
+        optimizer = ej.optim.SGD([*network.parameters(), *head.parameters()], lr=0.1)
+
+        def step(x: Any, hidden: Any, network: Any = network, head: Any = head, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            out, hidden = network(x, tuple(h.detach() for h in hidden))
+            loss = (head(out) - x).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss, hidden
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            function, hidden, losses = wrap(step), (ej.zeros(2, 2, 4), ej.zeros(2, 2, 4)), []
+            for index in range(3):
+                loss, hidden = function(ej.tensor(draw((5, 2, 3), "float32", -1, 1, index)), hidden)
+                losses.append(array_of(loss).tobytes())
+        assert hidden[0].requires_grad
+        with pytest.raises(RuntimeError, match="second time"):
+            hidden[0].sum().backward()
+        bits.append([*losses, *(array_of(h).tobytes() for h in hidden)])
+    assert bits[0] == bits[1]

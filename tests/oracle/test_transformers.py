@@ -195,3 +195,11 @@ def test_layers_of_a_stack_are_copies() -> None:
     stack = ej.nn.TransformerEncoder(layer, 2)
     assert ej.equal(stack.layers[0].linear1.weight, layer.linear1.weight)
     assert stack.layers[0].linear1.weight is not stack.layers[1].linear1.weight
+
+
+def test_a_compiled_call_serves_all_lengths() -> None:
+    stack = ej.nn.TransformerEncoder(ej.nn.TransformerEncoderLayer(4, 2, 8, 0.1, batch_first=True), 2)
+    compiled = ej.jit(lambda x: stack(x, ej.nn.Transformer.generate_square_subsequent_mask(x.size(1)), is_causal=True))
+    for length in (3, 7, 5):
+        compiled(ej.ones(2, length, 4)).sum().backward()
+    assert len(compiled.variants) == 1
