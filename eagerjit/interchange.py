@@ -93,7 +93,7 @@ def _imported(capsule: Any) -> np.ndarray:
     brain = code.value == _BFLOAT
     if brain:
         code.value = 0
-    array = np.from_dlpack(_Capsule(capsule))  # type: ignore[arg-type]
+    array: Any = np.from_dlpack(_Capsule(capsule))  # type: ignore[arg-type]
     if any(s < 0 for s in array.strides):
         raise ValueError("tensors with negative strides are not supported; copy the array first")
     if not brain and array.dtype not in dtypes.BY_NUMPY:
