@@ -230,6 +230,8 @@ class Calls:
         for value in values:
             if type(value) in CONTAINERS:
                 self.journal.probe(value, source)
+            elif hasattr(value, "__dict__") and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
+                self.journal.handed_over[id(value)] = value
 
     # -- calls that are put off ---------------------------------------------------------------------------------------
 

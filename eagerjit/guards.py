@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
 from eagerjit.bytecode import Access, accesses
 from eagerjit.callables import BLIND
+from eagerjit.comparing import LARGE, PLAIN, Unchanged, has_own_attributes, state_of
 from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer
-from eagerjit.runtime import mode
-from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import Op
-from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
-_PLAIN = (int, float, str, bool, bytes, type(None), complex)
-_LARGE = 1 << 16
 _CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
 
 
@@ -167,7 +161,7 @@ class _Inspection:
                 for access in accesses(code, lines):
                     for value in self._local_values(code, access):
                         key = id(value), access.attributes
-                        if key in self.followed or not access.attributes or not _has_own_attributes(value):
+                        if key in self.followed or not access.attributes or not has_own_attributes(value):
                             continue
                         self.followed.add(key)
                         self.out.reads.append(("object", value, None, access.attributes, access.use))
@@ -223,9 +217,9 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 watched.add(id(value))
                 python.append(Unchanged(value, changing))
             parent = leaves[key]
-            if not _has_own_attributes(value):
+            if not has_own_attributes(value):
                 break
-    return python + journal.checks
+    return [*python, *journal.checks, *_handed_over(journal)]
 
 
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
@@ -233,8 +227,12 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
     for cell in journal.cells_read.values():
         if (id(cell), None) not in covered and not journal.is_fresh(cell):
             yield "cell", cell, None, (), "read"
+    for (key, name), owner in journal.inherited.items():
+        plain = has_own_attributes(owner) and hasattr(owner, "__dict__") and key not in journal.paths
+        if plain and not journal.is_fresh(owner) and callable(getattr(owner, name, None)):
+            journal.checks.append(functools.partial(_inherits, owner, name))
     for (key, name), owner in journal.objects_read.items():
-        if (key, name) in covered or not _has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
+        if (key, name) in covered or not has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
             continue
         if _value(owner, (name,)) is _MISSING:
             journal.checks.append(functools.partial(_lacks, owner, name))
@@ -244,6 +242,22 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
 
 def _lacks(owner: Any, name: str) -> bool:
     return not hasattr(owner, name)
+
+
+def _inherits(owner: Any, name: str) -> bool:
+    return name not in owner.__dict__
+
+
+def _handed_over(journal: Journal) -> Iterator[Callable[[], bool]]:
+    """Guards for objects that libraries got, which may read anything of them."""
+    for value in journal.handed_over.values():
+        if not journal.is_fresh(value) and id(value) not in journal.paths:
+            kept: list[Any] = []
+            yield functools.partial(_is_unchanged, value, state_of(value, kept), kept)
+
+
+def _is_unchanged(value: Any, before: Any, kept: list[Any]) -> bool:
+    return bool(state_of(value, []) == before)
 
 
 def _defaults(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
@@ -266,7 +280,7 @@ def _defaults(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], b
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
     """Whether reading an attribute makes a new object each time, as bound methods and properties do: the code behind it
     was observed itself."""
-    return not isinstance(value, _PLAIN) and _value(base, attributes) is not value
+    return not isinstance(value, PLAIN) and _value(base, attributes) is not value
 
 
 def _global(container: dict[str, Any], name: str) -> Any:
@@ -303,94 +317,10 @@ def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | No
     return leaf
 
 
-def _has_own_attributes(value: Any) -> bool:
-    """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
-    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType, *_PLAIN)):
-        return False
-    if isinstance(value, (type, ModuleType)):
-        return not _is_library(value.__module__ if isinstance(value, type) else value.__name__)
-    return not type(value).__module__.startswith("eagerjit") and not has_state(value)
-
-
-def _is_library(name: str) -> bool:
-    name = name.partition(".")[0]
-    return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
-
-
 def _guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
-    if isinstance(value, _PLAIN) and not isinstance(value, (bool, type(None), complex, bytes)):
+    if isinstance(value, PLAIN) and not isinstance(value, (bool, type(None), complex, bytes)):
         tracer.guard_object(leaf, Op.EQUAL, value)
     elif not isinstance(value, MethodType):
         tracer.guard_object(leaf, Op.IS, value)
-        if isinstance(value, np.ndarray) and value.nbytes > _LARGE:
+        if isinstance(value, np.ndarray) and value.nbytes > LARGE:
             raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
-
-
-class Unchanged:
-    """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
-
-    `changing` are the (container, key) that need not be as they were.
-    """
-
-    def __init__(self, value: Any, changing: Set[tuple[int, Any]]):
-        self.kept: list[Any] = []
-        self.changing = changing
-        self.value, self.before = value, contents(value, self.kept, changing)
-
-    def __call__(self) -> bool:
-        return bool(contents(self.value, None, self.changing) == self.before)
-
-
-def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
-    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
-    if isinstance(value, dict):
-        return tuple((k, contents(v, kept, changing)) for k, v in value.items() if (id(value), k) not in changing)
-    if isinstance(value, (list, tuple, deque)):
-        return tuple(contents(v, kept, changing) for v in value)
-    if isinstance(value, bytearray):
-        return bytes(value)
-    if isinstance(value, (set, frozenset)):
-        return frozenset(contents(v, kept, changing) for v in value)
-    if isinstance(value, np.ndarray) and value.nbytes <= _LARGE:
-        return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, _PLAIN):
-        return type(value), repr(value) if type(value) is float else value
-    if kept is not None:
-        kept.append(value)
-    return id(value)
-
-
-def has_state(value: Any) -> bool:
-    """Whether an object tells the structure that compiled calls depend on, as Modules and Optimizers do."""
-    return hasattr(type(value), "_jit_state")
-
-
-@dataclass(slots=True)
-class Structure:
-    """Modules and optimizers that a trace went through and defaults, as they were: checked when the epoch has moved."""
-
-    owners: list[Any]
-    states: list[Any]
-    epoch: int
-    dtype: DType
-    casting: Any
-    changing: Set[tuple[int, Any]]
-
-    def holds(self) -> bool:
-        """Whether they still are as they were."""
-        return self.dtype is Defaults.dtype and self.casting == state.casting and all(
-            o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
-        )
-
-
-def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:
-    """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
-    epoch = mode.epoch()
-    unique = list({id(o): o for o in owners if has_state(o)}.values())
-    names = {id(o): id(o.__dict__) for o in unique if hasattr(o, "__dict__")}
-    for owner in unique:
-        for module in owner.modules() if hasattr(owner, "modules") else ():
-            names[id(module)] = id(module.__dict__)
-    changing = changing | {(names[owner], key) for owner, key in changing if owner in names}
-    states = [o._jit_state(changing) for o in unique]
-    return Structure(unique, states, epoch, Defaults.dtype, state.casting, changing)

@@ -65,6 +65,8 @@ class Journal:
         self.owners: list[Any] = []
         self.objects_read: dict[tuple[int, str], Any] = {}
         self.cells_read: dict[int, Any] = {}
+        self.inherited: dict[tuple[int, str], Any] = {}
+        self.handed_over: dict[int, Any] = {}
         self._undo: list[Callable[[], None]] = []
         self._saved: set[tuple[int, Any]] = set()
         self._young: set[int] = set()
@@ -321,6 +323,21 @@ def _look_attribute(holder: Any, name: str) -> Any:
     return ABSENT
 
 
+def _store_attribute(holder: Any, name: str, value: Any) -> None:
+    """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
+    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
+        setattr(holder, name, value)
+    else:
+        object.__setattr__(holder, name, value)
+
+
+def _delete_attribute(holder: Any, name: str) -> None:
+    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
+        delattr(holder, name)
+    else:
+        object.__delattr__(holder, name)
+
+
 def _look_item(holder: Any, key: Any) -> Any:
     try:
         return holder[key] if not isinstance(holder, dict) else dict.get(holder, key, ABSENT)
@@ -360,8 +377,8 @@ def _call(function: Any, args: Any, kwargs: Any) -> None:
 
 
 _LOOK = {"attribute": _look_attribute, "item": _look_item, "cell": _look_cell}
-_STORE: dict[str, Callable[..., None]] = {"attribute": setattr, "item": _store_item, "cell": _store_cell}
-_DELETE: dict[str, Callable[..., None]] = {"attribute": delattr, "item": _delete_item, "cell": _delete_cell}
+_STORE: dict[str, Callable[..., None]] = {"attribute": _store_attribute, "item": _store_item, "cell": _store_cell}
+_DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item": _delete_item, "cell": _delete_cell}
 
 
 def is_consumed(value: Any) -> bool:

@@ -26,8 +26,11 @@ class TraceBreak(BaseException):
 
 
 def is_internal(code: CodeType) -> bool:
-    """Whether this code belongs to the library, NumPy or the standard library rather than to the user."""
-    return is_library(code.co_filename)
+    """Whether this code belongs to the library, NumPy or the standard library rather than to the user.
+
+    Code made of text is watched: the user may have made it, and methods of dataclasses read fields.
+    """
+    return code.co_filename != "<string>" and is_library(code.co_filename)
 
 
 def pause_observation() -> Any:

@@ -8,13 +8,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from eagerjit.bytecode import accesses
 from eagerjit.callables import CHANGING, REFUSED, Calls
+from eagerjit.comparing import is_library_name
 from eagerjit.journal import ABSENT, Journal, is_consumed
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import frames
@@ -50,7 +51,8 @@ class Observer:
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
-        if is_internal(code):
+        made_of_text = code.co_filename == "<string>"
+        if is_internal(code) or (made_of_text and is_library_name(frame.f_globals.get("__name__", ""))):
             frame.f_trace_lines = False
             return None
         if code not in self.lines:
@@ -123,11 +125,22 @@ class Observer:
             return
         self.journal.note_read(owner, name)
         self.journal.objects_read[id(owner), name] = owner
+        self._note_class(owner, name)
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
         if name in self.stored and _is_data(owner, name):
             self._read = frame, owner, name, "attribute"
+
+    def _note_class(self, owner: Any, name: str) -> None:
+        """Remember where a method or property comes from: its class, unless the object gets one of its own."""
+        if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
+            return
+        for base in type(owner).__mro__:
+            if name in vars(base):
+                self.journal.objects_read[id(base), name] = base
+                self.journal.inherited[id(owner), name] = owner
+                return
 
     def load_global(self, frame: FrameType, name: str) -> None:
         if name in frame.f_globals:

@@ -29,8 +29,8 @@ _LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, slice, DType)
 class Flattening:
     """Flattens values of one call; a container that several of them hold is built once."""
 
-    def __init__(self, journal: Journal):
-        self.journal = journal
+    def __init__(self, journal: Journal, source: str):
+        self.journal, self.source = journal, source
         self.leaves: list[Any] = []
         self.numbers: dict[int, int] = {}
         self.plain = True
@@ -70,7 +70,7 @@ class Flattening:
             self.leaves.append(value.copy())
             return np.ndarray, None, (LEAF,)
         if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
-            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.journal.tracer.name)
+            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
 

@@ -15,10 +15,11 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd.node import is_freed
+from eagerjit.comparing import Structure, Unchanged, has_state, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
-from eagerjit.guards import Structure, Unchanged, add_guards, has_state, inspect_code, structure_of, unwrap
+from eagerjit.guards import add_guards, inspect_code, unwrap
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation
 from eagerjit.numbers import SymbolicInt, TracedFloat
@@ -131,7 +132,7 @@ class Recording:
             if tracer.broken is not None:
                 raise tracer.broken
             journal.finished()
-            flattening = Flattening(journal)
+            flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
         finally:
             journal.undo()

@@ -8,9 +8,9 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
+from eagerjit.comparing import Structure
 from eagerjit.compilation import Report
 from eagerjit.compiler.signature import Load
-from eagerjit.guards import Structure
 from eagerjit.joint import Backward
 from eagerjit.journal import Arguments, Path, Slot
 from eagerjit.results import Finish

@@ -271,7 +271,7 @@ class Module(Calls, Tree, State):
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""
-        from eagerjit.guards import contents
+        from eagerjit.comparing import contents
 
         return tuple(
             (path, id(module), type(module), contents(module.__dict__, None, changing))

@@ -1,0 +1,119 @@
+"""What objects hold, comparable: whether they are as they were when a function was recorded."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Set
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults, state
+from eagerjit.tensor import Tensor
+
+PLAIN = (int, float, str, bool, bytes, type(None), complex)
+LARGE = 1 << 16
+
+
+def has_own_attributes(value: Any) -> bool:
+    """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
+    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType, *PLAIN)):
+        return False
+    if isinstance(value, (type, ModuleType)):
+        return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
+    return not type(value).__module__.startswith("eagerjit") and not has_state(value)
+
+
+def is_library_name(name: str) -> bool:
+    """Whether a module belongs to eagerjit, NumPy or the standard library."""
+    name = name.partition(".")[0]
+    return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
+
+
+class Unchanged:
+    """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
+
+    `changing` are the (container, key) that need not be as they were.
+    """
+
+    def __init__(self, value: Any, changing: Set[tuple[int, Any]]):
+        self.kept: list[Any] = []
+        self.changing = changing
+        self.value, self.before = value, contents(value, self.kept, changing)
+
+    def __call__(self) -> bool:
+        return bool(contents(self.value, None, self.changing) == self.before)
+
+
+def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
+    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
+    if isinstance(value, dict):
+        return tuple((k, contents(v, kept, changing)) for k, v in value.items() if (id(value), k) not in changing)
+    if isinstance(value, (list, tuple, deque)):
+        return tuple(contents(v, kept, changing) for v in value)
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, (set, frozenset)):
+        return frozenset(contents(v, kept, changing) for v in value)
+    if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, PLAIN):
+        return type(value), repr(value) if type(value) is float else value
+    if kept is not None:
+        kept.append(value)
+    return id(value)
+
+
+def state_of(value: Any, kept: list[Any], seen: tuple[int, ...] = ()) -> Any:
+    """What an object holds, and what that holds in turn, comparable; `kept` keeps what is known by identity."""
+    if id(value) in seen:
+        return seen.index(id(value))
+    seen = (*seen, id(value))
+    if isinstance(value, dict):
+        return type(value), tuple((k, state_of(v, kept, seen)) for k, v in value.items())
+    if isinstance(value, (list, tuple, deque)):
+        return type(value), tuple(state_of(v, kept, seen) for v in value)
+    if has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__dict__"):
+        return type(value), tuple((k, state_of(v, kept, seen)) for k, v in vars(value).items())
+    return contents(value, kept)
+
+
+def has_state(value: Any) -> bool:
+    """Whether an object tells the structure that compiled calls depend on, as Modules and Optimizers do."""
+    return hasattr(type(value), "_jit_state")
+
+
+@dataclass(slots=True)
+class Structure:
+    """Modules and optimizers that a trace went through and defaults, as they were: checked when the epoch has moved."""
+
+    owners: list[Any]
+    states: list[Any]
+    epoch: int
+    dtype: DType
+    casting: Any
+    changing: Set[tuple[int, Any]]
+
+    def holds(self) -> bool:
+        """Whether they still are as they were."""
+        return self.dtype is Defaults.dtype and self.casting == state.casting and all(
+            o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
+        )
+
+
+def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:
+    """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
+    epoch = mode.epoch()
+    unique = list({id(o): o for o in owners if has_state(o)}.values())
+    names = {id(o): id(o.__dict__) for o in unique if hasattr(o, "__dict__")}
+    for owner in unique:
+        for module in owner.modules() if hasattr(owner, "modules") else ():
+            names[id(module)] = id(module.__dict__)
+    changing = changing | {(names[owner], key) for owner, key in changing if owner in names}
+    states = [o._jit_state(changing) for o in unique]
+    return Structure(unique, states, epoch, Defaults.dtype, state.casting, changing)
