@@ -190,8 +190,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "expand": [Sample((V, (2, 3))), Sample((draw("", ()), (2,))), Sample((V, (0, 3)))],
     "slice": [Sample((M, 1, 0, 3, 2)), Sample((M, 0, 1, 1, 1))],
     "select": [Sample((M, 0, 1)), Sample((V, 0, 2))],
-    "diagonal": [Sample((M, 0, 0, 1)), Sample((M, -1, 1, 0)), Sample((draw("", (0, 2)), 0, 0, 1))],
-    "unfold": [Sample((M, 1, 2, 1)), Sample((V, 0, 1, 2)), Sample((draw("", ()), 0, 1, 1))],
+    "diagonal": [Sample((M, 0, 0, 1)), Sample((M, -1, 0, 1)), Sample((draw("", (0, 2)), 0, 0, 1))],
+    "unfold": [Sample((M, 1, 2, 1)), Sample((V, 0, 1, 2)), Sample((draw("u", (0, 3)), 1, 2, 1))],
     "as_strided": [Sample((M, ((2, 2), (1, 2), 1), ((2, 3), (3, 1), 0), 6))],
     "rand": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64)),
              Sample((STATE, (0,), torch.float32))],
@@ -207,6 +207,7 @@ SAMPLES: dict[str, list[Sample]] = {
 
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
+    "unfold": "a view that compiled code would copy is returned",
     **dict.fromkeys(COMPLEX, "complex numbers are computed by NumPy"),
 }
 """Ops that no trace can represent, and why."""

@@ -34,6 +34,8 @@ def _by_ops(function: View) -> View:
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
     """Another view of an array's memory; `strides` and `first` in bytes. NumPy keeps what owns the memory alive."""
+    if array.flags.c_contiguous and first >= 0 and array.size and array.dtype.kind != "V":
+        return np.ndarray(shape, array.dtype, array, first, strides)
     flat = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=array.flags.writeable)
     if first == 0 or flat.size == 0:
         return flat
@@ -58,12 +60,9 @@ def _diagonal_bounds(rows: Any, columns: Any, offset: int) -> tuple[Any, Any]:
 
 
 def _diagonal_array(array: np.ndarray, offset: int, dim1: int, dim2: int) -> np.ndarray:
-    rest = [d for d in range(array.ndim) if d not in (dim1, dim2)]
-    row, column = array.strides[dim1], array.strides[dim2]
-    _, count = _diagonal_bounds(array.shape[dim1], array.shape[dim2], offset)
-    first = offset * column if offset >= 0 else -offset * row
-    shape, strides = [array.shape[d] for d in rest], [array.strides[d] for d in rest]
-    return restrided(array, (*shape, count), (*strides, row + column), first)
+    found = array.diagonal(offset, dim1, dim2)
+    found.flags.writeable = array.flags.writeable
+    return found
 
 
 def _diagonal_copy(input: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
