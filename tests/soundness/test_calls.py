@@ -11,13 +11,6 @@ import eagerjit as torch
 from eagerjit.jit import JitWarning, jit
 
 
-def both(function, *makers):
-    """What a function returns eagerly and jitted (twice), on fresh arguments."""
-    jitted = jit(function)
-    out = [function(*(m() for m in makers))]
-    return [*out, *(jitted(*(m() for m in makers)) for _ in range(2))]
-
-
 def refused(match):
     return pytest.warns(JitWarning, match=match)
 
@@ -29,48 +22,6 @@ def line_of(function, offset):
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 
-
-
-def test_grad_set_to_none_inside():
-    w = torch.ones(2, requires_grad=True)
-
-    @jit
-    def step(x):
-        w.grad = None
-        (w * x).sum().backward()
-        return w.grad
-
-    for value in (1.0, 2.0, 3.0):
-        assert step(torch.full((2,), value)).tolist() == [value, value]
-        assert w.grad.tolist() == [value, value]
-
-
-def test_a_kept_grad_is_not_overwritten():
-    w = torch.ones(2, requires_grad=True)
-
-    @jit
-    def step(x):
-        w.grad = None
-        (w * x).sum().backward()
-
-    step(torch.ones(2))
-    first = w.grad
-    step(torch.full((2,), 5.0))
-    assert first.tolist() == [1.0, 1.0] and w.grad.tolist() == [5.0, 5.0]
-
-
-def test_backward_outside_and_twice():
-    w = torch.ones(3, requires_grad=True)
-    f = jit(lambda x: (w * x).exp().sum())
-    loss = f(torch.ones(3))
-    loss.backward(retain_graph=True)
-    first = w.grad.tolist()
-    loss.backward()
-    assert w.grad.tolist() == [2 * g for g in first]
-    with pytest.raises(RuntimeError, match="second time"):
-        loss.backward()
-
-
 def test_an_input_written_before_backward_is_noticed():
     x = torch.ones(3)
     w = torch.ones(3, requires_grad=True)
@@ -79,20 +30,6 @@ def test_an_input_written_before_backward_is_noticed():
         x.add_(1)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             loss.backward()
-
-
-def test_second_derivatives():
-    for function in (lambda x: (x**3).sum(), jit(lambda x: (x**3).sum())):
-        x = torch.tensor([1.0, 2.0], requires_grad=True)
-        (g,) = torch.grad(function(x), x, create_graph=True)
-        g.sum().backward()
-        assert x.grad.tolist() == [6.0, 12.0]
-
-
-def test_a_detached_result_has_no_gradient():
-    x = torch.ones(2, requires_grad=True)
-    for out in both(lambda x: (x * 2).detach(), lambda: x):
-        assert not out.requires_grad and out.grad_fn is None
 
 
 # -- writes and aliases ------------------------------------------------------------------------------------------------
@@ -212,56 +149,13 @@ def test_results_of_calls_are_apart():
     assert a.tolist() == [1.0] * 4 and b.tolist() == [2.0] * 4
 
 
-
-
-
-
 # -- numbers -----------------------------------------------------------------------------------------------------------
-
-
-
-
-
-
 
 
 def test_a_huge_int():
     f = jit(lambda x, k: x * k)
     for k in (3, 2**62, 5):
         assert f(torch.ones(1, dtype=torch.int64), k).item() == k
-
-
-
-
-
-
-# -- random numbers ----------------------------------------------------------------------------------------------------
-
-
-
-
-# -- side effects ------------------------------------------------------------------------------------------------------
-
-
-
-
-
-
-
-
-
-
-
-
-COUNTER = 0
-
-
-
-
-
-
-
-
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -292,14 +186,6 @@ def test_an_error_at_the_first_call_is_no_refusal():
     assert g.cache_info().compiles == 1
 
 
-
-
-
-
-
-
-
-
 # -- looking at values -------------------------------------------------------------------------------------------------
 
 
@@ -322,15 +208,7 @@ def test_fullgraph_raises_at_the_line():
         jit(f, fullgraph=True)(torch.ones(1))
 
 
-
-
 # -- calls of calls ----------------------------------------------------------------------------------------------------
-
-
-
-
-
-
 
 
 def test_threads():

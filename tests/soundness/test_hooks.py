@@ -12,31 +12,8 @@ def weight() -> torch.Tensor:
     return torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
 
 
-def test_a_leafs_hook_is_applied_once_to_the_gradient_of_a_jitted_call() -> None:
-    w = weight()
-    w.register_hook(lambda g: g * 2)
-    jitted = torch.jit(lambda x: (w * x).sum())
-    for _ in range(3):
-        w.grad = None
-        jitted(torch.ones(3)).backward()
-        assert w.grad.tolist() == [2.0, 2.0, 2.0]
 
 
-def test_a_hook_added_later_is_applied_inside_a_compiled_step() -> None:
-    w = weight()
-
-    @torch.jit
-    def step(x: torch.Tensor) -> None:
-        w.grad = None
-        (w * x).sum().backward()
-
-    step(torch.ones(3))
-    handle = w.register_hook(lambda g: g * 5)
-    step(torch.ones(3))
-    assert w.grad.tolist() == [5.0, 5.0, 5.0]
-    handle.remove()
-    step(torch.ones(3))
-    assert w.grad.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_what_a_hook_does_to_other_things_is_done_at_every_call() -> None:

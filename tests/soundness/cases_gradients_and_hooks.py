@@ -1,0 +1,98 @@
+"""Gradients that calls leave in tensors, and hooks that see them."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from tests.soundness.framework import attempt, case
+
+
+def weight():
+    return torch.tensor([1.0, -2.0, 3.0], requires_grad=True)
+
+
+@case
+def a_gradient_set_to_none_inside(jit):
+    w = weight()
+
+    @jit
+    def step(x):
+        w.grad = None
+        (w * x).sum().backward()
+        return w.grad
+
+    for value in (1.0, 2.0, 3.0):
+        step(torch.full((3,), value))
+        yield w.grad
+
+
+@case
+def a_gradient_that_was_kept(jit):
+    w = weight()
+
+    @jit
+    def step(x):
+        w.grad = None
+        (w * x).sum().backward()
+
+    step(torch.ones(3))
+    first = w.grad
+    step(torch.full((3,), 5.0))
+    yield first, w.grad, first is w.grad
+
+
+@case
+def backward_outside_and_twice(jit):
+    w = weight()
+    f = jit(lambda x: (w * x).exp().sum())
+    loss = f(torch.ones(3))
+    loss.backward(retain_graph=True)
+    yield w.grad
+    loss.backward()
+    yield w.grad, type(attempt(loss.backward))
+
+
+@case
+def derivatives_of_derivatives(jit):
+    f = jit(lambda x: (x**3).sum())
+    for n in (1.0, 2.0):
+        x = torch.tensor([n, 2.0], requires_grad=True)
+        (g,) = torch.grad(f(x), x, create_graph=True)
+        g.sum().backward()
+        yield x.grad
+
+
+@case
+def results_that_were_detached(jit):
+    x = weight()
+    f = jit(lambda: ((x * 2).detach(), x.detach(), x * 1))
+    for _ in range(2):
+        yield f()
+
+
+@case(versions=1)
+def the_hook_of_a_leaf(jit):
+    w = weight()
+    w.register_hook(lambda g: g * 2)
+    f = jit(lambda x: (w * x).sum())
+    for _ in range(3):
+        w.grad = None
+        f(torch.ones(3)).backward()
+        yield w.grad
+
+
+@case
+def a_hook_added_and_removed(jit):
+    w = weight()
+
+    @jit
+    def step(x):
+        w.grad = None
+        (w * x).sum().backward()
+
+    step(torch.ones(3))
+    handle = w.register_hook(lambda g: g * 5)
+    step(torch.ones(3))
+    yield w.grad
+    handle.remove()
+    step(torch.ones(3))
+    yield w.grad
