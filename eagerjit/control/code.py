@@ -49,7 +49,7 @@ class Code:
 
     def selecting(self, outputs: Sequence[int]) -> Code:
         """The same with some of the outputs alone."""
-        if len(outputs) == len(self.graph.outputs):
+        if list(outputs) == list(range(len(self.graph.outputs))):
             return self
         graph = self.graph
         chosen = Graph(graph.name, graph.inputs, graph.nodes, [graph.outputs[i] for i in outputs])

@@ -37,10 +37,18 @@ class ScanRunner(Runner):
         graph = code.graph
         carries = {n: i for i, n in enumerate(graph.inputs[:n_carry])}
         stacked = [k for k in range(n_carry, len(graph.outputs)) if k in self.wanted]
-        self._saved = [(k, carries[graph.outputs[k]]) for k in stacked if graph.outputs[k] in carries]
-        self._made = [k for k in stacked if graph.outputs[k] not in carries]
+        # What is stacked twice is computed once; what a run is given, or gives to the next, is there already.
+        first: dict[Node, int] = {}
+        for k in stacked:
+            first.setdefault(graph.outputs[k], k)
+        self._again = [(k, first[graph.outputs[k]]) for k in stacked if first[graph.outputs[k]] != k]
+        self._saved = [(k, carries[n]) for n, k in first.items() if n in carries]
+        given = {n: i for i, n in reversed(list(enumerate(graph.outputs[:n_carry])))}
+        made = [k for n, k in first.items() if n not in carries and n not in given]
+        places = {k: n_carry + i for i, k in enumerate(made)}
+        self._made = [(k, places.get(k, given.get(n, 0))) for n, k in first.items() if n not in carries]
         self._dtypes = [n.dtype.numpy for n in graph.outputs]
-        self._step = code.selecting([*range(n_carry), *self._made])
+        self._step = code.selecting([*range(n_carry), *made])
 
     @property
     def graphs(self) -> tuple[Graph, ...]:
@@ -74,9 +82,9 @@ class ScanRunner(Runner):
         fixed = (*map(new_tensor, arguments[first:n_inputs]), *numbers)
         shapes = self.code.shapes(numbers)
         stacks: list[Any] = [None] * len(shapes)
-        for k in (*self._made, *(k for k, _ in self._saved)):
+        for k, _ in (*self._made, *self._saved):
             stacks[k] = np.empty((length, *shapes[k]), self._dtypes[k])
-        made = [stacks[k] for k in self._made]
+        made = [(stacks[k], place) for k, place in self._made]
         saved = [(stacks[k], j) for k, j in self._saved]
         element = [new_tensor(None) for _ in elements]
         pairs = list(zip(element, elements, strict=True))
@@ -88,8 +96,10 @@ class ScanRunner(Runner):
                 stack[i] = carry[j]._data
             results = run((*carry, *element, *fixed))
             carry = results[:n_carry]
-            for stack, result in zip(made, results[n_carry:], strict=True):
-                stack[i] = result._data
+            for stack, place in made:
+                stack[i] = results[place]._data
+        for k, same in self._again:
+            stacks[k] = stacks[same].copy()
         last = [np.array(c._data) if length == 0 else c._data for c in carry]
         return (*last, *stacks[n_carry:])
 
