@@ -43,15 +43,11 @@ def _joined(rows: list[Tensor], packed: bool) -> Tensor:
     if state.tracer is not None or mode.grad_mode():
         return cat.call(rows if packed else [r.unsqueeze(0) for r in rows], 0)
     # However many steps there are, nothing is compiled for their number.
-    first = rows[0]
-    shape = (sum(r.shape[0] for r in rows),) if packed else (len(rows), first.shape[0])
-    out = first.new_empty((*shape, *first.shape[1:]))
-    array, start = out._data, 0
-    for index, row in enumerate(rows):
-        count = row.shape[0]
-        array[slice(start, start + count) if packed else index] = row._data
-        start += count
-    return out
+    arrays = [row._data for row in rows]
+    shape = arrays[0].shape
+    out = rows[0].new_empty((sum(a.shape[0] for a in arrays), *shape[1:]))
+    np.concatenate(arrays, 0, out=out._data)
+    return out if packed else new_tensor(out._data.reshape(len(rows), *shape))
 
 
 def _resized(
