@@ -62,6 +62,7 @@ class Observer:
             self.stored |= stored_names(code)
         if code.co_freevars:
             self._note_cells(frame)
+        frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
         frame.f_trace_opcodes = self._readable
         self._note(frame)
         return self._event
@@ -107,10 +108,13 @@ class Observer:
         """The value that the last instruction read is on top of the stack: it may become an input."""
         assert self._read is not None
         (_, holder, key, kind), self._read = self._read, None
-        value = frames.stack(frame, 1)[0]
+        below, value = frames.stack(frame, 2)
+        depth = 0
+        if value is frames.NoValue:  # where a callable's first argument would be, above the callable
+            value, depth = below, 1
         made = self.journal.input(holder, key, value, kind)
         if made is not value:
-            frames.replace(frame, 0, made)
+            frames.replace(frame, depth, made)
 
     def _after_making(self, frame: FrameType) -> None:
         """A defaultdict has made an item that was read."""
@@ -195,6 +199,15 @@ class Observer:
         value, container, key = frames.stack(frame, 3)
         self._item(container, key, value, source(frame))
 
+    def load_slice(self, frame: FrameType, _: None) -> None:
+        container, *_ends = frames.stack(frame, 3)
+        if isinstance(container, list):
+            self.journal.note_read(container, None)
+
+    def store_slice(self, frame: FrameType, _: None) -> None:
+        value, container, start, stop = frames.stack(frame, 4)
+        self._item(container, slice(start, stop), value, source(frame))
+
     def delete_item(self, frame: FrameType, _: None) -> None:
         container, key = frames.stack(frame, 2)
         self._item(container, key, ABSENT, source(frame))
@@ -228,18 +241,25 @@ class Observer:
 
     # -- calls and iterators ------------------------------------------------------------------------------------------
 
-    def call(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+    def call(self, frame: FrameType, operand: tuple[int, tuple[str, ...] | None]) -> None:
         count, names = operand
-        method, first, *args = frames.stack(frame, count + 2)
-        if method is frames.NoValue:
-            function = first
+        if names is None:
+            *_, names = frames.stack(frame, 1)
+            lower, upper, *args = frames.stack(frame, count + 3)[:-1]
         else:
-            function, args = method, [first, *args]
+            lower, upper, *args = frames.stack(frame, count + 2)
+        # Below the arguments lie a callable and its first argument, or one and nothing, in an order that differs.
+        plain = upper is frames.NoValue if _CALLABLE_FIRST else lower is frames.NoValue
+        if plain:
+            function = lower if _CALLABLE_FIRST else upper
+        else:
+            function, args = lower, [upper, *args]
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
         instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
         if instead is not None:
-            frames.replace(frame, count if method is frames.NoValue else count + 1, instead)
+            above = count + (operand[1] is None)
+            frames.replace(frame, above if plain and not _CALLABLE_FIRST else above + 1, instead)
 
     def call_with(self, frame: FrameType, has_keywords: int) -> None:
         function, args, *rest = frames.stack(frame, 2 + has_keywords)
@@ -305,8 +325,10 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "LOAD_DEREF": Observer.load_cell, "STORE_DEREF": Observer.store_cell, "DELETE_DEREF": Observer.delete_cell,
     "BINARY_SUBSCR": Observer.load_item, "STORE_SUBSCR": Observer.store_item, "DELETE_SUBSCR": Observer.delete_item,
     "GET_ITER": Observer.iterate, "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
-    "IMPORT_NAME": Observer.bring_in,
+    "IMPORT_NAME": Observer.bring_in, "BINARY_SLICE": Observer.load_slice, "STORE_SLICE": Observer.store_slice,
 }  # fmt: skip
+_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
+_CALLABLE_FIRST = sys.version_info >= (3, 13)
 _IN_PLACE = {"+=": "__iadd__", "*=": "__imul__", "|=": "__ior__", "&=": "__iand__", "-=": "__isub__", "^=": "__ixor__"}
 
 
@@ -320,9 +342,11 @@ def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
         name, operand = i.opname, i.argval
         if name == "KW_NAMES" and i.arg is not None:
             names = code.co_consts[i.arg]
-        elif name == "PRECALL":
+        elif name == _CALL:
             out[i.offset] = Observer.call, (i.arg, names)
             names = ()
+        elif name == "CALL_KW":
+            out[i.offset] = Observer.call, (i.arg, None)
         elif name == "CALL_FUNCTION_EX":
             out[i.offset] = Observer.call_with, (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
@@ -351,7 +375,7 @@ def _changing_lines(code: CodeType) -> frozenset[int]:
     methods = frozenset().union(*CHANGING.values())
     for i in dis.get_instructions(code):
         line = (i.positions.lineno if i.positions is not None else None) or line
-        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "IMPORT_NAME")
+        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
         outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
         if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
             i.opname.startswith("LOAD_") and i.argval in methods | REFUSED

@@ -7,12 +7,16 @@ function whose stack is known, before anything else is read.
 from __future__ import annotations
 
 import ctypes
+import dis
 import sys
 from types import CellType, CodeType, FrameType
 from typing import Any
 
-_SUPPORTED = ((3, 11),)
-_FRAME, _CODE, _STACK_TOP, _LOCALS = 24, 32, 64, 72  # PyFrameObject.f_frame; f_code, stacktop, localsplus of its target
+from eagerjit.runtime.stack_depth import depths
+
+_SUPPORTED = ((3, 11), (3, 12), (3, 13))
+_FRAME, _LOCALS = 24, 72  # PyFrameObject.f_frame, and localsplus of its target
+_CODE = 32 if sys.version_info < (3, 12) else 0
 _WORD = 8
 
 _increment = ctypes.pythonapi.Py_IncRef
@@ -37,19 +41,25 @@ def _object(pointer: int) -> Any:
     return ctypes.cast(pointer, ctypes.py_object).value if pointer else NoValue
 
 
+def _top(frame: FrameType) -> int:
+    """The address after the topmost value of a frame that is about to execute an instruction.
+
+    The interpreter keeps it to itself, but the code says how many values there are at each instruction.
+    """
+    code = frame.f_code
+    below = _n_locals(code) + len(code.co_freevars)
+    return _inner(frame) + _LOCALS + _WORD * (below + depths(code)[frame.f_lasti])
+
+
 def stack(frame: FrameType, count: int) -> list[Any]:
     """The topmost values of a frame that is about to execute an instruction, the top last."""
-    inner = _inner(frame)
-    top = ctypes.c_int.from_address(inner + _STACK_TOP).value
-    first = inner + _LOCALS + _WORD * (top - count)
+    first = _top(frame) - _WORD * count
     return [_object(_word(first + _WORD * i)) for i in range(count)]
 
 
 def replace(frame: FrameType, depth: int, value: Any) -> None:
     """Put another value in the place of the one that lies `depth` below the top of the stack."""
-    inner = _inner(frame)
-    top = ctypes.c_int.from_address(inner + _STACK_TOP).value
-    address = inner + _LOCALS + _WORD * (top - 1 - depth)
+    address = _top(frame) - _WORD * (1 + depth)
     before = _word(address)
     _increment(value)
     ctypes.c_void_p.from_address(address).value = id(value)
@@ -81,17 +91,17 @@ def _works() -> bool:
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code is not known.__code__:
             return None
-        frame.f_trace_opcodes = True
+        if event == "call":
+            frame.f_trace, frame.f_trace_opcodes = trace, True
         if event == "opcode" and known.__code__.co_code[frame.f_lasti] == _BUILD_TUPLE:
             inner = _inner(frame)
             if _word(inner + _CODE) != id(frame.f_code):
                 return None
-            top = ctypes.c_int.from_address(inner + _STACK_TOP).value
-            words = [_word(inner + _LOCALS + _WORD * (top - i)) for i in (2, 1)] if top == 4 else []
-            seen.append(words == [id(seen), id(marker)])
+            seen.append([_word(_top(frame) - _WORD * i) for i in (2, 1)] == [id(seen), id(marker)])
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # CPython 3.12 reports instructions only to traces set after this
     sys.settrace(trace)
     try:
         known(seen)
@@ -100,7 +110,7 @@ def _works() -> bool:
     return seen == [True]
 
 
-_BUILD_TUPLE = 102
+_BUILD_TUPLE = dis.opmap["BUILD_TUPLE"]
 _readable: list[bool] = []
 
 

@@ -31,3 +31,7 @@ def test_losses_agree(program: Path) -> None:
     theirs = losses(str(program))
     assert len(ours) == len(theirs) == STEPS
     assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_there_are_ten() -> None:
+    assert len(PROGRAMS) == 10
