@@ -47,6 +47,7 @@ def test_the_report_shows_growth() -> None:
     seconds = dict.fromkeys(("trace", "passes", "lower", "code"), 0.1)
     rows = [("chain", 10, 1, {**seconds, "total": 0.5}), ("chain", 100, 2, {**seconds, "total": 5.0})]
     assert table(rows).splitlines()[2].endswith("1.00") and plot(rows).count("<polyline") == 1 + len(GRAPHS)
+    assert plot(rows, {"jax": [(10, 0.1), (100, 0.2)]}).count("<polyline") == 2 + len(GRAPHS)
 
 
 def test_long_calculations_with_a_number() -> None:
@@ -59,3 +60,19 @@ def test_long_calculations_with_a_number() -> None:
     for rate in (0.5, 20.0):
         assert jitted(torch.ones(3), rate).tolist() == function(torch.ones(3), rate).tolist()
     assert jitted.cache_info().compiles == 1
+
+
+def test_repeated_layers_are_compiled_once() -> None:
+    """A kernel whose text is known is not compiled again: a deep model has the kernels of a shallow one."""
+
+    def kernels(depth: int) -> tuple[int, int]:
+        nn = torch.nn
+        layers = [nn.Sequential(nn.LayerNorm(8), nn.Linear(8, 8), nn.GELU()) for _ in range(depth)]
+        model = nn.Sequential(*layers)
+        jitted = torch.jit(lambda x: model(x).sum())
+        jitted(torch.ones(4, 8)).backward()
+        variant = jitted.variants[0]
+        return len(variant.report.compiled.kernels), len(variant.backward.report.compiled.kernels)
+
+    forward, backward = kernels(3)
+    assert kernels(12) == (forward, backward)

@@ -553,8 +553,9 @@ def _joined(join: Callable[..., Any]) -> Callable[..., Array]:
         dtype = arrays[0].dtype
         for a in arrays:
             dtype = promoted(dtype, a.dtype)
-        parts = [a.data.astype(dtype) for a in arrays if a.shape != (0,) or join is np.stack]
-        return _rounded(join(parts, axis=dim), dtype)
+        parts = [a.data.astype(dtype) for a in arrays]
+        filled = [p for p in parts if p.shape != (0,)]  # of these, cat takes no sizes
+        return _rounded(join(parts if join is np.stack or not filled else filled, axis=dim), dtype)
 
     return function
 
