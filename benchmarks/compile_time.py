@@ -143,7 +143,7 @@ def table(rows: list[tuple[str, int, int, dict[str, float]]]) -> str:
 def plot(
     rows: list[tuple[str, int, int, dict[str, float]]], others: dict[str, list[tuple[int, float]]] | None = None
 ) -> str:
-    """An SVG of seconds against operations, both logarithmic; the grey line is linear growth, dashed ones are peers'."""
+    """An SVG of seconds against operations, both logarithmic; grey is linear growth, dashed lines are of peers."""
     width, height, colours = 640, 420, dict(zip(GRAPHS, ("#1f6fb4", "#d9622b", "#2f9e44", "#8e44ad"), strict=True))
 
     def place(operations: float, seconds: float) -> str:
