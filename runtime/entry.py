@@ -230,6 +230,8 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
             return True
         if argument is None or isinstance(argument, (str, dtypes.DType)):
             return True
+        if type(argument) is tuple and all(type(x) is int for x in argument):
+            return True
         return any(argument is default for default in self.defaults)
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:

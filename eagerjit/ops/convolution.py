@@ -15,8 +15,10 @@ from eagerjit.conversion import contiguous
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
 from eagerjit.ops import views
+from eagerjit.ops.options import MOST, interned
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 Numbers = tuple[int, ...]
@@ -164,7 +166,7 @@ def _check(
             f"size {list(weight.shape)} instead"
         )
     for what, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype is not input.dtype:
+        if other is not None and other.dtype is not input.dtype and state.casting is None:
             raise RuntimeError(f"{name}: Input type ({input.dtype}) and {what} type ({other.dtype}) should be the same")
 
 
@@ -196,6 +198,12 @@ def _forward(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
     groups: int,
 ) -> Tensor:  # fmt: skip
+    key: Any = None
+    if state.tracer is None and input.ndim == rank + 2:
+        key = (rank, _kind(input), _kind(weight), _kind(bias), stride, padding, dilation, groups)
+        known = _known_calls.get(key) if _is_hashable(stride, padding, dilation) else None
+        if known is not None:
+            return known[0].call(input, weight, bias, *known[1])
     steps, spread = numbers("stride", stride, rank), numbers("dilation", dilation, rank)
     text = padding if isinstance(padding, str) else ""
     if text not in ("", "same", "valid"):
@@ -225,22 +233,37 @@ def _forward(
             "Kernel size can't be greater than actual input size"
         )
     x = input if batched else input.unsqueeze(0)
-    out = _by_channel(x, weight, bias, steps, zeros, spread, groups)
-    if out is None:
-        out = convolution.call(x, weight, bias, steps, zeros, spread, groups)
+    op, how = _by_channel(x, weight, steps, zeros, spread, groups)
+    if key is not None and x is input and _is_hashable(stride, padding, dilation) and len(_known_calls) < MOST:
+        how = interned(how)
+        _known_calls[key] = (op, how)
+    out = op.call(x, weight, bias, *how)
     return out if batched else out.squeeze(0)
 
 
 def _by_channel(
-    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
-) -> Tensor | None:
-    """The result where every channel has a kernel of its own, unless that is large."""
+    x: Tensor, weight: Tensor, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
+) -> tuple[Op, tuple[Any, ...]]:
+    """The op to call and its last arguments: another one where every channel has a kernel of its own, not too large."""
+    plain = convolution, (stride, padding, dilation, groups)
     if groups == 1 or weight.shape[0] != groups or weight.shape[1] != 1 or not x.dtype.is_floating_point:
-        return None
+        return plain
     from eagerjit.ops.depthwise import depthwise, kernel_of
 
     kernel = kernel_of(weight, padding, dilation)
-    return None if kernel is None else depthwise.call(x, weight, bias, kernel, stride, padding, dilation)
+    return plain if kernel is None else (depthwise, (kernel, stride, padding, dilation))
+
+
+_known_calls: dict[Any, tuple[Op, tuple[Any, ...]]] = {}
+"""What eager calls come to whose shapes and options have been checked."""
+
+
+def _kind(x: Tensor | None) -> Any:
+    return None if x is None else (x._data.shape, x._data.dtype)
+
+
+def _is_hashable(*options: Any) -> bool:
+    return not any(isinstance(o, list) for o in options)
 
 
 def _transposed(

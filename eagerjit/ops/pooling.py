@@ -10,9 +10,11 @@ from eagerjit.autograd.modes import is_grad_enabled
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
+from eagerjit.ops.options import MOST, interned
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 # -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
@@ -147,6 +149,27 @@ def _like(result: Tensor, input: Tensor) -> Tensor:
     return result if result.ndim == input.ndim else result.squeeze(0)
 
 
+_known_calls: dict[Any, tuple[Any, ...]] = {}
+"""Checked arguments of the ops, by the shapes and options of eager calls."""
+
+
+def _known(rank: int, input: Tensor, options: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The op's arguments, if an eager call of this shape has been checked."""
+    if state.tracer is not None or input.ndim != rank + 2 or any(isinstance(o, list) for o in options):
+        return None
+    return _known_calls.get((rank, input._data.shape, input._data.dtype, options))
+
+
+def _remember(rank: int, input: Tensor, x: Tensor, options: tuple[Any, ...], how: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Note the op's arguments for the next eager call like this."""
+    if state.tracer is not None or x is not input or any(isinstance(o, list) for o in options):
+        return how
+    how = interned(how)
+    if len(_known_calls) < MOST:
+        _known_calls[rank, input._data.shape, input._data.dtype, options] = how
+    return how
+
+
 # -- the functions ----------------------------------------------------------------------------------------------------
 
 
@@ -157,10 +180,15 @@ def _max_function(rank: int) -> Callable[..., Any]:
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
     ) -> Any:  # fmt: skip
-        x = batched(name, input, rank)
-        if x.dtype is dtypes.bool_:
-            raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-        how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
+        options = (kernel_size, stride, padding, dilation, ceil_mode)
+        how = _known(rank, input, options)
+        x = input
+        if how is None:
+            x = batched(name, input, rank)
+            if x.dtype is dtypes.bool_:
+                raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+            how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
+            how = _remember(rank, input, x, options, how)
         if not return_indices and not (x._requires_grad and is_grad_enabled()):
             return _like(max_pool_values.call(x, *how), input)
         values, places = max_pool_op.call(x, *how)
@@ -180,6 +208,10 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
         input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
         divisor_override: Any,
     ) -> Tensor:  # fmt: skip
+        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        how = _known(rank, input, options)
+        if how is not None:
+            return avg_pool_op.call(input, *how)
         x = batched(name, input, rank)
         kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, ceil_mode)
         if rank == 3 and any(k > n for k, n in zip(kernel, x.shape[2:], strict=True)):
@@ -187,6 +219,7 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
         if divisor_override == 0:
             raise RuntimeError(f"{name}: divisor must be not zero")
         how = (kernel, steps, zeros, bool(ceil_mode), bool(count_include_pad), divisor_override)
+        how = _remember(rank, input, x, options, how)
         return _like(avg_pool_op.call(x, *how), input)
 
     if rank == 1:
