@@ -95,6 +95,9 @@ class SymbolicInt:
     def __rtruediv__(self, other: Any) -> Any:
         return other / to_float(self)
 
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self._value()
+
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and other >= 0:
             out: sizes.Expr = 1

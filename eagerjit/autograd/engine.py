@@ -13,7 +13,7 @@ from eagerjit.autograd.node import GradNode, described, overwritten, positions_r
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensor import Tensor, version_of
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
@@ -327,6 +327,13 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
         if read is not None and index + 2 not in read:
             continue
         raise stale_value(node, index, x, saved)
+
+
+def check_inputs(node: GradNode) -> None:
+    """Refuse inputs that were overwritten after the node was recorded."""
+    for index, (x, saved) in enumerate(zip(node.inputs or (), node.versions or (), strict=True)):
+        if version_of(x) != saved:
+            raise stale_value(node, index, x, saved)
 
 
 def stale_value(node: GradNode, index: int, value: Tensor, saved: int) -> RuntimeError:

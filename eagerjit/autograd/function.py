@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.contexts import note_context
 from eagerjit.autograd.node import GradNode, described, overwritten, record
 from eagerjit.observation import call_back
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
-from eagerjit.tensor import Tensor, version_of
+from eagerjit.tensor import Tensor, new_tensor, version_of
 
 
 class Context:
@@ -21,6 +22,7 @@ class Context:
         self.needs_input_grad = needs_input_grad
         self._saved: tuple[tuple[Tensor | None, int], ...] = ()
         self._constant: tuple[Tensor, ...] = ()
+        self._dirty: tuple[Tensor, ...] = ()
         self._materialize = True
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -46,6 +48,10 @@ class Context:
         """Say that these outputs have no gradient."""
         self._constant = tensors
 
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say that forward has written these arguments in place; they are results too."""
+        self._dirty = tensors
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether gradients that nothing reached come as zeros (the default) or None."""
         self._materialize = value
@@ -58,6 +64,7 @@ class _FunctionOp:
 
     def __init__(self, function: type[Function], context: Context):
         self.name, self.function, self.context = function.__name__, function, context
+        self.absent_gradients = not context._materialize
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
@@ -99,7 +106,10 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
+        for method in (cls.forward, cls.setup_context):
+            note_context(method)
         before = mode.set_grad_mode(False)
+        histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
         try:
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(context, *args)
@@ -109,13 +119,38 @@ class Function:
         finally:
             mode.set_grad_mode(before)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
-        results = [r.detach() if any(r is a for a in args) else r for r in results]
+        dirty = {id(t) for t in context._dirty}
+        results = [r.detach() if any(r is a for a in args) and id(r) not in dirty else r for r in results]
         if before and any(context.needs_input_grad):
-            record(_FunctionOp(cls, context), args, tuple(results) if len(results) > 1 else results[0])
+            op = _FunctionOp(cls, context)
+            if dirty:
+                _record_dirty(op, args, results, context._dirty, histories)
+            else:
+                record(op, args, tuple(results) if len(results) > 1 else results[0])
             for r in results:
                 if any(r is c for c in context._constant):
                     r._node, r._requires_grad = None, False
         return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+
+def _history(tensor: Tensor) -> Tensor:
+    """A tensor's memory with the history that it has now."""
+    old = new_tensor(tensor._data)
+    old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
+    return old
+
+
+def _record_dirty(
+    op: _FunctionOp, args: tuple[Any, ...], results: list[Any], dirty: tuple[Tensor, ...], histories: dict[int, Tensor]
+) -> None:
+    """Give an argument that forward has written the history of being the result."""
+    from eagerjit.ops.inplace import record_written
+
+    if len(results) != 1 or len(dirty) != 1 or results[0] is not dirty[0] or id(dirty[0]) not in histories:
+        raise RuntimeError(f"{op.name}: a function that marks an argument as dirty returns it, and nothing else")
+    target = dirty[0]
+    old = histories[id(target)]
+    record_written(op, tuple(old if a is target else a for a in args), target, old)
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:

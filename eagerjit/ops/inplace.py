@@ -183,6 +183,24 @@ def _record_write(op: InplaceOp, target: Tensor, arguments: tuple[Any, ...]) -> 
     _refresh_views(root)
 
 
+def record_written(op: Any, arguments: tuple[Any, ...], target: Tensor, old: Tensor) -> None:
+    """Put a write that has happened on the tape: `old` is the target as it was."""
+    chain, root = _lineage(target)
+    _check_target(target, chain, root)
+    result = new_tensor(target._data)
+    record(op, arguments, result, replaced=old)
+    node = result._node
+    if node is None:
+        return
+    if state.tracer is not None:
+        node.output = state.tracer.value(target)
+    if chain:
+        _rebase(chain, result)
+    else:
+        _adopt(target, node)
+    _refresh_views(root)
+
+
 def _positions(op: Op, arguments: tuple[Any, ...]) -> frozenset[int]:
     """Which of (g, out, *arguments) the gradient of a call reads."""
     if op.rules is None:

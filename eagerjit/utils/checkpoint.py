@@ -1,0 +1,186 @@
+"""Gradient checkpoints: parts of a computation that keep only their inputs, and run again for their gradient."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from eagerjit import pytree
+from eagerjit.autograd import engine
+from eagerjit.autograd.node import GradNode
+from eagerjit.random import get_rng_state, set_rng_state
+from eagerjit.runtime import mode
+from eagerjit.runtime.source import here, warn
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, version_of
+
+__all__ = ["checkpoint", "checkpoint_sequential", "noop_context_fn"]
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """function(*args, **kwargs), whose gradient runs it again instead of keeping what it computed on the way.
+
+    use_reentrant       whether the result needs gradients only if an argument does, as PyTorch's older variant; one of
+                        the two must be chosen
+    context_fn          gives two contexts: for the first run, and for the one that computes the gradient
+    preserve_rng_state  whether the second run draws the random numbers of the first
+    The others are accepted and change nothing. In a compiled function the compiler itself chooses what is kept.
+    """
+    if use_reentrant is None:
+        warn(
+            "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended",
+            UserWarning,
+        )
+        use_reentrant = True
+    if use_reentrant and kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if use_reentrant and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        if mode.grad_mode():
+            warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
+        before = mode.set_grad_mode(False)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            mode.set_grad_mode(before)
+    first, second = context_fn()
+    if state.tracer is not None or not mode.grad_mode():
+        with first:
+            return function(*args, **kwargs)
+    return _Checkpoint(function, args, kwargs, second, preserve_rng_state).run(first)
+
+
+class _Checkpoint:
+    """The op of a node that stands for a part of the tape: the part is made again when its gradient is asked for."""
+
+    rules = None
+    fused_rules = False
+    partial = True
+    name = "checkpoint"
+
+    def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
+        self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
+        self.random = get_rng_state() if preserve else None
+        self.positions: list[int] = []
+
+    def run(self, context: Any) -> Any:
+        """The results, on the tape as those of one node."""
+        began = mode.next_sequence()
+        with context:
+            found = self.function(*self.args, **self.kwargs)
+        leaves: list[Any] = []
+        structure = pytree.flatten(found, leaves)
+        made = [isinstance(x, Tensor) and x._node is not None and x._node.sequence > began for x in leaves]
+        self.positions = [i for i, is_made in enumerate(made) if is_made]
+        if not self.positions:
+            return found
+        results = [leaves[i] for i in self.positions]
+        node = object.__new__(GradNode)
+        node.op = self
+        node.inputs = tuple(_outside(results, began))
+        node.output = tuple(r._data for r in results)
+        node.sequence = mode.next_sequence()
+        node.versions = tuple(map(version_of, node.inputs))
+        node.code, node.offset = here() or (None, None)
+        node.hooks = node.overwritten = node.replaced = None
+        for index, position in enumerate(self.positions):
+            out = leaves[position] = results[index].detach()
+            out._node, out._index, out._requires_grad = node, index, True
+        return pytree.unflatten(structure, leaves)
+
+    def n_outputs(self, node: GradNode) -> int:
+        """How many results have gradients."""
+        return len(self.positions)
+
+    def check(self, node: GradNode, grads: Sequence[Any]) -> None:
+        """Refuse inputs that were overwritten: another run would compute something else."""
+        engine.check_inputs(node)
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients for the node's inputs."""
+        return self.backward_onto(node, grads, [None] * len(node.inputs or ()), create_graph)
+
+    def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
+        """Run the function again and go back through what it does, adding use by use to what is known."""
+        results = self._again()
+        pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
+        targets = list(node.inputs or ())
+        trail: engine.Trail = {engine.key_of(t): [] for t in targets}
+        engine.run([r for r, _ in pairs], [g for _, g in pairs], targets, create_graph, create_graph, trail)
+        totals = []
+        for target, total in zip(targets, known, strict=True):
+            for use in trail[engine.key_of(target)]:
+                total = use if total is None else total + use
+            totals.append(total if trail[engine.key_of(target)] else None)
+        return tuple(totals)
+
+    def _again(self) -> list[Tensor]:
+        """The results by a second run, with the random numbers of the first."""
+        before, now = mode.set_grad_mode(True), get_rng_state()
+        try:
+            if self.random is not None:
+                set_rng_state(self.random)
+            with self.context:
+                found = self.function(*self.args, **self.kwargs)
+        finally:
+            mode.set_grad_mode(before)
+            if self.random is not None:
+                set_rng_state(now)
+        leaves: list[Any] = []
+        pytree.flatten(found, leaves)
+        return [leaves[i] for i in self.positions]
+
+
+def _outside(results: Sequence[Tensor], began: float) -> list[Tensor]:
+    """The tensors from before that results depend on."""
+    found: dict[int, Tensor] = {}
+    seen: set[GradNode] = set()
+    stack = [r._node for r in results]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        for tensor in engine.edges_of(node):
+            if tensor._node is not None and tensor._node.sequence > began:
+                stack.append(tensor._node)
+            else:
+                found[id(tensor)] = tensor
+    return list(found.values())
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Run a Sequential (or a list of functions) in so many parts; all but the last are checkpoints."""
+    steps: list[Callable[..., Any]] = list(functions.children() if hasattr(functions, "children") else functions)
+    size = len(steps) // segments
+    end = 0
+    for begin in range(0, size * (segments - 1), size):
+        end = begin + size
+        input = checkpoint(_in_turn(steps[begin:end]), input, use_reentrant=use_reentrant, **kwargs)
+    return _in_turn(steps[end:])(input)
+
+
+def _in_turn(steps: Iterable[Callable[..., Any]]) -> Callable[[Any], Any]:
+    def run(input: Any) -> Any:
+        for step in steps:
+            input = step(input)
+        return input
+
+    return run
