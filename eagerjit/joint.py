@@ -103,6 +103,7 @@ class Backward:
     again       records the call again: (this, arguments) -> (tracer, results)
     rerun       makes the plain call
     inner       which of the roots others depend on
+    end         the name and line of the last operation
     changes     whether the call changes Python objects, so that it cannot be made again
     leaves      the tensors that gradients go to or that matter for them
     tensors     the same: arguments by position, others themselves
@@ -121,6 +122,7 @@ class Backward:
     again: Again
     rerun: Callable[..., Any]
     inner: tuple[int, ...]
+    end: tuple[str, str]
     changes: bool = False
     leaves: list[int] = field(default_factory=list)
     tensors: list[Any] = field(default_factory=list)
@@ -284,7 +286,9 @@ def compile_call(
         _places(tracer, n_arguments),
     )
     inner = _inner(tracer, [results[i] for i in roots])
-    backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner)
+    last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
+    end = last.name, last.source
+    backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
     return partial(_compile_both, joint, tracer.objects, backward)
 
 

@@ -32,7 +32,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.turns import collecting_later, recording
-from eagerjit.variants import Variant
+from eagerjit.variants import Variant, freed_node
 
 _VALUES = (str, bytes, np.dtype)
 _MOST_UNSTABLE = 8
@@ -185,7 +185,7 @@ class Recording:
         }
         compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
         freed = [
-            i for i, r in enumerate(results[: len(unique)])
+            (i, freed_node(r._node.name, r._node.source)) for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and is_freed(r._node)
         ]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)

@@ -60,7 +60,7 @@ class CallOp(Compiled):
         self.differentiable, self.arguments = backward, arguments
         self.name, self.keys = backward.name, list(backward.leaves)
         self.kept: list[Tensor] = []
-        self.inner = backward.inner
+        self.inner, self.end = backward.inner, backward.end
         self.freed: list[frozenset[int] | None] = []
         self.last: frozenset[int] | None = None
 

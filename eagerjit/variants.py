@@ -38,7 +38,7 @@ class Variant:
     guards: list[Callable[[], bool]]
     state: Structure
     backward: Backward | None = None
-    freed: list[int] = field(default_factory=list)
+    freed: list[tuple[int, GradNode]] = field(default_factory=list)
     before: list[Finish] = field(default_factory=list)
     after: list[Finish] = field(default_factory=list)
     rebuild: Callable[[Sequence[Any], Any], Any] | None = None
@@ -100,8 +100,8 @@ class Variant:
             arguments.slots = {slot: slot.read() for slot in self.slots}
         for action, indices in self.notes:
             action(*[flat[i] for i in indices])
-        for index in self.freed:
-            flat[index]._node, flat[index]._requires_grad = freed_node(), True
+        for index, node in self.freed:
+            flat[index]._node, flat[index]._requires_grad = node, True
         for effect in self.before:
             effect(flat, arguments)
         if self.backward is not None:
@@ -122,20 +122,16 @@ class Variant:
         return result
 
 
-_freed: list[GradNode] = []
-
-
-def freed_node() -> GradNode:
-    """The node of a result whose graph was used up inside the function."""
-    if not _freed:
-        node = object.__new__(GradNode)
-        node.op = _Used()
-        node.inputs = node.output = node.versions = node.code = node.offset = None
-        node.hooks = node.overwritten = node.replaced = None
-        node.sequence = 0
-        _freed.append(node)
-    return _freed[0]
+def freed_node(name: str, source: str) -> GradNode:
+    """The node of a result whose graph was used up inside the function: of which operation, on which line."""
+    node = object.__new__(GradNode)
+    node.op, node.code = _Used(name), source
+    node.inputs = node.output = node.versions = node.offset = None
+    node.hooks = node.overwritten = node.replaced = None
+    node.sequence = 0
+    return node
 
 
 class _Used:
-    name = "jit"
+    def __init__(self, name: str):
+        self.name = name

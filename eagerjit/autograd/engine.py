@@ -34,9 +34,10 @@ def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
 
 def used_up(node: GradNode) -> RuntimeError:
     """What a walk says that meets a node whose values a walk before has freed."""
+    name, source = getattr(node.op, "end", None) or (node.op.name, node.source)
     return RuntimeError(
-        f"Trying to backward through the graph a second time: the values saved by {node.op.name} (recorded at "
-        f"{node.source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
+        f"Trying to backward through the graph a second time: the values saved by {name} (recorded at "
+        f"{source or 'an unknown line'}) have been freed. Specify retain_graph=True if you need to backward "
         "through the graph a second time."
     )
 
@@ -82,7 +83,7 @@ def edges_of(node: GradNode) -> list[Tensor]:
 
 
 def collect(
-    roots: Sequence[Tensor], wanted: set[Key] | None, again: bool = False
+    roots: Sequence[Tensor], wanted: set[Key] | None, again: bool = False, first: float = 0
 ) -> tuple[Nodes, set[GradNode]]:
     """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values.
 
@@ -91,7 +92,7 @@ def collect(
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
     """
     tracer = state.tracer
-    first = 0 if tracer is None else tracer.first_sequence
+    first = first if tracer is None else tracer.first_sequence
     if _expanded:
         roots = [current(t) for t in roots]
     found: Nodes = {}
@@ -120,9 +121,9 @@ def collect(
                 stack.append(e._node)
         ordered = ordered and before == 0 and len(stack) < 2
     if looked_into and expand_calls(looked_into, wanted):
-        return collect(roots, wanted, again)
+        return collect(roots, wanted, again, first)
     if _gradients and (again or _expanded) and expand_gradients(found, again):
-        return collect(roots, wanted, again)
+        return collect(roots, wanted, again, first)
     return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
 
 
@@ -172,14 +173,16 @@ def run(
     retain_graph: bool,
     create_graph: bool,
     trail: Trail | None = None,
+    first: float = 0,
 ) -> list[Tensor | None]:
     """Propagate gradients of the roots: into `.grad` of the leaves, or, given targets, back as a list.
 
     `trail` is filled with the gradients that were added up for each of its keys, in order: so the gradient of a jitted
-    call is made, and the leaves' hooks are left to the walk that the call is part of.
+    call is made, and the leaves' hooks are left to the walk that the call is part of. The walk ends at wanted tensors
+    that were made before `first`.
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
-    nodes, stale = collect(roots, wanted, create_graph or state.tracer is not None)
+    nodes, stale = collect(roots, wanted, create_graph or state.tracer is not None, first)
     if _expanded:
         roots = [current(t) for t in roots]
         targets = None if targets is None else [current(t) for t in targets]

@@ -117,11 +117,12 @@ class _Checkpoint:
 
     def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
         """Run the function again and go back through what it does, adding use by use to what is known."""
+        began = mode.next_sequence()
         results = self._again()
         pairs = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None]
         targets = list(node.inputs or ())
         trail: engine.Trail = {engine.key_of(t): [] for t in targets}
-        engine.run([r for r, _ in pairs], [g for _, g in pairs], targets, create_graph, create_graph, trail)
+        engine.run([r for r, _ in pairs], [g for _, g in pairs], targets, create_graph, create_graph, trail, began)
         totals = []
         for target, total in zip(targets, known, strict=True):
             for use in trail[engine.key_of(target)]:

@@ -1,0 +1,189 @@
+"""Gradients of gradients, function transforms over and inside of compiled functions."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from tests.soundness.framework import case
+from tests.soundness.tools import network
+
+
+@case
+def double_backward(jit):
+    f = jit(lambda x: (x**3 * x.sin()).sum())
+    for i in range(3):
+        x = (torch.arange(3.0) + i).requires_grad_()
+        (g,) = torch.autograd.grad(f(x), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x, create_graph=True)
+        (k,) = torch.autograd.grad(h.sum(), x)
+        yield g
+        yield h
+        yield k
+
+
+@case
+def double_backward_inside(jit):
+
+    @jit
+    def f(x):
+        (g,) = torch.autograd.grad((x**3 * x.sin()).sum(), x, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), x)
+        return (g, h)
+
+    for i in range(3):
+        yield f((torch.arange(3.0) + i).requires_grad_())
+
+
+@case
+def penalty_whole(jit):
+    m = network()
+    o = torch.optim.SGD(m.parameters(), lr=0.1)
+
+    @jit
+    def step(x):
+        o.zero_grad()
+        x = x.detach().requires_grad_()
+        y = m(x)
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        loss = y.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+        loss.backward()
+        o.step()
+        return loss
+
+    for i in range(4):
+        yield step(torch.ones(2, 3) * (i + 1))
+        yield list(m.parameters())
+
+
+@case
+def penalty_outside(jit):
+    m = network()
+    f = jit(lambda x: m(x))
+    for i in range(3):
+        m.zero_grad()
+        x = (torch.ones(2, 3) * (i + 1)).requires_grad_()
+        y = f(x)
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        loss = y.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+        loss.backward()
+        yield [p.grad for p in m.parameters()]
+        yield x.grad
+
+
+@case
+def hvp_outside(jit):
+    f = jit(lambda w: (w.tanh() ** 2 * w).sum())
+    for i in range(3):
+        w = (torch.arange(4.0) - i).requires_grad_()
+        v = torch.ones(4)
+        (g,) = torch.autograd.grad(f(w), w, create_graph=True)
+        (hv,) = torch.autograd.grad(g, w, v)
+        yield hv
+
+
+@case
+def hvp_inside(jit):
+
+    @jit
+    def f(w, v):
+        (g,) = torch.autograd.grad((w.tanh() ** 2 * w).sum(), w, create_graph=True)
+        return torch.autograd.grad((g * v).sum(), w)[0]
+
+    for i in range(3):
+        yield f((torch.arange(4.0) - i).requires_grad_(), torch.ones(4))
+
+
+@case
+def maml_inner(jit):
+    w = torch.ones(3, requires_grad=True)
+
+    @jit
+    def f(x, y):
+        p = w
+        for _ in range(3):
+            loss = ((x @ p - y) ** 2).mean()
+            (g,) = torch.autograd.grad(loss, p, create_graph=True)
+            p = p - 0.1 * g
+        return ((x @ p - y) ** 2).mean()
+
+    for i in range(3):
+        w.grad = None
+        loss = f(torch.arange(6.0).reshape(2, 3).sin(), torch.ones(2) * i)
+        loss.backward()
+        yield loss
+        yield w.grad
+
+
+@case
+def func_grad_over(jit):
+    f = jit(lambda x: (x**3).sum())
+    for n in (2, 3):
+        yield torch.func.grad(f)(torch.arange(float(n)))
+        yield torch.func.vmap(torch.func.grad(f))(torch.arange(2.0 * n).reshape(2, n))
+
+
+@case
+def func_inside(jit):
+    def g(x):
+        return (x**3 * x.sin()).sum()
+
+    @jit
+    def f(x):
+        return (
+            torch.func.grad(g)(x),
+            torch.func.hessian(g)(x),
+            torch.func.jvp(g, (x,), (x,)),
+            torch.func.jacrev(lambda x: x * x.sum())(x),
+            torch.func.jacfwd(lambda x: x * x.sum())(x),
+            torch.func.vmap(lambda r: r * r.sum())(x.unsqueeze(0)),
+        )
+
+    for n in (2, 3):
+        yield f(torch.arange(float(n)))
+
+
+@case
+def func_over(jit):
+    f = jit(lambda x: x**3 * x.sum())
+    g = jit(lambda x: (x**3).sum())
+    for n in (2, 3):
+        x = torch.arange(float(n))
+        yield torch.func.jacrev(f)(x)
+        yield torch.func.jacfwd(f)(x)
+        yield torch.func.jvp(f, (x,), (x,))
+        yield torch.func.hessian(g)(x)
+        yield torch.func.vjp(f, x)[1](x)
+        yield torch.func.vmap(f)(torch.stack([x, x + 1]))
+
+
+@case
+def func_of_function(jit):
+    f = jit(torch.func.grad(lambda x: (x**3).sum()))
+    h = jit(torch.func.vmap(lambda x: x * x.sum()))
+    for n in (2, 3):
+        yield f(torch.arange(float(n)))
+        yield h(torch.arange(2.0 * n).reshape(2, n))
+
+
+@case
+def dropout_double(jit):
+    f = jit(lambda x: torch.nn.functional.dropout(x**3, 0.5).sum())
+    for _i in range(3):
+        x = torch.ones(6, requires_grad=True)
+        (g,) = torch.autograd.grad(f(x), x, create_graph=True)
+        g.sum().backward()
+        yield g
+        yield x.grad
+        yield torch.rand(1)
+
+
+@case
+def functional_api(jit):
+    f = jit(lambda x: (x**3).sum())
+    A = torch.autograd.functional
+    for n in (2, 3):
+        x = torch.arange(float(n))
+        yield A.hessian(f, x)
+        yield A.jacobian(jit(lambda x: x**2), x)
+        yield A.hvp(f, x, x)
+        yield A.vjp(f, x)
+        yield A.jvp(f, x, x)

@@ -1,0 +1,87 @@
+"""Every optimizer, stepped inside and outside of compiled functions, with a learning rate that changes."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from tests.soundness.framework import case
+from tests.soundness.tools import network
+
+optim = torch.optim
+
+
+def steps(jit, make):
+    """A few training steps; the learning rate and then another setting change on the way."""
+    model = network()
+    optimizer = make(model.parameters())
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for i in range(4):
+        step(torch.ones(2, 3) * (i + 1))
+        yield list(model.parameters())
+        for group in optimizer.param_groups:
+            group["lr"] = group["lr"] * 0.5
+            if i == 2 and "weight_decay" in group:
+                group["weight_decay"] = 0.125
+    yield optimizer.state_dict()
+
+
+@case(versions=2)
+def sgd_with_nesterov_momentum(jit):
+    yield from steps(jit, lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01))
+
+
+@case(versions=2)
+def adam_with_amsgrad(jit):
+    yield from steps(jit, lambda p: optim.Adam(p, 0.1, amsgrad=True))
+
+
+@case(versions=2)
+def adamw(jit):
+    yield from steps(jit, lambda p: optim.AdamW(p, 0.1))
+
+
+@case(versions=2)
+def rmsprop_centered(jit):
+    yield from steps(jit, lambda p: optim.RMSprop(p, 0.1, momentum=0.5, centered=True))
+
+
+@case(versions=2)
+def adagrad_with_a_decaying_rate(jit):
+    yield from steps(jit, lambda p: optim.Adagrad(p, 0.1, lr_decay=0.1))
+
+
+@case(versions=2)
+def adadelta(jit):
+    yield from steps(jit, lambda p: optim.Adadelta(p, 0.5))
+
+
+@case(versions=2)
+def adamax(jit):
+    yield from steps(jit, lambda p: optim.Adamax(p, 0.1))
+
+
+@case(versions=2)
+def nadam(jit):
+    yield from steps(jit, lambda p: optim.NAdam(p, 0.1))
+
+
+@case(versions=2)
+def radam(jit):
+    yield from steps(jit, lambda p: optim.RAdam(p, 0.1))
+
+
+@case(versions=2)
+def rprop(jit):
+    yield from steps(jit, lambda p: optim.Rprop(p, 0.1))
+
+
+@case(versions=2)
+def asgd(jit):
+    yield from steps(jit, lambda p: optim.ASGD(p, 0.1))
