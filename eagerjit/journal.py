@@ -67,7 +67,7 @@ class Journal:
         self.cells_read: dict[int, Any] = {}
         self.inherited: dict[tuple[int, str], Any] = {}
         self.handed_over: dict[int, Any] = {}
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
         self._young: set[int] = set()
         self._outside: set[int] = set()
@@ -183,7 +183,7 @@ class Journal:
         self._alive.append(container)
         self._decide(container)
         before = container.copy()
-        self._undo.append(lambda: _restore_contents(container, before))
+        self._undo.append((container, lambda: _restore_contents(container, before)))
 
     def probe(self, container: Any, source: str) -> None:
         """Something unknown gets a container: it may not change it."""
@@ -201,7 +201,7 @@ class Journal:
         names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
         if deleting and isinstance(names, dict):  # what is put back must also be in its place
             before = dict(names)
-            self._undo.append(lambda: _restore_contents(names, before))
+            self._undo.append((holder, lambda: _restore_contents(names, before)))
             return
         value = _LOOK[kind](holder, key)
         store, delete, look = _STORE[kind], _DELETE[kind], _LOOK[kind]
@@ -212,14 +212,16 @@ class Journal:
             elif look(holder, key) is not ABSENT:
                 delete(holder, key)
 
-        self._undo.append(undo)
+        self._undo.append((holder, undo))
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def undo(self) -> None:
-        """Put everything back as it was before the recording."""
+        """Put everything back as it was before the recording; what the recording made keeps what it was given."""
         while self._undo:
-            self._undo.pop()()
+            holder, put_back = self._undo.pop()
+            if not self._ended or not self.is_fresh(holder):
+                put_back()
 
     def finished(self) -> None:
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""

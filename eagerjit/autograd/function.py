@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.autograd.contexts import note_context
 from eagerjit.autograd.node import GradNode, described, overwritten, record
 from eagerjit.observation import call_back
 from eagerjit.runtime import mode
@@ -106,8 +105,6 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
-        for method in (cls.forward, cls.setup_context):
-            note_context(method)
         before = mode.set_grad_mode(False)
         histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
         try:
