@@ -268,7 +268,7 @@ class _Copier:
         plain = value.detach()
         array = plain.numpy()
         owner = array
-        while isinstance(owner.base, np.ndarray):
+        while hasattr(owner.base, "base"):  # arrays, and what NumPy puts between views by strides
             owner = owner.base
         self.alive.append(owner)
         address = array.ctypes.data
