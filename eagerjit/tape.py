@@ -10,13 +10,14 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
-from eagerjit.joint import Backward, Part, compile_part, cotangent, leaves_with_gradients, walk
+from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.journal import value_at
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, version_of
 from eagerjit.twice import Twice, hidden_values
+from eagerjit.walks import cotangent, leaves_with_gradients, walk
 
 
 class Compiled:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
-from eagerjit.joint import Backward, Part, compile_part, cotangent, leaves_with_gradients, total, walk
+from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
+from eagerjit.walks import cotangent, leaves_with_gradients, total, walk
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
