@@ -151,6 +151,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "repeated_points": [Sample((IMAGE, (2, 3))), Sample((IMAGE, (1, 2)))],
     "scaled_line": [Sample((IMAGE, 3, 7, 1.5)), Sample((IMAGE, 2, 8, 2.0))],
     "spread_line": [Sample((IMAGE, 3, 3, 1.5))],
+    "pixel_shuffle": [Sample((draw("x", (2, 4, 1, 3)), 2))],
+    "pixel_unshuffle": [Sample((draw("x", (2, 4, 6)), 2))],
     "grid_sample": [Sample((IMAGE, draw("grid", (1, 2, 3, 2), -1.3, 1.3), mode, border, False))
                     for mode, border in (("bilinear", "zeros"), ("bilinear", "border"), ("bicubic", "reflection"))],
     "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],

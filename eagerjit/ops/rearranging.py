@@ -12,6 +12,30 @@ from eagerjit.ops.windows import Numbers, bordered, count, taps_of
 from eagerjit.tensor import Tensor
 
 
+def _spread_pixels(input: Tensor, r: int) -> Tensor:
+    """(..., channels * r * r, height, width) as (..., channels, height * r, width * r); the sizes fit."""
+    *batch, channels, height, width = input.shape
+    channels = int(channels) // (r * r)  # code is for this many: that they divide is known then, and not only checked
+    n = len(batch)
+    parts = input.contiguous().reshape((*batch, channels, r, r, height, width))
+    moved = parts.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return moved.contiguous().reshape((*batch, channels, height * r, width * r))
+
+
+def _gather_pixels(input: Tensor, r: int) -> Tensor:
+    """(..., channels, height * r, width * r) as (..., channels * r * r, height, width); the sizes fit."""
+    *batch, channels, height, width = input.shape
+    height, width = int(height) // r, int(width) // r
+    n = len(batch)
+    parts = input.contiguous().reshape((*batch, channels, height, r, width, r))
+    moved = parts.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return moved.contiguous().reshape((*batch, channels * (r * r), height, width))
+
+
+spread_pixels = Op("pixel_shuffle", _spread_pixels, (lambda g, out, input, r: gather_pixels.call(g, r), None))
+gather_pixels = Op("pixel_unshuffle", _gather_pixels, (lambda g, out, input, r: spread_pixels.call(g, r), None))
+
+
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r * r, height, width) as (..., channels, height * r, width * r)."""
     r = upscale_factor
@@ -21,17 +45,13 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
-    channels = int(channels)  # compiled code is for this many: that they divide is known then, and not only checked
+    channels = input.shape[-3]
     if channels % (r * r) != 0:
         raise RuntimeError(
             "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
             f"but input.size(-3)={channels} is not divisible by {r * r}"
         )
-    n = len(batch)
-    parts = input.reshape((*batch, channels // (r * r), r, r, height, width))
-    moved = parts.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return moved.reshape((*batch, channels // (r * r), height * r, width * r))
+    return spread_pixels.call(input, r)
 
 
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
@@ -43,18 +63,14 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     if r <= 0:
         raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *batch, channels, height, width = input.shape
-    height, width = int(height), int(width)
-    for name, size, place in (("height", height, -2), ("width", width, -1)):
+    for name, place in (("height", -2), ("width", -1)):
+        size = input.shape[place]
         if size % r != 0:
             raise RuntimeError(
                 f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({place})={size} "
                 f"is not divisible by {r}"
             )
-    n = len(batch)
-    parts = input.reshape((*batch, channels, height // r, r, width // r, r))
-    moved = parts.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return moved.reshape((*batch, channels * r * r, height // r, width // r))
+    return gather_pixels.call(input, r)
 
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
