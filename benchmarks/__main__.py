@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import harness, report
 
-NAMES = ("latency", "chain", "train", "memory", "eager", "coldstart")
+NAMES = ("latency", "chain", "train", "memory", "eager", "coldstart", "higher_order")
 
 
 def main() -> None:
