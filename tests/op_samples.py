@@ -207,6 +207,24 @@ SAMPLES: dict[str, list[Sample]] = {
     "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
 }  # fmt: skip
 
+SIGNS = torch.tensor([1.0, -1.0]).double()
+REDUCTIONS = ("mean", "sum", "none")
+LOSSES: dict[str, list[Sample]] = {
+    "cosine_embedding_loss": [Sample((r, M, N, SIGNS, 0.1), (3,)) for r in REDUCTIONS],
+    "hinge_embedding_loss": [Sample((r, M[:, 0], SIGNS, 3.0), (2,)) for r in REDUCTIONS],
+    "margin_ranking_loss": [Sample((r, M[:, 0], N[:, 0], SIGNS, 0.3), (3,)) for r in REDUCTIONS],
+    "soft_margin_loss": [Sample((r, M[:, 0], SIGNS), (2,)) for r in REDUCTIONS],
+    "triplet_margin_loss": [Sample((r, M[:, 0], N[:, 0], 1.0)) for r in REDUCTIONS],
+    "multi_margin_loss": [Sample((r, M, CLASSES, None, p, 1.1)) for r in REDUCTIONS for p in (1, 2)],
+    "multilabel_margin_loss": [Sample((r, M, integers([2, -1, 0], [0, 1, -1]))) for r in REDUCTIONS],
+    "multilabel_soft_margin_loss": [Sample((r, M, HALVES, w), (2, 3)) for r in REDUCTIONS for w in (None, V)],
+    "poisson_nll_loss": [Sample((M, N, log, True, 1e-8, r), (1,)) for r in REDUCTIONS for log in (True, False)],
+    "gaussian_nll_loss": [Sample((M, N, HALVES, full, 1e-6, r)) for r in REDUCTIONS for full in (True, False)],
+    "instance_norm": [Sample((IMAGE, None, None, 1e-5)), Sample((IMAGE, draw("w", (2,)), draw("b", (2,)), 1e-5))],
+    "ctc_step": [Sample((M, N, FLAGS, booleans(True, False)))],
+}  # fmt: skip
+SAMPLES |= LOSSES
+
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
     "unfold": "a view that compiled code would copy is returned",

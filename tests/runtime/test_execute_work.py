@@ -337,7 +337,9 @@ def test_bump_version(executor: str) -> None:
     assert x._storage is storage and storage.version == 1002
 
 
-@pytest.mark.parametrize("step", [(Op.BUMP_VERSION, 0, -1, 1), (Op.SET_GRAD, 0, -1), (Op.OUTPUT_VIEW, 0, 0, 0, F32, 0, 0)])
+@pytest.mark.parametrize(
+    "step", [(Op.BUMP_VERSION, 0, -1, 1), (Op.SET_GRAD, 0, -1), (Op.OUTPUT_VIEW, 0, 0, 0, F32, 0, 0)]
+)
 def test_native_effects_refuse_what_is_no_tensor(step: tuple[int, ...]) -> None:
     made = program(1, step, *() if step[0] == Op.OUTPUT_VIEW else ((Op.OUTPUT_LEAF, 0, 0),))
     with pytest.raises(TypeError, match="expected a Tensor"):
