@@ -57,7 +57,6 @@ class Op:
                     the gradient is derived by differentiating the body
     numbers         parameters whose Python numbers are run-time inputs rather than constants
     shapes          parameters that are tuples of sizes, which are run-time inputs too
-    traceable       whether a trace can run its body
     symbolic        whether its programs serve all sizes, or those of the call they were compiled for
     derives         whether a gradient without rules runs the body again, so that it reads no results
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
@@ -72,7 +71,6 @@ class Op:
     linear = False
     wirtinger = False
     evaluated = False
-    traceable = True
     symbolic = True
 
     def __init__(

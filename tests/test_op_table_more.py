@@ -33,7 +33,7 @@ def test_every_op_has_samples(name):
     assert samples(name), f"tests/op_samples.py has no sample arguments for {name}"
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if OPS[n].traceable and n not in EAGER])
+@pytest.mark.parametrize("name", [n for n in NAMES if n not in EAGER])
 def test_jitted_is_eager(name):
     for sample in samples(name):
         plain, tensors = over_tensors(name, sample), leaves(sample.arguments)
@@ -41,15 +41,6 @@ def test_jitted_is_eager(name):
         eager = bits(plain(*tensors))
         assert bits(jit(plain, fullgraph=True)(*tensors)) == eager
         assert bits(plain(*tensors)) == eager and bits(tensors) == before
-
-
-@pytest.mark.parametrize("name", [n for n in NAMES if not OPS[n].traceable])
-def test_a_function_with_an_op_that_has_no_type_rule_runs_eagerly(name):
-    for sample in samples(name):
-        plain, tensors = over_tensors(name, sample), leaves(sample.arguments)
-        with pytest.warns(JitWarning, match=f"{name}.* is computed by NumPy"):
-            jitted = bits(jit(plain)(*tensors))
-        assert jitted == bits(plain(*tensors))
 
 
 @pytest.mark.parametrize("name", sorted(EAGER))

@@ -125,7 +125,7 @@ def _tangents(node: GradNode, known: list[Any], create_graph: bool) -> list[Tens
         return [op(*filled) if callable(op) else op.run(tuple(filled))]
     needs = tuple(k is not None for k in known)
     given = tuple(k for k in known if k is not None)
-    if not isinstance(op, Op) or not op.traceable:
+    if not isinstance(op, Op):
         return _foreign(node, needs, given, create_graph)
     n_outputs = node.n_outputs
     made = _tangent_ops.setdefault(op, {})

@@ -12,7 +12,6 @@ from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
@@ -25,7 +24,7 @@ class HostOp(Op):
 
     function        (*arguments with contiguous ndarrays for tensors) -> an ndarray, or a tuple of them
     types           (*arguments) -> (dtype, shape) of the result, or a list of them for a tuple: what a trace, which
-                    has no arrays, records. Without it the op ends a trace, and the call runs eagerly
+                    has no arrays, records
 
     Under vmap its first parameter is the one tensor, its second the dimension along which it works; or, with
     `leading`, its tensors broadcast along leading dimensions, of which the examples' is one more.
@@ -40,14 +39,14 @@ class HostOp(Op):
         rules: Any = None,
         doc: str = "",
         differentiable: bool = True,
-        types: Callable[..., Any] | None = None,
+        *,
+        types: Callable[..., Any],
     ):
         super().__init__(name, function, rules, differentiable=differentiable, fused_rules=False)
         self.call.__doc__ = doc or function.__doc__
         self.function, self.types = function, types
         self.leading = self.leading or types is broadcast
         self.body = self._call
-        self.traceable = types is not None
         FUNCTIONS[name] = function
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
@@ -68,8 +67,6 @@ class HostOp(Op):
 
     def _call(self, *arguments: Any) -> Any:
         """Record the call."""
-        if self.types is None:
-            raise TraceBreak(f"{self.name}() is computed by NumPy", user_line())
         inputs: list[Tensor] = []
         template = tuple([_recorded(a, inputs) for a in arguments])
         found = self.types(*arguments)

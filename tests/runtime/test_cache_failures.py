@@ -53,10 +53,11 @@ for turn in range(200):
 
 def test_writers_killed_at_any_moment_leave_whole_entries(folder: Path) -> None:
     """200 processes, each killed at another moment of writing and pruning, and every entry is read after each."""
+    dropped = cache.stats()["dropped"]
     subprocess.run([sys.executable, "-c", KILLED_WRITERS], cwd=ROOT, check=True, timeout=120)
     abandoned = list(folder.rglob("*.tmp"))
     assert abandoned, "no process was killed in the middle of a write"
-    assert cache.stats()["dropped"] == 0
+    assert cache.stats()["dropped"] == dropped
     for number in range(20):
         cache.put("object", cache.content_key(str(number)), content(number))
     assert [cache.get("object", cache.content_key(str(n))) for n in range(20)] == [content(n) for n in range(20)]
