@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from eagerjit.autograd import engine
-from eagerjit.autograd.node import is_freed
+from eagerjit.autograd.node import first_freed
 from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compilation import Report, describe, executable_of, simplified
 from eagerjit.compiler.ir import Graph, Node
@@ -149,7 +149,7 @@ def root_positions(results: Sequence[Any]) -> list[int]:
     return [
         i
         for i, r in enumerate(results)
-        if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and not is_freed(r._node)
+        if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and first_freed(r._node) is None
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
-from eagerjit.autograd.node import is_freed
+from eagerjit.autograd.node import first_freed
 from eagerjit.comparing import Structure, Unchanged, has_state, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
@@ -185,8 +185,9 @@ class Recording:
         }
         compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
         freed = [
-            (i, freed_node(r._node.name, r._node.source)) for i, r in enumerate(results[: len(unique)])
-            if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and is_freed(r._node)
+            (i, freed_node(met.name, met.source)) for i, r in enumerate(results[: len(unique)])
+            if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
+            and (met := first_freed(r._node)) is not None
         ]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
         commit = [(o.apply, o.target) for o in call.operations]

@@ -130,13 +130,15 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
             r._node, r._index, r._requires_grad = node, index, True
 
 
-def is_freed(node: GradNode) -> bool:
-    """Whether a walk from a node of a trace would meet one whose values an earlier walk has freed."""
+def first_freed(node: GradNode) -> GradNode | None:
+    """The first that a walk from a node of a trace would meet of those whose values an earlier walk has freed."""
     waiting, seen = [node], {id(node)}
+    freed: list[GradNode] = []
     while waiting:
         current = waiting.pop()
         if current.inputs is None:
-            return True
+            freed.append(current)
+            continue
         for x in current.inputs:
             for tensor in x if type(x) in (tuple, list) else (x,):
                 # What comes from outside of the trace is not walked with it.
@@ -144,7 +146,7 @@ def is_freed(node: GradNode) -> bool:
                     if id(tensor._node) not in seen:
                         seen.add(id(tensor._node))
                         waiting.append(tensor._node)
-    return False
+    return max(freed, key=lambda n: n.sequence, default=None)
 
 
 def described(tensor: Tensor) -> str:

@@ -184,3 +184,26 @@ def test_a_view_of_a_result_in_another_shape_stays_a_view_of_it() -> None:
         first, second = called(torch.ones(3), torch.ones(4, 3))
         first.add_(1)
         assert second.tolist() == [[2.0] * 4] * 3
+
+
+def test_the_error_of_a_freed_graph_names_the_same_operation() -> None:
+    torch = programs.torch
+
+    def function(x):
+        y = x.logsumexp(0)
+        z = y * 2
+        y.sum().backward()
+        return z
+
+    messages = []
+    for called in (function, programs.jit(function)):
+        x = torch.ones(3, 4, requires_grad=True)
+        with pytest.raises(RuntimeError) as caught:
+            called(x).sum().backward()
+        messages.append(str(caught.value).partition(" (recorded")[0])
+    assert "logsumexp" in messages[0] and messages[0] == messages[1]
+
+
+def test_an_angle_of_half_precision_by_a_bool_is_compiled() -> None:
+    found, given = programs.difference(30003190, 4, 3)
+    assert found is None and not given
