@@ -74,7 +74,7 @@ def to_f16_bits(value: Value) -> Value:
     if b.width_bits >= 256:
         kind = b.type("u16", value.lanes)
         half = b.type("u16", value.lanes).replace("i16", "half")
-        # Otherwise LLVM moves a sign that was copied in f64 behind both roundings, and converts it alone, from f64 to f16
+        # Otherwise LLVM moves a sign copied in f64 behind both roundings and converts it alone, from f64 to f16
         # at once, by a function of a C library that is not there.
         value = b.intrinsic("arithmetic.fence", value)
         text = f"fptrunc {b.type('f32', value.lanes)} {value.text} to {half}"

@@ -26,7 +26,7 @@ class CartPole:
         return self.state.astype(np.float32)
 
     def step(self, action):
-        x, x_dot, theta, theta_dot = self.state
+        _, x_dot, theta, theta_dot = self.state
         force = 10.0 if action == 1 else -10.0
         sin, cos = math.sin(theta), math.cos(theta)
         temp = (force + 0.05 * theta_dot**2 * sin) / 1.1

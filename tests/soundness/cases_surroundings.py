@@ -26,7 +26,7 @@ def ones(*shape):
 def a_global_number_replaced(jit):
     global SCALE
     f = jit(lambda x: x * SCALE)
-    for SCALE in (2.0, 3.0, -0.0, 2.0, 0.0, 1):  # noqa: B007  # noqa: B007
+    for SCALE in (2.0, 3.0, -0.0, 2.0, 0.0, 1):  # noqa: B007
         yield f(ones(2))
     SCALE = 2.0
 
