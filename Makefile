@@ -19,7 +19,7 @@ lint: $(VENV)/test.stamp  ## Check style and types.
 	$(BIN)/mypy eagerjit
 
 bench: $(VENV)/bench.stamp  ## Compare with other libraries; writes benchmarks/results.
-	$(BIN)/python -m benchmarks latency chain train memory eager coldstart
+	$(BIN)/python -m benchmarks latency chain train memory eager coldstart higher_order
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
