@@ -97,7 +97,8 @@ def hessian_vector(peer: str, width: int, batch: int):
     return product, lambda: [t.sum() for t in product()]
 
 
-def maml(peer: str, width: int, batch: int):
+def maml(peer: str, width: int, batch: int, whole: bool = True):
+    """Three inner steps and the outer gradient; compiled as a whole, or the inner steps alone."""
     torch, jit = library(peer)
     model, x = network(torch, width), data(torch, width, batch)
     w0, b0, _, _, w2, b2 = model.parameters()
@@ -107,18 +108,26 @@ def maml(peer: str, width: int, batch: int):
         a, b, c, d = weights
         return ((torch.tanh(x @ a + b) @ c.t() + d) ** 2).mean()
 
-    def outer(x):
-        model.zero_grad()
-        weights = names
+    def inner(weights, x):
         for _ in range(3):
             found = torch.autograd.grad(loss(weights, x), weights, create_graph=True)
             weights = [w - 0.1 * g for w, g in zip(weights, found, strict=True)]
-        total = loss(weights, x + 1)
+        return weights
+
+    adapt = inner if whole else jit(inner)
+
+    def outer(x):
+        model.zero_grad()
+        total = loss(adapt(names, x), x + 1)
         total.backward()
         return total.detach()
 
-    compiled = jit(outer)
-    return lambda: compiled(x), lambda: [p.grad.sum() for p in names]
+    step = jit(outer) if whole else outer
+    return lambda: step(x), lambda: [p.grad.sum() for p in names]
+
+
+def maml_inner(peer: str, width: int, batch: int):
+    return maml(peer, width, batch, whole=False)
 
 
 PROGRAMS = {
@@ -126,4 +135,5 @@ PROGRAMS = {
     "gradient penalty, model alone": penalty_outside,
     "Hessian-vector product, model alone": hessian_vector,
     "MAML, whole step": maml,
+    "MAML, inner loop alone": maml_inner,
 }
