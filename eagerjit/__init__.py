@@ -79,7 +79,7 @@ strided = "strided"
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",
     "func": "eagerjit.func", "linalg": "eagerjit.linalg", "fft": "eagerjit.fft", "special": "eagerjit.special",
-    "autograd": "eagerjit.autograd", "version": "eagerjit.version",
+    "autograd": "eagerjit.autograd", "array_api": "eagerjit.array_api", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "distributions", "multiprocessing", "overrides",

@@ -18,6 +18,17 @@ from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
+
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+    """The functions of the Python array API standard. Raises ValueError for another version than theirs."""
+    from eagerjit import array_api
+
+    known = array_api.__array_api_version__
+    if api_version not in (None, known):
+        raise ValueError(f"tensors follow version {known} of the array API standard, not {api_version}")
+    return array_api
+
+
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 
 _CPU = (1, 0)
@@ -238,5 +249,5 @@ def _wrapped(result: Any) -> Any:
     return result
 
 
-__dlpack__, __dlpack_device__ = to_capsule, dlpack_device
+__dlpack__, __dlpack_device__, __array_namespace__ = to_capsule, dlpack_device, array_namespace
 __array_ufunc__, __array_function__ = array_ufunc, array_function

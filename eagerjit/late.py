@@ -38,7 +38,7 @@ BOTH = {
 """Functions of the namespace that are methods too."""
 
 METHODS = {
-    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__",
+    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ __array_namespace__",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_ storage "
