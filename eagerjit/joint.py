@@ -52,7 +52,8 @@ class Part:
     cut         compiles the same gradient added, use by use, to what reached some of these before: so its sums are
                 those of the plain call
     saved       values that the plain call's gradient refuses to find overwritten
-    visited     the operations that the gradient goes through, None for all of the call's
+    reached     the operations that the results depend on, None for all of the call's
+    visited     those of them that lead to the targets
     """
 
     targets: list[Hashable]
@@ -60,6 +61,7 @@ class Part:
     plain: Cut
     cut: Callable[[tuple[Hashable, ...]], Cut]
     saved: list[Saved]
+    reached: frozenset[int] | None = None
     visited: frozenset[int] | None = None
     onto: dict[tuple[Hashable, ...], Cut] = field(default_factory=dict)
 
@@ -105,7 +107,8 @@ class Backward:
     leaves      the tensors that gradients go to or that matter for them
     tensors     the same: arguments by position, others themselves
     kept        which outputs of the executable are values kept for the gradient; `kept_nodes` what they are
-    parts       gradients by the results that have them
+    parts       gradients by the results that have them and the leaves that they are for
+    complete    the key of the gradient when all results have one, for all leaves
     hidden      values inside the call that gradients of gradients reach, by (operation, result)
     twice       histories of gradients
     """
@@ -125,14 +128,15 @@ class Backward:
     tensors: list[Any] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     kept_nodes: list[Node] = field(default_factory=list)
-    parts: dict[tuple[int, ...], Part] = field(default_factory=dict)
+    parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = field(default_factory=dict)
+    complete: tuple[tuple[int, ...], tuple[Hashable, ...]] = ((), ())
     hidden: dict[tuple[int, int], int] = field(default_factory=dict)
     twice: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def executable(self) -> Cut:
         """The gradient when all results have one."""
-        return self.parts[tuple(range(len(self.roots)))].plain
+        return self.parts[self.complete].plain
 
     @property
     def report(self) -> Report:
@@ -182,6 +186,7 @@ def compile_call(
         len(results),
         walked.summary(),
         _places(tracer, n_arguments),
+        frozenset(targets),
     )
     inner = _inner(tracer, [results[i] for i in roots])
     last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
@@ -226,7 +231,9 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept
     part = joint.part(received, nodes, kept, list(range(len(kept))))
-    backward.parts[tuple(range(len(backward.roots)))] = part
+    wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated)
+    backward.complete = tuple(range(len(backward.roots))), wanted
+    backward.parts[backward.complete] = part
     return executable, report, backward
 
 
@@ -254,12 +261,16 @@ def compile_part(backward: Backward, tracer: Tracer, results: list[Any], walked:
 
 @dataclass
 class _Joint:
-    """A recorded call with gradients: its trace, how many of its results are the call's, and what the rest are."""
+    """A recorded call with gradients: its trace, how many of its results are the call's, and what the rest are.
+
+    differentiated  the leaves that require a gradient
+    """
 
     trace: Trace
     n_results: int
     summary: Summary
     where: dict[int, Any]
+    differentiated: frozenset[Hashable] = frozenset()
 
     def simplify(self) -> tuple[list[Node], list[Node]]:
         """Run the passes: the nodes of the gradients and of the totals, and the gradients to come."""

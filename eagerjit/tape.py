@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
-from eagerjit.autograd.saved import operations
+from eagerjit.autograd.saved import between, operations
 from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.journal import value_at
 from eagerjit.runtime import mode
@@ -21,7 +22,7 @@ from eagerjit.walks import cotangent, leaves_with_gradients, walk
 
 
 class Compiled:
-    """The op of a node that is compiled: gradients come from a Part, which depends on the results that have one."""
+    """The op of a node that is compiled: gradients come from a Part, one for those that come in and those wanted."""
 
     rules = None
     fused_rules = False
@@ -37,20 +38,26 @@ class Compiled:
         """How many results gradients may reach, hidden ones included."""
         return len(node.output)
 
-    def part(self, present: tuple[int, ...]) -> Part:
-        """The gradient of these results."""
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
+        """The gradients of these results for the inputs with these keys."""
         raise NotImplementedError
 
-    def check(self, node: GradNode, grads: Sequence[Any]) -> None:
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse values that were overwritten after they were saved."""
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs."""
-        return self.backward_onto(node, grads, [None] * len(node.inputs or ()), create_graph)
+        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
 
-    def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
-        """Gradients for the node's inputs, added to those known in the order in which the plain call adds them."""
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
         raise NotImplementedError
+
+    def wanted(self, needs: tuple[bool, ...]) -> tuple[Hashable, ...]:
+        """The keys of the inputs that need a gradient."""
+        return tuple(itertools.compress(self.keys, needs))
 
 
 class CallOp(Compiled):
@@ -86,10 +93,10 @@ class CallOp(Compiled):
         """The results that have gradients, then the values inside that gradients of gradients reach."""
         return len(self.differentiable.roots) + len(self.differentiable.hidden)
 
-    def check(self, node: GradNode, grads: Sequence[Any]) -> None:
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse values that were overwritten after the plain call would have saved them, or that this one reads."""
         backward = self.differentiable
-        part = self.part(_present(grads))
+        part = self.part(_present(grads), self.wanted(needs))
         assert node.inputs is not None and node.versions is not None
         stale = {
             leaf: (tensor, version)
@@ -109,22 +116,25 @@ class CallOp(Compiled):
                 tensor, version = stale[leaf]
                 raise engine.stale_value(node, backward.leaves.index(leaf), tensor, version)
 
-    def part(self, present: tuple[int, ...]) -> Part:
-        """The gradient of these results, compiled when first asked for."""
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
+        """The gradients of these results for these leaves, compiled when first asked for."""
         backward = self.differentiable
-        found = backward.parts.get(present)
+        found = backward.parts.get((present, wanted))
         if found is None:
             with backward.record(self.arguments) as (tracer, results):
                 roots = [results[i] for i in backward.roots]
                 numbers = {made: i for i, made in enumerate(operations(tracer, roots))}
                 roots += hidden_values(tracer, roots, list(backward.hidden))
                 roots = [roots[i] for i in present]
-                visited = frozenset(numbers[made] for made in operations(tracer, roots))
+                leaves = leaves_with_gradients(tracer)
+                chosen = [leaves[key] for key in wanted if key in leaves]
+                visited = [frozenset(numbers[made] for made in operations(tracer, roots))]
+                visited += [frozenset(numbers[made] for made in between(roots, leaves.values(), chosen))]
                 incoming = [cotangent(tracer, r) for r in roots]
-                walked = walk(tracer, roots, incoming, leaves_with_gradients(tracer), results)
+                walked = walk(tracer, roots, incoming, leaves, results, wanted)
                 found = compile_part(backward, tracer, results, walked)
-                found.visited = visited if len(visited) < len(numbers) else None
-            backward.parts[present] = found
+                found.reached, found.visited = (v if len(v) < len(numbers) else None for v in visited)
+            backward.parts[present, wanted] = found
         return found
 
     def again(self) -> list[Tensor]:
@@ -136,13 +146,15 @@ class CallOp(Compiled):
         self.freed.append(self.last)
         return self.last is None
 
-    def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
         """Run the compiled gradient; one that is to be differentiated in turn goes on the tape as a node."""
         if state.tracer is not None:
-            return self._traced(node, grads, known)
-        present = _present(grads)
-        part, assumed = self.part(present), [g.contiguous() for g in grads if g is not None]
-        if any(f is None or part.visited is None or f & part.visited for f in self.freed):
+            return self._traced(node, grads, needs, known)
+        present, wanted = _present(grads), self.wanted(needs)
+        part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
+        if any(f is None or part.reached is None or f & part.reached for f in self.freed):
             raise engine.used_up(node)
         self.last = part.visited
         starts = dict(zip(self.keys, known, strict=True))
@@ -155,7 +167,7 @@ class CallOp(Compiled):
             found = part.totals(assumed, self.kept, self.arguments, begun)
         finally:
             mode.set_grad_mode(before)
-        twice = self._twice(present, assumed, begun)
+        twice = self._twice(present, wanted, assumed, begun)
         if twice.outputs:
             GradientOp(self, twice).connect(node, [*assumed, *begun.values()], found)
             again = functools.partial(_results_again, self.differentiable, self.arguments)
@@ -166,22 +178,28 @@ class CallOp(Compiled):
                 found[key] = start + found[key]
         return tuple([found.get(key) for key in self.keys])
 
-    def _twice(self, present: tuple[int, ...], grads: list[Tensor], starts: dict[Hashable, Tensor]) -> Twice:
-        """The history of the gradient of these results."""
-        flags = tuple(t._requires_grad for t in (*grads, *starts.values()))
-        key = present, flags, tuple(starts)
+    def _twice(
+        self,
+        present: tuple[int, ...],
+        wanted: tuple[Hashable, ...],
+        grads: list[Tensor],
+        starts: dict[Hashable, Tensor],
+    ) -> Twice:
+        """The history of the gradients of these results for these leaves."""
+        flags = tuple([t._requires_grad for t in (*grads, *starts.values())])
+        key = present, wanted, flags, tuple(starts)
         found = self.differentiable.twice.get(key)
         if found is None:
             found = self.differentiable.twice[key] = Twice(self.differentiable, self.arguments, *key)
         return found
 
-    def _traced(self, node: GradNode, grads: Sequence[Any], known: list[Any]) -> Any:
+    def _traced(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]) -> Any:
         """The gradient as part of a trace: the plain call's operations."""
         backward = self.differentiable
         roots = _results_again(backward, self.arguments)
         present = _present(grads)
         targets = list(node.inputs or ())
-        needed = [t for t in targets if t._requires_grad]
+        needed = list(itertools.compress(targets, needs))
         found = engine.run([roots[i] for i in present], [grads[i] for i in present], needed, True, mode.grad_mode())
         by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
         pairs = [(k, by_id.get(id(t))) for k, t in zip(known, targets, strict=True)]
@@ -218,23 +236,25 @@ class GradientOp(Compiled):
         for index, key in enumerate(twice.outputs):
             found[key]._node, found[key]._index, found[key]._requires_grad = made, index, True
 
-    def check(self, node: GradNode, grads: Sequence[Any]) -> None:
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse tensors that were overwritten since, where the gradient reads them."""
-        read = set(self.part(_present(grads)).plain.read)
+        read = set(self.part(_present(grads), self.wanted(needs)).plain.read)
         assert node.inputs is not None and node.versions is not None
         for index, (key, tensor, version) in enumerate(zip(self.keys, node.inputs, node.versions, strict=True)):
             if version_of(tensor) != version and (key in read or isinstance(key, tuple)):
                 raise engine.stale_value(node, index, tensor, version)
 
-    def part(self, present: tuple[int, ...]) -> Part:
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
         """The gradient of these gradients, compiled when first asked for."""
-        return self.twice.part(present, self.call.arguments)
+        return self.twice.part(present, wanted, self.call.arguments)
 
-    def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
         """Run the compiled gradient of the gradient."""
         values = [*(v.contiguous() for v in self.values), *(g.contiguous() for g in grads if g is not None)]
         starts = dict(zip(self.keys, known, strict=True))
-        part = self.part(_present(grads))
+        part = self.part(_present(grads), self.wanted(needs))
         found = part.totals(values, self.call.kept, self.call.arguments, starts)
         return tuple([found.get(key) for key in self.keys])
 

@@ -35,6 +35,7 @@ class Twice:
     """The history of one gradient of a compiled call.
 
     present     the results whose gradients came in
+    wanted      the leaves whose gradients were asked for
     flags       which of these, and of the starts, have a history
     started     the repeated targets that something had reached before
     outputs     the targets whose gradients have a history
@@ -46,19 +47,20 @@ class Twice:
         backward: Backward,
         arguments: tuple[Any, ...],
         present: tuple[int, ...],
+        wanted: tuple[Hashable, ...],
         flags: tuple[bool, ...],
         started: tuple[Hashable, ...],
     ):
-        self.backward, self.present, self.flags, self.started = backward, present, flags, started
-        self.parts: dict[tuple[int, ...], Part] = {}
+        self.backward, self.present, self.wanted, self.flags, self.started = backward, present, wanted, flags, started
+        self.parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = {}
         with backward.record(arguments) as (tracer, results):
             recorded = _Recorded(self, tracer, results)
             self.outputs = list(recorded.outputs)
             self.hidden = [position for position, _ in recorded.inside()]
 
-    def part(self, present: tuple[int, ...], arguments: tuple[Any, ...]) -> Part:
-        """The gradient of some of these gradients."""
-        found = self.parts.get(present)
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...], arguments: tuple[Any, ...]) -> Part:
+        """The gradients of some of these gradients for some of what they depend on."""
+        found = self.parts.get((present, wanted))
         if found is None:
             with self.backward.record(arguments) as (tracer, results):
                 recorded = _Recorded(self, tracer, results)
@@ -70,9 +72,9 @@ class Twice:
                 roots = [recorded.outputs[self.outputs[i]] for i in present]
                 incoming = [cotangent(tracer, r) for r in roots]
                 tracer.first_sequence = recorded.mark  # the walk ends where the call does
-                walked = walk(tracer, roots, incoming, targets, results)
+                walked = walk(tracer, roots, incoming, targets, results, wanted)
                 found = compile_part(self.backward, tracer, results, walked)
-            self.parts[present] = found
+            self.parts[present, wanted] = found
         return found
 
 
@@ -97,7 +99,7 @@ class _Recorded:
         gradients = {key: g for key, g in zip(self.leaves, found, strict=True) if g is not None}
         for key, start in starts.items():
             gradients[key] = total(start, trail[engine.key_of(self.leaves[key])])
-        self.outputs = {key: g for key, g in gradients.items() if g._node is not None and g._requires_grad}
+        self.outputs = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None and _has_history(g)}
 
     def inside(self) -> list[tuple[int, Tensor]]:
         """The call's results and values inside it that the gradient depends on, with their positions."""
@@ -125,3 +127,7 @@ class _Recorded:
                     position = len(self.roots) + hidden.setdefault(name, len(hidden))
                 found[position] = tensor
         return sorted(found.items())
+
+
+def _has_history(gradient: Tensor) -> bool:
+    return gradient._node is not None and gradient._requires_grad

@@ -48,8 +48,9 @@ def walk(
     incoming: list[Tensor],
     targets: dict[Hashable, Tensor],
     results: Sequence[Any],
+    wanted: Sequence[Hashable] | None = None,
 ) -> Walk:
-    """Record the gradients of roots with respect to targets, each alone and added up from a start."""
+    """Record the gradients of roots with respect to targets, or to those wanted, alone and added up from a start."""
     before, watched = tracer.source, tracer.observation
     trail: engine.Trail = {engine.key_of(t): [] for t in targets.values()}
     observer = Observer(tracer, set())
@@ -62,7 +63,8 @@ def walk(
         tracer.source, tracer.observation = before, watched
         observer.journal.undo()
     _check_backward(tracer, observer)
-    reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None]
+    chosen = targets.keys() if wanted is None else set(wanted)
+    reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None and key in chosen]
     uses = {key: trail[engine.key_of(targets[key])] for key, _ in reached}
     repeated = [key for key, found in uses.items() if len(found) > 1]
     starts = [cotangent(tracer, targets[key]) for key in repeated]
@@ -72,7 +74,7 @@ def walk(
         [_own(g) for _, g in reached],
         repeated,
         [_own(totals.get(key, g)) for key, g in reached],
-        saved_by(tracer, roots, [targets[key] for key, _ in reached], results),
+        saved_by(tracer, roots, targets.values(), [targets[key] for key, _ in reached], results),
     )
 
 

@@ -216,11 +216,12 @@ def run(
             if tracer is not None:
                 tracer.source = node.source
             partial_ = getattr(node.op, "partial", False)
-            if stale and node in stale:
-                node.op.check(node, incoming) if partial_ else check_versions(node, edges)
             needs = tuple([e is not None for e in edges])
+            if stale and node in stale:
+                node.op.check(node, incoming, needs) if partial_ else check_versions(node, edges)
             if partial_:
-                results = node.op.backward_onto(node, incoming, [_known(e, buffers) for e in edges], create_graph)
+                known = [_known(e, buffers) for e in edges]
+                results = node.op.backward_onto(node, incoming, needs, known, create_graph)
                 for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
                     buffers.pop(key_of(t), None)
             else:

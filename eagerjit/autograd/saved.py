@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +48,17 @@ def operations(tracer: Any, roots: Sequence[Tensor]) -> list[GradNode]:
     return sorted(found, key=lambda node: node.sequence)
 
 
-def saved_by(tracer: Any, roots: Sequence[Tensor], targets: Sequence[Tensor], results: Sequence[Any]) -> list[Saved]:
-    """What the operations between targets and roots have saved of outside tensors and of results."""
+def between(roots: Sequence[Tensor], ends: Iterable[Tensor], targets: Sequence[Tensor]) -> engine.Nodes:
+    """The operations that lead from roots to targets, in a call that ends at `ends`."""
     wanted = {engine.key_of(t) for t in targets}
-    nodes = engine.relevant(engine.collect(roots, wanted)[0], wanted)
+    return engine.relevant(engine.collect(roots, {engine.key_of(t) for t in ends})[0], wanted)
+
+
+def saved_by(
+    tracer: Any, roots: Sequence[Tensor], ends: Iterable[Tensor], targets: Sequence[Tensor], results: Sequence[Any]
+) -> list[Saved]:
+    """What the operations between targets and roots have saved of outside tensors and of results."""
+    nodes = between(roots, ends, targets)
     bases = {id(_memory(r)): i for i, r in enumerate(results) if isinstance(r, Tensor) and type(r._data) is Node}
     made_by = {id(_memory(r)._node): i for i, r in enumerate(results) if isinstance(r, Tensor) and r._node is not None}
     found: dict[Saved, None] = {}

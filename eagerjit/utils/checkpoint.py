@@ -107,15 +107,17 @@ class _Checkpoint:
         """How many results have gradients."""
         return len(self.positions)
 
-    def check(self, node: GradNode, grads: Sequence[Any]) -> None:
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse inputs that were overwritten: another run would compute something else."""
         engine.check_inputs(node)
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs."""
-        return self.backward_onto(node, grads, [None] * len(node.inputs or ()), create_graph)
+        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
 
-    def backward_onto(self, node: GradNode, grads: Sequence[Any], known: list[Any], create_graph: bool) -> Any:
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
         """Run the function again and go back through what it does, adding use by use to what is known."""
         began = mode.next_sequence()
         results = self._again()

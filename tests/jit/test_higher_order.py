@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
+import eagerjit as ej
 from benchmarks import higher_order
 
 
@@ -23,3 +25,65 @@ def results(make: Any, peer: str) -> list[Any]:
 def test_the_bits_of_plain_calls(name: str) -> None:
     make = higher_order.PROGRAMS[name]
     assert results(make, "eagerjit") == results(make, "eagerjit eager")
+
+
+def network() -> tuple[Any, list[ej.Tensor], Any]:
+    """A function of three weights, one of them used twice, with its arguments."""
+    weights = [((ej.arange(16.0).reshape(4, 4) + i) * 0.37).sin().requires_grad_() for i in range(3)]
+
+    def function(x: ej.Tensor) -> ej.Tensor:
+        a, b, c = weights
+        return ((x @ a).tanh() @ b).sigmoid() @ c + (x @ a).exp()
+
+    x = (ej.arange(8.0).reshape(2, 4) * 0.11).cos().requires_grad_()
+    return function, [x, *weights], x
+
+
+@pytest.mark.parametrize("chosen", [c for n in (1, 2, 3) for c in itertools.combinations(range(4), n)])
+def test_gradients_for_some_of_the_leaves(chosen: tuple[int, ...]) -> None:
+    """First and second gradients for some leaves are the plain ones, whatever was asked for before."""
+    function, leaves, x = network()
+    targets = [leaves[i] for i in chosen]
+
+    def found(f: Any) -> list[Any]:
+        out = f(x)
+        first = ej.autograd.grad(out.sum(), targets, create_graph=True)
+        second = ej.autograd.grad(sum((g * g).sum() for g in first), leaves, allow_unused=True, retain_graph=True)
+        some = ej.autograd.grad(sum((g * g).sum() for g in first), targets, allow_unused=True)
+        return [None if t is None else t.tolist() for t in (*first, *second, *some)]
+
+    jitted = ej.jit(function)
+    assert found(jitted) == found(function)
+    assert found(jitted) == found(function)
+
+
+@pytest.mark.parametrize("first", range(4))
+@pytest.mark.parametrize("second", range(4))
+def test_a_gradient_frees_what_the_plain_call_frees(first: int, second: int) -> None:
+    function, leaves, x = network()
+
+    def outcome(f: Any) -> str:
+        out = f(x)
+        ej.autograd.grad(out.sum(), leaves[first])
+        try:
+            return str(ej.autograd.grad(out.mean(), leaves[second])[0].tolist())
+        except RuntimeError as error:
+            return "second time" if "second time" in str(error) else str(error)
+
+    assert outcome(ej.jit(function)) == outcome(function)
+
+
+def test_a_gradient_for_one_leaf_leaves_out_the_others() -> None:
+    """The products that other leaves' gradients need are not computed."""
+    function, leaves, x = network()
+    jitted = ej.jit(function)
+    out = jitted(x)
+    ej.autograd.grad(out.sum(), leaves[3], retain_graph=True)
+    call = out.grad_fn.op
+    alone = call.part((0,), (call.keys[[t is leaves[3] for t in out.grad_fn.inputs].index(True)],))
+    complete = call.differentiable.parts[call.differentiable.complete]
+
+    def products(part: Any) -> int:
+        return str(part.plain.report.trace.graph).count("matmul")
+
+    assert products(alone) == 1 < products(complete)
