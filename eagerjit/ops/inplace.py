@@ -18,6 +18,7 @@ from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
+from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, check_writable, new_tensor, note_written, share_storage
@@ -39,8 +40,9 @@ class InplaceOp(Op):
         super().__init__(f"{functional.name}_", write, differentiable=False)
         self.parameters, self.defaults = ("self", *functional.parameters[1:]), functional.defaults
         self.numbers = functional.numbers - {0}
-        self.call.parameters, self.call.defaults = self.parameters, list(self.defaults)
-        self.call.numbers = self.numbers
+        self.call = OpCall(self.name, self.slow, self, self.parameters, self.defaults, self.numbers, record=False)
+        self.call.__doc__ = body.__doc__
+        self.entries = [self.call]
 
     def method(self) -> Callable[..., Tensor]:
         """The Tensor method: the native call where no other tensor's history can depend on the memory written."""
