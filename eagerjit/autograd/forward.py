@@ -83,8 +83,8 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
     try:
         for node, edges in reversed(nodes.items()):
             if node in stale:
-                partial = getattr(node.op, "partial", False)
-                node.op.check(node, node.outputs()) if partial else engine.check_versions(node, edges)
+                partial, needs = getattr(node.op, "partial", False), tuple([e is not None for e in edges])
+                node.op.check(node, node.outputs(), needs) if partial else engine.check_versions(node, edges)
             _push_node(node, edges, tangents, create_graph)
     finally:
         mode.set_grad_mode(before)
