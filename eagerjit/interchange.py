@@ -29,6 +29,13 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     return array_api
 
 
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device: itself on the CPU. Raises ValueError for a stream: the CPU has none."""
+    if stream is not None:
+        raise ValueError("the CPU has no streams")
+    return self.to(device)
+
+
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 
 _CPU = (1, 0)

@@ -21,7 +21,7 @@ BOTH = {
     "eagerjit.ops.sorting": "sort argsort topk msort kthvalue median nanmedian mode quantile nanquantile",
     "eagerjit.ops.bins": "histc histogram isin unique bincount unique_consecutive",
     "eagerjit.ops.complexes": "conj conj_physical conj_physical_ resolve_conj resolve_neg angle is_conj is_neg",
-    "eagerjit.ops.numeric": "logaddexp logaddexp2 hypot heaviside float_power ldexp signbit isreal frexp gcd lcm "
+    "eagerjit.ops.numeric": "logaddexp logaddexp2 hypot heaviside float_power ldexp isreal frexp gcd lcm "
     "bitwise_left_shift bitwise_right_shift nextafter gcd_ lcm_ ldexp_",
     "eagerjit.ops.gamma": "lgamma digamma polygamma mvlgamma igamma igammac erfinv i0 i0_",
     "eagerjit.ops.products": "addmv addmv_ addr addbmm baddbmm vdot inner outer ger kron",
@@ -38,7 +38,8 @@ BOTH = {
 """Functions of the namespace that are methods too."""
 
 METHODS = {
-    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ __array_namespace__",
+    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ "
+    "__array_namespace__ to_device",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
     "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_ storage "

@@ -14,7 +14,7 @@ FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
 
 
 COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
-complex_pow complex_isclose complex_asinh complex_acosh linalg_eig fft_full fft_half fft_whole""".split()
+complex_pow complex_isclose complex_asinh complex_acosh complex_atanh linalg_eig fft_full fft_half fft_whole""".split()
 
 
 def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -> dict[str, list[Any]]:

@@ -196,7 +196,14 @@ def _is_finite(a: Value) -> Value:
     return absolute(a) < float("inf") if a.is_float else a.builder.constant("bool", True)
 
 
+def _sign_bit(a: Value) -> Value:
+    if a.is_float:
+        return a.bitcast("i64" if a.dtype == "f64" else "i32") < 0
+    return a < 0 if a.dtype.startswith("i") else a.builder.constant("bool", False)
+
+
 _define("isnan", 1, ANY, _is_nan, "bool")
+_define("signbit", 1, ANY, _sign_bit, "bool")
 _define("isinf", 1, ANY, _is_inf, "bool")
 _define("isfinite", 1, ANY, _is_finite, "bool")
 _define("where", 3, ANY, lambda condition, a, c: condition.builder.select(condition, a, c), exact=True)

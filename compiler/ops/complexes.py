@@ -44,6 +44,19 @@ conj = Primitive(
 )
 
 
+def _inverse(name: str, reference: Any, slope: Any, doc: str) -> Primitive:
+    """An inverse hyperbolic function; its slope is the derivative."""
+    rule = (lambda g, out, x: g * slope(x).conj(),)
+    return Primitive(name, "complex", lambda x: x, reference, doc, derivative=rule, traits=frozenset({"wirtinger"}))
+
+
+asinh = _inverse("asinh", np.arcsinh, lambda x: 1.0 / (x * x + 1.0).sqrt(), "Inverse hyperbolic sine.")
+acosh = _inverse(
+    "acosh", np.arccosh, lambda x: 1.0 / ((x - 1.0).sqrt() * (x + 1.0).sqrt()), "Inverse hyperbolic cosine."
+)
+atanh = _inverse("atanh", np.arctanh, lambda x: 1.0 / (1.0 - x * x), "Inverse hyperbolic tangent.")
+
+
 def _complex_type(x: TensorType, y: TensorType) -> TensorType:
     return TensorType(dtypes.COMPLEX_OF[x.dtype], broadcast_shapes([x.shape, y.shape], "complex"))
 

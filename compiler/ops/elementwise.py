@@ -134,6 +134,7 @@ bitwise_not = _unary("bitwise_not", np.invert, None, "Bits flipped.", promotion=
 isnan = _unary("isnan", np.isnan, None, "Whether x is NaN.", promotion="real", result="bool")
 isinf = _unary("isinf", np.isinf, None, "Whether x is infinite.", promotion="real", result="bool")
 isfinite = _unary("isfinite", np.isfinite, None, "Whether x is finite.", promotion="real", result="bool")
+signbit = _unary("signbit", np.signbit, None, "Whether the sign bit is set.", promotion="real", result="bool")
 
 
 def _binary(name: str, reference: Any, dx: Derivative, dy: Derivative, doc: str, **options: Any) -> Primitive:

@@ -10,7 +10,7 @@ import importlib
 import math as _math
 from typing import Any
 
-_MODULES = ("types", "info", "elementwise")
+_MODULES = ("types", "info", "creation", "elementwise")
 """What the standard has in its main namespace is what these define as their `__all__`."""
 
 _EXTENSIONS: dict[str, str] = {}

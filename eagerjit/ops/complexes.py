@@ -214,8 +214,9 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 
 _form("abs", lambda input: emit(complexes.magnitude, input), complexes.magnitude.derivative)
 _form("sign", _unit)
-_form("asinh", lambda input: (input + (input * input + 1.0).sqrt()).log())
-_form("acosh", lambda input: (input + (input + 1.0).sqrt() * (input - 1.0).sqrt()).log())
+_form("asinh", lambda input: emit(complexes.asinh, input), complexes.asinh.derivative)
+_form("acosh", lambda input: emit(complexes.acosh, input), complexes.acosh.derivative)
+_form("atanh", lambda input: emit(complexes.atanh, input), complexes.atanh.derivative)
 _form("var", _variance)
 _form("std", lambda input, dim=None, correction=1, keepdim=False: _variance(input, dim, correction, keepdim).sqrt())
 _form("pow", lambda input, exponent: POINTWISE["pow"].body(input, exponent), (_power_input, _power_exponent))

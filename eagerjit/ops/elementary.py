@@ -16,6 +16,10 @@ ELEMENTARY: dict[str, Op] = {}
 """Ops by public name."""
 
 
+_FAR = 1e9
+"""Where 1 is lost beside a square, and what is left of inverse hyperbolic functions is log(2 * input)."""
+
+
 def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An op of real numbers: operands in one floating dtype."""
     name = function.__name__.strip("_")
@@ -43,13 +47,20 @@ def _erfc(input: Tensor) -> Tensor:
 def _asinh(input: Tensor) -> Tensor:
     """Inverse hyperbolic sine."""
     size = input.abs()
-    return input.sign() * (size + size * size / (1.0 + (size * size + 1.0).sqrt())).log1p()
+    near = (size + size * size / (1.0 + (size * size + 1.0).sqrt())).log1p()
+    return near.where(size < _FAR, size.log() + math.log(2)).copysign(input)
 
 
 @define
 def _acosh(input: Tensor) -> Tensor:
     """Inverse hyperbolic cosine."""
-    return (input + (input * input - 1.0).sqrt()).log()
+    above = input - 1.0
+    near = (above + above.sqrt() * (input + 1.0).sqrt()).log1p()
+    return near.where(input < _FAR, input.log() + math.log(2))
+
+
+ELEMENTARY["asinh"].rules = (lambda g, out, input: g * (input * input + 1.0).rsqrt(),)
+ELEMENTARY["acosh"].rules = (lambda g, out, input: g * (input * input - 1.0).rsqrt(),)
 
 
 @define
@@ -113,8 +124,7 @@ def _fmin(input: Tensor, other: Tensor) -> Tensor:
 @define
 def _copysign(input: Tensor, other: Tensor) -> Tensor:
     """|input| with other's sign."""
-    negative = (other < 0.0).logical_or((other == 0.0).logical_and(1.0 / other < 0.0))
-    return (-input.abs()).where(negative, input.abs())
+    return (-input.abs()).where(other.signbit(), input.abs())
 
 
 @define

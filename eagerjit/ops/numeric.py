@@ -40,7 +40,8 @@ def _hypot(input: Tensor, other: Tensor) -> Tensor:
     x, y = input / scale, other / scale
     total = x * x + y * y
     root = total.where(total != 0.0, 1.0).sqrt() * scale
-    return root.where(total != 0.0, total)
+    infinite = input.isinf().logical_or(other.isinf())
+    return root.where(total != 0.0, total).where(infinite.logical_not(), math.inf)
 
 
 @define
@@ -85,15 +86,6 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 def ldexp(input: Tensor, other: Any) -> Tensor:
     """input * 2**other."""
     return input * power.call(2.0, other)
-
-
-@public
-def signbit(input: Tensor) -> Tensor:
-    """Whether elements have a minus sign, -0.0 too."""
-    negative = input < 0
-    if not input.dtype.is_floating_point:
-        return negative
-    return negative.logical_or((input == 0).logical_and(1.0 / input < 0))
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:

@@ -113,7 +113,7 @@ BOOL_REFERENCE["abs"] = BOOL_REFERENCE["sign"] = lambda x: x
 COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
-TESTED_ELSEWHERE = {"cast", "bitcast", "where", "mulhi", "isnan", "isinf", "isfinite"}
+TESTED_ELSEWHERE = {"cast", "bitcast", "where", "mulhi", "isnan", "isinf", "isfinite", "signbit"}
 
 
 def references(kind: str) -> dict:
@@ -156,8 +156,10 @@ def test_operations(dtype, width, lanes):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_classification(dtype):
-    a = samples(dtype)
-    for op, reference in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
+    a = np.concatenate([samples(dtype), -samples(dtype)])
+    assert len(set(np.signbit(a[np.isnan(a)]))) == 2
+    references = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "signbit": np.signbit}
+    for op, reference in references.items():
         out = np.zeros(len(a), bool)
         run(elementwise("k", op, [dtype], "bool"), a, out, len(a))
         assert (out == reference(a.astype(np.float64))).all()
@@ -168,6 +170,14 @@ def test_classification_of_integers_and_invariants(op, answer):
     a, out = samples("i32"), np.zeros(300, bool)
     run(elementwise("k", op, ["i32"], "bool"), a, out, len(a))
     assert (out == answer).all()
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in FLOATS])
+def test_signs_of_integers(dtype):
+    a = samples(dtype)
+    out = np.zeros(len(a), bool)
+    run(elementwise("k", "signbit", [dtype], "bool"), a, out, len(a))
+    assert (out == (a < 0)).all()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
