@@ -29,6 +29,7 @@ from eagerjit.tensor import Parameter as _Parameter
 from eagerjit.tensor import Shape as Size
 from eagerjit.tensor import Storage as _Storage
 from eagerjit.tensor import Tensor
+from eagerjit.tensor import View as _View
 from eagerjit.tensor import note_written as _note_written
 from eagerjit.version import __version__
 
@@ -69,7 +70,7 @@ __all__ = [
     "strided",
 ]
 
-_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written)
+_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, Size)
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None

@@ -348,7 +348,7 @@ PROPERTIES = {
     "layout": _constant_property("strided", "How elements lie in memory."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
-    "T": property(lambda self: views.permute(self, *reversed(range(self.ndim))), doc="Dimensions in reverse order."),
+    "T": property(views.reversed_dims, doc="Dimensions in reverse order."),
     "mT": property(lambda self: _swapped(self, "mT"), doc="The last two dimensions swapped."),
     "real": property(lambda self: _part(self, "real"), doc="Real parts: a view; a real tensor itself."),
     "imag": property(lambda self: _part(self, "imag"), doc="Imaginary parts: a view."),

@@ -22,6 +22,8 @@ class Binding:
     node_slots: tuple[str, ...] = ()
     storage_type: Any = None
     written: Callable[[Any, Any], None] | None = None
+    view_type: Any = None
+    shape_type: Any = None
     generation: int = 0
 
 
@@ -33,11 +35,14 @@ def bind(
     node_type: type,
     storage_type: type,
     written: Callable[[Any, Any], None] | None = None,
+    view_type: type | None = None,
+    shape_type: type | None = None,
 ) -> None:
     """Injects the front layer's classes: Tensor with its exact siblings, autograd Node, and Storage.
 
     A Storage made without arguments must have `version` 0 and a `source`, where it was written last. `written(tensor,
-    place)` is called when a Program has written the memory of a tensor with a history, or of a view. Call it before the
+    place)` is called when a Program has written the memory of a tensor with a history, or of a view. With a `view_type`
+    (base, op, arguments, tracked) native code makes views; sizes are tuples or of the `shape_type`. Call it before the
     first Program is loaded.
     """
     bound.tensor_types = tuple(tensor_types)
@@ -46,6 +51,7 @@ def bind(
     bound.node_slots = slot_names(node_type)
     bound.storage_type = storage_type
     bound.written = written
+    bound.view_type, bound.shape_type = view_type, shape_type
     bound.generation += 1
 
 

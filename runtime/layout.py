@@ -108,6 +108,7 @@ def _fill() -> None:
         c.ARRAY_TYPE: id(np.ndarray),
         c.NONE: id(None),
         c.TRUE: id(True),
+        c.ELLIPSIS: id(Ellipsis),
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),
@@ -121,14 +122,20 @@ def _fill() -> None:
         c.MODE_WORDS: mode.words_address,
         c.FLAGS_KEY: mode.flags_key,
     }
-    fields |= _tensor_fields() | _node_fields()
+    fields |= _tensor_fields() | _node_fields() | _view_fields()
     describe(fields)
+
+
+_SLICE = slice(1, 2, 3)
 
 
 def _verify_head() -> None:
     number = 1234.5
     if ctypes.c_int64.from_address(id(number) + c.OBJECT_TYPE).value != id(float):
         raise LayoutError("an object's class is not where it was")
+    parts = [ctypes.c_int64.from_address(id(_SLICE) + at).value for at in (c.SLICE_START, c.SLICE_STOP, c.SLICE_STEP)]
+    if parts != [id(_SLICE.start), id(_SLICE.stop), id(_SLICE.step)]:
+        raise LayoutError("slices keep their bounds elsewhere")
     if object.__basicsize__ != c.VECTORCALL:
         raise LayoutError("plain objects are larger than expected")
 
@@ -245,4 +252,20 @@ def _node_fields() -> dict[int, int]:
         c.STORAGE_TYPE: _keep(bound.storage_type),
         c.STORAGE_VERSION: slot_of(bound.storage_type, "version"),
         c.STORAGE_SOURCE: slot_of(bound.storage_type, "source"),
+    }
+
+
+def _view_fields() -> dict[int, int]:
+    kind = bound.view_type
+    if kind is None:
+        return {c.VIEW_TYPE: 0}
+    address, count = _defaults(kind, dict.fromkeys(slot_names(kind)) | {"tracked": False})
+    names = {"base": c.VIEW_BASE, "op": c.VIEW_OP, "arguments": c.VIEW_ARGUMENTS, "tracked": c.VIEW_TRACKED}
+    return {offset: slot_of(kind, name) for name, offset in names.items()} | {
+        c.VIEW_TYPE: _keep(kind),
+        c.VIEW_DEFAULTS: address,
+        c.N_VIEW_DEFAULTS: count,
+        c.STORAGE_VIEWS: slot_of(bound.storage_type, "views"),
+        c.REGISTER_VIEW: _keep(bound.storage_type.register),
+        c.SHAPE_TYPE: _keep(bound.shape_type),
     }

@@ -206,3 +206,6 @@ select_view = ViewOp(
     ),
     lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),
 )
+
+VIEWS = (alias_view, reshape_view, permute_view, expand_view, slice_view, select_view)
+"""What native code puts on the tape, in its order (`runtime/native/views.py`)."""

@@ -9,9 +9,11 @@ import numpy as np
 from eagerjit.dispatch import Op
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
+from eagerjit.ops.aliasing import VIEWS
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.index import add_rows, put_rows, wrapped
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.tensor import Tensor, new_tensor
 
 
@@ -134,6 +136,9 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)
     return _advanced(base, integer_indices(tensors, base.shape))
+
+
+get_item = ViewCall(ITEM, get_item, VIEWS)
 
 
 def _advanced(base: Tensor, indices: list[Any]) -> Tensor:

@@ -10,8 +10,19 @@ from eagerjit.compiler.layout import layout
 from eagerjit.compiler.shapes import common_refinement, reshape_strides
 from eagerjit.numbers import SymbolicInt, expression, wrap
 from eagerjit.observation import TraceBreak, user_line
-from eagerjit.ops.aliasing import Exprs, alias_view, expand_view, permute_view, reshape_view, select_view, slice_view
+from eagerjit.ops.aliasing import (
+    VIEWS,
+    Exprs,
+    alias_view,
+    expand_view,
+    permute_view,
+    reshape_view,
+    select_view,
+    slice_view,
+)
 from eagerjit.runtime import mode
+from eagerjit.runtime import views as calls
+from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -172,6 +183,11 @@ def t(input: Tensor) -> Tensor:
     return permute_view(input, tuple(reversed(range(input.ndim))))
 
 
+def reversed_dims(input: Tensor) -> Tensor:
+    """All dimensions in reverse order."""
+    return permute_view(input, tuple(reversed(range(input.ndim))))
+
+
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other positions, the rest in order."""
     sources = [dimension(d, input.ndim) for d in ((source,) if isinstance(source, int) else source)]
@@ -309,3 +325,13 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of all indices along a dimension."""
     d = dimension(dim, input.ndim)
     return tuple(select(input, d, i) for i in range(input.shape[d]))
+
+
+view, reshape = ViewCall(calls.RESHAPE, view, VIEWS), ViewCall(calls.RESHAPE, reshape, VIEWS)
+permute, expand = ViewCall(calls.PERMUTE, permute, VIEWS), ViewCall(calls.EXPAND, expand, VIEWS)
+transpose, reversed_dims = ViewCall(calls.TRANSPOSE, transpose, VIEWS), ViewCall(calls.REVERSE, reversed_dims, VIEWS)
+unsqueeze, squeeze = ViewCall(calls.UNSQUEEZE, unsqueeze, VIEWS), ViewCall(calls.SQUEEZE, squeeze, VIEWS)
+flatten, detach = ViewCall(calls.FLATTEN, flatten, VIEWS), ViewCall(calls.DETACH, detach, VIEWS)
+select, narrow = ViewCall(calls.SELECT, select, VIEWS), ViewCall(calls.NARROW, narrow, VIEWS)
+split, chunk = ViewCall(calls.SPLIT, split, VIEWS), ViewCall(calls.CHUNK, chunk, VIEWS)
+unbind = ViewCall(calls.UNBIND, unbind, VIEWS)

@@ -61,6 +61,18 @@ IS_LIBRARY = 528  # the Python function that fills it
 # -- writes -----------------------------------------------------------------------------------------------------------
 VIEW = 536  # a Tensor's slot
 NOTE_WRITTEN = 544  # the Python function told of writes to what has a history
+# -- views ------------------------------------------------------------------------------------------------------------
+VIEW_TYPE = 552  # what a Tensor says of how it was made from its base; null where the layer above has no views
+VIEW_DEFAULTS = 560
+N_VIEW_DEFAULTS = 568
+VIEW_BASE = 576
+VIEW_OP = 584
+VIEW_ARGUMENTS = 592
+VIEW_TRACKED = 600
+STORAGE_VIEWS = 608
+REGISTER_VIEW = 616  # the Python function that adds a view to many
+SHAPE_TYPE = 624  # the tuples that sizes are
+ELLIPSIS = 632
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440
@@ -74,6 +86,9 @@ ARRAY_STRIDES = 40
 ARRAY_DESCRIPTOR = 56
 ARRAY_FLAGS = 64
 ARRAY_HANDLER = 88
+SLICE_START = 16
+SLICE_STOP = 24
+SLICE_STEP = 32
 
 CONTIGUOUS_FLAG = 0x1
 OWNS_DATA_FLAG = 0x4
@@ -108,11 +123,12 @@ OPERATOR_REFLECTED = 40
 OPERATOR_COUNT = 48  # of parameters
 OPERATOR_PARAMETERS = 56  # per parameter its name and its default (or null)
 OPERATOR_NUMBERS = 64  # a bit per parameter whose ints and floats are run-time inputs
+OPERATOR_KIND = 72  # of a view
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
     "_n_arenas", "_n_parameters", "_frame", "_busy",
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
-OPERATOR_FIELDS = ("_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers")
+OPERATOR_FIELDS = ("_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_kind")
 """The names Python gives these words, in order."""

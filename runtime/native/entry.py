@@ -50,7 +50,7 @@ PyTuple_Type = external_data("PyTuple_Type")
 _COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
 
 
-def _to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr) -> ptr:
+def to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Calls the Python function that this slot of the callee holds."""
     function = load_ptr(callee, load_i64(context, slot))
     if function == 0:
@@ -112,7 +112,7 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             Py_DecRef(finish)
             if status == DONE or status == FAILED:
                 return made
-    return _to_python(callee, FUNCTION_FALLBACK, arguments, count, keywords)
+    return to_python(callee, FUNCTION_FALLBACK, arguments, count, keywords)
 
 
 # -- eager operators --------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
         store_ptr(swapped, 8, load_ptr(arguments, 0))
         arguments = swapped
         count = n
-    return _to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
+    return to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
 
 
 # -- executables ------------------------------------------------------------------------------------------------------

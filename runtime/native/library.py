@@ -31,6 +31,9 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.entry",
+    "eagerjit.runtime.native.views",
+    "eagerjit.runtime.native.subscripts",
+    "eagerjit.runtime.native.view_calls",
 )
 """Native source files; adding one is a line here."""
 

@@ -173,6 +173,18 @@ def storage_of(tensor: ptr) -> ptr:
     return storage
 
 
+def tensor_viewing(owner: ptr, code: i64, ndim: i64, dims: ptr, strides: ptr, data: ptr, flags: i64) -> ptr:
+    """A new Tensor whose ndarray shows memory that `owner` keeps alive; dims and strides as NumPy has them."""
+    array = _array_at(code, ndim, dims, strides, data, flags)
+    if array == 0:
+        return 0
+    Py_IncRef(owner)
+    if call_i32(load_ptr(context, SET_BASE_OBJECT), array, owner) != 0:
+        Py_DecRef(array)
+        return 0
+    return tensor_over(array)
+
+
 def view_of(base: ptr, code: i64, ndim: i64, slots: ptr, sizes: ptr, data: ptr) -> ptr:
     """OUTPUT_VIEW: a Tensor that views the memory of `base`, dims and strides named by slot in `sizes`."""
     dims = buffer(256)
@@ -188,14 +200,7 @@ def view_of(base: ptr, code: i64, ndim: i64, slots: ptr, sizes: ptr, data: ptr) 
     storage = storage_of(base)
     if storage == 0:
         return 0
-    array = _array_at(code, ndim, dims, strides, data, load_i32(owner, ARRAY_FLAGS) & WRITEABLE_FLAG)
-    if array == 0:
-        return 0
-    Py_IncRef(owner)
-    if call_i32(load_ptr(context, SET_BASE_OBJECT), array, owner) != 0:
-        Py_DecRef(array)
-        return 0
-    tensor = tensor_over(array)
+    tensor = tensor_viewing(owner, code, ndim, dims, strides, data, load_i32(owner, ARRAY_FLAGS) & WRITEABLE_FLAG)
     if tensor:
         replace_slot(tensor, load_i64(context, STORAGE), storage)
     return tensor

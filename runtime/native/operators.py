@@ -73,7 +73,7 @@ HASH_SEED = 0x2545F491
 HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
 
 
-def _code_of(descriptor: ptr) -> i64:
+def code_of(descriptor: ptr) -> i64:
     """The dtype code of an array's descriptor, or -1; common ones are found first."""
     code = 9
     while code >= 0:
@@ -89,7 +89,7 @@ def _tensor_class(tensor: ptr) -> i64:
     if array == 0:
         return 0
     ndim = load_i32(array, ARRAY_NDIM)
-    code = _code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    code = code_of(load_ptr(array, ARRAY_DESCRIPTOR))
     if ndim > MAX_KEY_NDIM or code < 0:
         return 0
     found = code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 7
@@ -252,7 +252,7 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     array = array_of(result)
     if array == 0:
         return _record_in_python(op, arguments, n, result)
-    if _code_of(load_ptr(array, ARRAY_DESCRIPTOR)) < FIRST_FLOATING_CODE:
+    if code_of(load_ptr(array, ARRAY_DESCRIPTOR)) < FIRST_FLOATING_CODE:
         return 0
     node = new_instance(
         load_ptr(context, NODE_TYPE), load_ptr(context, NODE_DEFAULTS), load_i64(context, N_NODE_DEFAULTS)

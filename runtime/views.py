@@ -1,0 +1,36 @@
+"""Views as users call them: native code reads the arguments and makes the view; Python serves what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any
+
+from eagerjit.runtime import layout
+from eagerjit.runtime.entry import OpCall
+
+RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one sequence of them
+TRANSPOSE, REVERSE, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = 4, 5, 6, 7, 8, 9
+ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = 10, 11, 12, 13, 14, 15
+
+
+class ViewCall(OpCall):
+    """A function that makes views: `kind` is one of the numbers above, `ops` are what goes on the tape.
+
+    A plain Python callable until its first call loads native code. `function` has the same meaning, for all arguments,
+    in a trace too.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, kind: int, function: Callable[..., Any], ops: tuple[Any, ...]):
+        given = signature(function).parameters.values()
+        named = [p for p in given if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        super().__init__(function.__name__, function, ops, [p.name for p in named], [p.default for p in named])
+        self.__doc__, self.__wrapped__ = function.__doc__, function
+        self._kind = kind
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if layout.ready():
+            self._call_natively("view_call")
+        return self.slow(*args, **kwargs)
