@@ -17,7 +17,7 @@ from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
-from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
@@ -47,7 +47,7 @@ class Report:
             if self.pending:
                 simplified(self.trace)
                 self.pending = False
-            self._compiled = compile_trace(self.trace, _lanes())
+            self._compiled = compile_trace(self.trace, Blocking(_lanes()))
         return self._compiled
 
 

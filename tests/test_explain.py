@@ -17,6 +17,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit.compiler.lower.assemble import compile_trace
+from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.text import parse_graph, print_graph
 from eagerjit.compiler.verify import verify
 from eagerjit.jit import JitFunction, jit
@@ -263,7 +264,7 @@ def _text(function: JitFunction, arguments: tuple[Any, ...]) -> str:
     """Graphs and kernels of a call without source lines, for vectors of 256 bits."""
     found = function.explain(*arguments)
     report = function.variants[-1].report
-    kernels = "\n\n".join(str(k).rstrip() for k in compile_trace(report.trace, 8).kernels)
+    kernels = "\n\n".join(str(k).rstrip() for k in compile_trace(report.trace, Blocking(8)).kernels)
     parts = {"recorded": str(found.graph), "optimized": str(found.optimized), "kernels": kernels}
     text = "\n\n".join(f"== {name} ==\n{part.rstrip()}" for name, part in parts.items()) + "\n"
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" +# .*$", "", text, flags=re.MULTILINE))

@@ -8,7 +8,7 @@ Scalars are broadcast where they meet lanes.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 LLVM_TYPES = {
     "bool": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "i128": "i128",
@@ -45,7 +45,7 @@ class Value:
 
     def view(self, dtype: str) -> Value:
         """The same register under another dtype name of the same LLVM type."""
-        return Value(self.builder, dtype, self.lanes, self.text, self.depth, self.constant)
+        return self.builder.viewed(self, dtype)
 
     def bitcast(self, dtype: str) -> Value:
         """The same bits as another dtype of the same width."""
@@ -137,8 +137,12 @@ class _Frame:
 class Builder:
     """The body of one function: lines of text, open loops, allocas, the current block's label.
 
-    `helpers` are definitions of module-level functions and tables that the body refers to.
+    `helpers` are definitions of module-level functions and tables that the body refers to. A target that is not LLVM
+    has a `lookup` in tables and a `huge_argument` reduction of its own.
     """
+
+    lookup: Callable[..., Value] | None = None
+    huge_argument: Callable[..., Value] | None = None
 
     def __init__(self, width_bits: int) -> None:
         self.width_bits = width_bits
@@ -212,6 +216,14 @@ class Builder:
         return result
 
     # -- values ---------------------------------------------------------------------------------------------------
+
+    def viewed(self, value: Value, dtype: str) -> Value:
+        """A register under another dtype name of the same LLVM type."""
+        return Value(self, dtype, value.lanes, value.text, value.depth, value.constant)
+
+    def freeze(self, value: Value) -> Value:
+        """The value itself, or any fixed number where it is none."""
+        return self.pure(value.dtype, value.lanes, f"freeze {self.type(value.dtype, value.lanes)} {value.text}", value.depth)
 
     def constant(self, dtype: str, value: int | float | bool) -> Value:
         """A literal of a register dtype (f16 and bf16 literals are rounded by the caller)."""
@@ -314,6 +326,24 @@ class Builder:
             return condition
         text = f"call i1 @llvm.vector.reduce.or.v{condition.lanes}i1(<{condition.lanes} x i1> {condition.text})"
         return self.pure("bool", 0, text, condition.depth)
+
+    def repeat(self, values: Sequence[Value], body: Callable[..., tuple[list[Value], Value]]) -> list[Value]:
+        """`body` of the values gives their next ones, as long as a lane of its condition holds."""
+        before, head, done = self.block, self.name("repeat"), self.name("repeated")
+        self.emit(f"br label %{head}")
+        self.label(head)
+        after = [self.name("%p") for _ in values]
+        current = [
+            self.phi(v.dtype, v.lanes, [(v.text, before), (name, head)], self.depth)
+            for v, name in zip(values, after, strict=True)
+        ]
+        following, again = body(*current)
+        for name, value in zip(after, following, strict=True):
+            kind = self.type(value.dtype, value.lanes)
+            self.emit(f"{name} = bitcast {kind} {value.text} to {kind}")
+        self.emit(f"br i1 {self.any_lane(again).text}, label %{head}, label %{done}")
+        self.label(done)
+        return following
 
     def phi(self, dtype: str, lanes: int, incoming: Sequence[tuple[str, str]], depth: int) -> Value:
         """The value that came with the block control came from: pairs of operand text and label."""

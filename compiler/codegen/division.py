@@ -27,22 +27,17 @@ def _subtract_multiples(rest: Value, divisor: Value) -> Value:
     """
     b = rest.builder
     huge = 2.0 ** (100 if rest.dtype == "f32" else 1000)
-    before, head, done = b.block, b.name("reduce"), b.name("reduced")
-    b.emit(f"br label %{head}")
-    b.label(head)
-    after = b.name("%p")
-    left = b.phi(rest.dtype, rest.lanes, [(rest.text, before), (after, head)], b.depth)
-    size = magnitude(left)
-    unit = divisor
-    for _ in range(2):
-        unit = b.select(size * (1.0 / huge) > unit, unit * huge, unit)
-    n = b.intrinsic("trunc", left / unit)
-    remaining = b.fma(-n, unit, left)
-    kind = b.type(rest.dtype, rest.lanes)
-    b.emit(f"{after} = bitcast {kind} {remaining.text} to {kind}")
-    again = b.any_lane(magnitude(remaining) >= divisor)
-    b.emit(f"br i1 {again.text}, label %{head}, label %{done}")
-    b.label(done)
+
+    def step(left: Value) -> tuple[list[Value], Value]:
+        size = magnitude(left)
+        unit = divisor
+        for _ in range(2):
+            unit = b.select(size * (1.0 / huge) > unit, unit * huge, unit)
+        n = b.intrinsic("trunc", left / unit)
+        remaining = b.fma(-n, unit, left)
+        return [remaining], magnitude(remaining) >= divisor
+
+    (remaining,) = b.repeat((rest,), step)
     return b.select(remaining < 0.0, remaining + divisor, remaining)
 
 

@@ -91,23 +91,12 @@ def power(base: Value, exponent: Value) -> Value:
 def _power_loop(base: Value, exponent: Value) -> Value:
     """Squares and multiplies until every lane's exponent is used up."""
     b = base.builder
-    before, head, done = b.block, b.name("power"), b.name("power_done")
-    kind, dtype, lanes = b.type(base.dtype, base.lanes), base.dtype, base.lanes
-    b.emit(f"br label %{head}")
-    b.label(head)
-    one = b.broadcast(b.constant(dtype, 1), lanes) if lanes else b.constant(dtype, 1)
-    after = [b.name("%p") for _ in range(3)]
-    square, rest, result = (
-        b.phi(dtype, lanes, [(first.text, before), (text, head)], b.depth)
-        for first, text in zip((base, exponent, one), after, strict=True)
-    )
-    odd = (rest & 1).ne(0)
-    product = b.select(odd, result * square, result)
-    halved = rest.view(_unsigned(dtype)) >> 1
-    squared = square * square
-    for name, value in zip(after, (squared, halved, product), strict=True):
-        b.emit(f"{name} = bitcast {kind} {value.text} to {kind}")
-    more = b.any_lane(halved.ne(0))
-    b.emit(f"br i1 {more.text}, label %{head}, label %{done}")
-    b.label(done)
-    return product
+    one = b.broadcast(b.constant(base.dtype, 1), base.lanes)
+
+    def step(square: Value, rest: Value, result: Value) -> tuple[list[Value], Value]:
+        odd = (rest & 1).ne(0)
+        product = b.select(odd, result * square, result)
+        halved = rest.view(_unsigned(rest.dtype)) >> 1
+        return [square * square, halved.view(rest.dtype), product], halved.ne(0)
+
+    return b.repeat((base, exponent, one), step)[2]

@@ -88,7 +88,7 @@ def scale(x: Value, exponent: Value) -> Value:
     bits, bias = (23, 127) if x.dtype == "f32" else (52, 1023)
     # A NaN has no integer; frozen, it is any number, and the NaN in x decides.
     whole = b.convert("fptosi", exponent, "i32")
-    whole = b.pure("i32", whole.lanes, f"freeze {b.type('i32', whole.lanes)} {whole.text}", whole.depth)
+    whole = b.freeze(whole)
     half = whole >> 1
     factors = []
     for part in (half, whole - half):

@@ -32,6 +32,8 @@ def odd_function(x: Value, name: str, table: Table, limit: float) -> Value:
 def lookup(name: str, table: tuple[float, ...], index: Value) -> Value:
     """table[index modulo 32], f32."""
     b = index.builder
+    if b.lookup is not None:
+        return b.lookup(name, table, index)
     if b.width_bits == 512 and index.lanes and index.lanes % 16 == 0:
         return by_registers(lambda i: _permute_32(table, i), 16, index)
     if b.width_bits == 256 and index.lanes and index.lanes % 8 == 0:

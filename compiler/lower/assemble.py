@@ -9,7 +9,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import is_contiguous, layout
-from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.lower.calls import host_call
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
@@ -95,20 +95,20 @@ class Assembler(Placement):
             if not isinstance(step, Group):
                 name = f"k{position}_{step.node.op.name}"
                 place = Pointer(self._memory(step.node))
-                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.lanes)
+                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.blocking)
                 work += [Work(position, b) for b in builder.build()]
                 continue
             name = f"k{position}_{_title(step)}"
             places: dict[Node, Argument] = {n: Pointer(self._memory(n)) for n in step.nodes if n in stored}
             if step.total:
-                built = total(name, step, places, inline, self.failures, self.lanes)
+                built = total(name, step, places, inline, self.failures, self.blocking)
             elif step.row or step.columns:
-                built = RowKernel(name, step, places, inline, self.failures, self.lanes).build()
+                built = RowKernel(name, step, places, inline, self.failures, self.blocking).build()
             else:
                 targets = [
                     Target(n, place, contiguous_strides(n.type.shape)) for n, place in places.items()
                 ]
-                built = [pointwise(name, step, targets, inline, self.failures, self.lanes)]
+                built = [pointwise(name, step, targets, inline, self.failures, self.blocking)]
             work += [Work(position, b) for b in built]
         for w in work:
             w.reads = self._reads(w)
@@ -247,7 +247,7 @@ class Assembler(Placement):
     def _copy_kernel(self, name: str, position: int, node: Node, target: Argument, strides: Shape) -> Work:
         group = Group(-1, without_ones(node.type.shape))
         places = [Target(node, target, strides)]
-        built = pointwise(name, group, places, self.scheduler.inline, self.failures, self.lanes)
+        built = pointwise(name, group, places, self.scheduler.inline, self.failures, self.blocking)
         return Work(position, built)
 
     def _strided_writes(self, position: int) -> list[Work]:
@@ -306,6 +306,6 @@ def _title(group: Group) -> str:
     return "_".join(kept[:4])
 
 
-def compile_trace(trace: Trace, lanes: int) -> Compiled:
+def compile_trace(trace: Trace, blocking: Blocking) -> Compiled:
     """Lower a recorded call: to kernels, and to the Program that launches them."""
-    return Assembler(trace, lanes).run()
+    return Assembler(trace, blocking).run()

@@ -11,6 +11,45 @@ from eagerjit.compiler.lower.emit import Access, Argument, Emitter, Indexed, Pos
 
 BLOCK = 8192
 """Elements per task of a flat loop."""
+COLUMN_CHUNK = 64
+"""Rows that one partial result of a column reduction covers."""
+COLUMNS = 1024
+"""Columns that one task of a row scatter covers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How loops are cut: by default as the order of sums on the CPU fixes it, on the GPU as programs fill the device.
+
+    lanes     of a vector loop that reduces nothing
+    flat      elements per task of a flat loop
+    columns   columns per task of a row scatter
+    parts     partial results that a reduction over everything, or over rows, leaves at most; 0: one per 8192 elements,
+              or 64 rows
+    running   whether a sum over a long row is taken in chunks
+    scratch   whether a task has memory of its own for values that it needs again
+    """
+
+    lanes: int
+    flat: int = BLOCK
+    columns: int = COLUMNS
+    parts: int = 0
+    running: bool = True
+    scratch: bool = True
+
+    def part(self, count: sizes.Expr) -> sizes.Expr:
+        """Elements that one partial result of a total reduction covers."""
+        if not self.parts:
+            return BLOCK
+        return sizes.maximum(BLOCK, sizes.mul(blocks_of(count, self.parts * self.flat), self.flat))
+
+    def chunk(self, rows: sizes.Expr) -> sizes.Expr:
+        """Rows that one partial result of a column reduction covers."""
+        return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
+
+
+GPU = Blocking(1024, flat=1024, columns=128, parts=256, running=False, scratch=False)
+"""Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 
 @dataclass(slots=True)
@@ -151,7 +190,7 @@ class Writer:
             out.append(loops.Let(name, "add", (total, term), "i64"))
             total = name
 
-    def block(self, flat: str, count: sizes.Expr, size: int, into: list[Any]) -> tuple[str, str]:
+    def block(self, flat: str, count: sizes.Expr, size: sizes.Expr, into: list[Any]) -> tuple[str, str]:
         """(start, stop) of block number `flat` among `count` things in blocks of `size`."""
         emitter = self.emitter
         start, end, stop = emitter.name(), emitter.name(), emitter.name()
@@ -175,11 +214,9 @@ class Writer:
         return loops.Kernel(name, tuple(self.emitter.params), (*head, *body))
 
 
-def blocks_of(count: sizes.Expr, size: int) -> sizes.Expr:
+def blocks_of(count: sizes.Expr, size: sizes.Expr) -> sizes.Expr:
     """How many blocks of a size cover a count."""
-    if isinstance(count, int):
-        return -(-count // size)
-    return sizes.floordiv(sizes.add(count, size - 1), size)
+    return sizes.floordiv(sizes.add(count, sizes.add(size, -1)), size)
 
 
 def tasks_loop(body: list[loops.Stmt]) -> loops.Loop:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.lower.build import Built, tasks_loop
+from eagerjit.compiler.lower.build import Blocking, Built, tasks_loop
 from eagerjit.compiler.lower.emit import Amount, Argument, Temporary
 from eagerjit.runtime.dtypes import BY_SHORT
 
@@ -37,7 +37,7 @@ def combine(
     around: sizes.Expr,
     chunks: sizes.Expr,
     inner: sizes.Expr,
-    lanes: int,
+    blocking: Blocking,
 ) -> Built:
     """out[a, j] = partial[a, 0, j] op partial[a, 1, j] op ... ; one task per a."""
     params = [loops.Param("p", "memory", dtype), loops.Param("o", "memory", dtype)]
@@ -51,12 +51,14 @@ def combine(
         return params[-1].name
 
     count, width = amount(chunks), amount(inner)
+    lanes = blocking.lanes
     start = loops.Let("z", "const", (), dtype, identity(op, dtype))
     if isinstance(inner, int) and inner == 1:
         load = loops.Load("v", "p", (("t", count), ("c", 1)), dtype)
+        kind = "vector" if blocking.parts else "serial"
         body: list[loops.Stmt] = [
             loops.Init("a", op, dtype),
-            loops.Loop("serial", "c", 0, count, (load, loops.Accumulate("a", "v"))),
+            loops.Loop(kind, "c", 0, count, (load, loops.Accumulate("a", "v")), lanes),
             loops.Finish("r", "a", dtype),
             loops.Store("o", (("t", 1),), "r"),
         ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.schedule import Scheduler
@@ -16,9 +17,9 @@ from eagerjit.runtime.program import HostCall, Op
 class Instructions:
     """The instruction list of one Trace, and the slots that hold its sizes, pointers and numbers."""
 
-    def __init__(self, trace: Trace, lanes: int):
+    def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace)
-        self.graph, self.lanes = self.trace.graph, lanes
+        self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = known_from(self.trace)
         self.scheduler = Scheduler(self.graph, self.known_from)
         self.failures = Failures(self.trace.checks)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.lower.build import BLOCK, Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.build import Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.shapes import Shape
@@ -24,7 +24,7 @@ class Target:
 
 
 def pointwise(
-    name: str, group: Group, targets: list[Target], inline: dict[Node, bool], failures: Failures, lanes: int
+    name: str, group: Group, targets: list[Target], inline: dict[Node, bool], failures: Failures, blocking: Blocking
 ) -> Built:
     """A kernel that stores each target's value over the group's loops."""
     probe = Emitter(group, 0, inline, failures)
@@ -51,10 +51,10 @@ def pointwise(
         tasks: sizes.Expr = sizes.product(tuple(writer.extent[k] for k in outer))
         start, stop = 0, emitter.amount(extent)
     else:
-        tasks = blocks_of(extent, BLOCK)
-        start, stop = writer.block("t", extent, BLOCK, row)
+        tasks = blocks_of(extent, blocking.flat)
+        start, stop = writer.block("t", extent, blocking.flat, row)
     row += writer.written(emitter.row)
-    vector = loops.Loop("vector", "i", start, stop, tuple(writer.written(emitter.body)), lanes)
+    vector = loops.Loop("vector", "i", start, stop, tuple(writer.written(emitter.body)), blocking.lanes)
     kernel = writer.finish(name, [tasks_loop([*row, vector])])
     return Built(kernel, list(emitter.arguments), tasks, work, 0, sources, tuple(group.reasons))
 

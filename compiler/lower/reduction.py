@@ -14,15 +14,13 @@ from typing import Any
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.lower.build import BLOCK, Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.build import BLOCK, Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.combine import combine, identity
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures, Scratch, Temporary
 from eagerjit.compiler.lower.groups import Group, is_inline
 from eagerjit.compiler.lower.pointwise import cost_of
 from eagerjit.compiler.shapes import contiguous_strides
 
-COLUMN_CHUNK = 64
-"""Rows that one partial result of a column reduction covers."""
 RECOMPUTE = 8
 """Values cheaper than this many operations are computed again in a later phase rather than kept."""
 
@@ -66,9 +64,9 @@ class RowKernel:
         stored: dict[Node, Argument],
         inline: dict[Node, bool],
         failures: Failures,
-        lanes: int,
+        blocking: Blocking,
     ):
-        self.name, self.group, self.stored, self.inline, self.lanes = name, group, stored, inline, lanes
+        self.name, self.group, self.stored, self.inline, self.blocking = name, group, stored, inline, blocking
         self.first_row, self.split = self._sides()
         self.emitter = Emitter(group, self.split, inline, failures)
         self.levels: dict[Node, int] = {}
@@ -133,7 +131,8 @@ class RowKernel:
             if node in seen:
                 return
             seen.add(node)
-            if node in full and self.level(node) < phase and (node in self.stored or price(node) > RECOMPUTE):
+            dear = self.blocking.scratch and price(node) > RECOMPUTE
+            if node in full and self.level(node) < phase and (node in self.stored or dear):
                 self.kept.add(node)
             elif node in full or node.op.family == "view":
                 for i in node.inputs:
@@ -221,7 +220,7 @@ class RowKernel:
         around = sizes.product(group.dims[: self.first_row])
         code: list[loops.Stmt] = []
         if group.columns:
-            chunks = blocks_of(rows, COLUMN_CHUNK)
+            chunks = blocks_of(rows, self.blocking.chunk(rows))
             tasks = sizes.mul(around, chunks)
             code = self._column_tasks(writer, rows, inner, chunks)
         else:
@@ -237,7 +236,7 @@ class RowKernel:
         for position, (node, partial) in enumerate(self.partial.items()):
             out = self.stored[node]
             name, dtype = f"{self.name}.finish{position}", node.dtype.short
-            finisher = combine(name, node.op.scalar, partial, out, dtype, around, chunks, inner, self.lanes)
+            finisher = combine(name, node.op.scalar, partial, out, dtype, around, chunks, inner, self.blocking)
             finisher.sources = (node.source,)
             built.append(finisher)
         for partial in self.partial.values():
@@ -256,14 +255,14 @@ class RowKernel:
             code.append(loops.Let(chunk, "rem", ("t", count), "i64"))
             code.append(loops.Let(outer, "floordiv", ("t", count), "i64"))
             writer.unflatten(merged.between(0, self.first_row), outer, code)
-        start, stop = writer.block(chunk, rows, COLUMN_CHUNK, code)
+        start, stop = writer.block(chunk, rows, self.blocking.chunk(rows), code)
         base = writer.product("t", inner, code)
         clear: list[loops.Stmt] = []
         for node, partial in self.partial.items():
             name = emitter.name()
             clear.append(loops.Let(name, "const", (), node.dtype.short, identity(node.op.scalar, node.dtype.short)))
             clear.append(loops.Store(emitter.param(partial, node.dtype.short), ((base, 1), ("i", 1)), name))
-        code.append(loops.Loop("vector", "i", 0, emitter.amount(inner), tuple(clear), self.lanes))
+        code.append(loops.Loop("vector", "i", 0, emitter.amount(inner), tuple(clear), self.blocking.lanes))
         row: list[loops.Stmt] = []
         writer.unflatten(merged.between(self.first_row, self.split), "r", row)
         row += self._row(writer, inner, base)
@@ -289,12 +288,13 @@ class RowKernel:
             body += self._column(statement, base) if isinstance(statement, ColumnStep) else writer.written([statement])
         code: list[loops.Stmt] = []
         positions = [r for r in phase.reduced if r.op.startswith("arg")]
-        if not phase.reduced or positions or (isinstance(inner, int) and inner <= BLOCK):
+        short = not self.blocking.running or (isinstance(inner, int) and inner <= BLOCK)
+        if not phase.reduced or positions or short:
             accumulators = [emitter.name() for _ in phase.reduced]
             for name, r in zip(accumulators, phase.reduced, strict=True):
                 code.append(loops.Init(name, r.op, r.dtype))
                 body.append(loops.Accumulate(name, r.value))
-            code.append(loops.Loop("vector", "i", 0, emitter.amount(inner), tuple(body), self.lanes))
+            code.append(loops.Loop("vector", "i", 0, emitter.amount(inner), tuple(body), self.blocking.lanes))
             finished = zip(accumulators, phase.reduced, strict=True)
             code += [loops.Finish(r.result, n, r.result_dtype) for n, r in finished]
             return code
@@ -309,7 +309,7 @@ class RowKernel:
             body.append(loops.Accumulate(lanes, r.value))
             closing += [loops.Finish(part, lanes, r.dtype), loops.Accumulate(running, part)]
             ends.append(loops.Finish(r.result, running, r.result_dtype))
-        vector = loops.Loop("vector", "i", start, stop, tuple(body), self.lanes)
+        vector = loops.Loop("vector", "i", start, stop, tuple(body), self.blocking.lanes)
         count = emitter.amount(blocks_of(inner, BLOCK))
         code.append(loops.Loop("serial", "c", 0, count, (*chunk, vector, *closing)))
         return code + ends
@@ -330,7 +330,7 @@ def total(
     stored: dict[Node, Argument],
     inline: dict[Node, bool],
     failures: Failures,
-    lanes: int,
+    blocking: Blocking,
 ) -> list[Built]:
     """Kernels of a group that reduces everything: partial results per block of elements, then one number each."""
     emitter = Emitter(group, 0, inline, failures)
@@ -348,13 +348,13 @@ def total(
     writer = Writer(emitter, merged)
     count = sizes.product(group.dims)
     code: list[loops.Stmt] = []
-    start, stop = writer.block("t", count, BLOCK, code)
+    start, stop = writer.block("t", count, blocking.part(count), code)
     body: list[loops.Stmt] = []
     writer.unflatten(merged.between(0, len(group.dims)), "i", body)
     body += writer.written(emitter.body)
     closing: list[loops.Stmt] = []
     partials: dict[Temporary, sizes.Expr] = {}
-    tasks = blocks_of(count, BLOCK)
+    tasks = blocks_of(count, blocking.part(count))
     finishers: list[Built] = []
     for position, (node, value) in enumerate(reduced):
         dtype = node.dtype.short
@@ -365,10 +365,10 @@ def total(
         body.append(loops.Accumulate(accumulator, value))
         closing.append(loops.Finish(result, accumulator, dtype))
         closing.append(loops.Store(emitter.param(partial, dtype), (("t", 1),), result))
-        finisher = combine(f"{name}.finish{position}", node.op.scalar, partial, stored[node], dtype, 1, tasks, 1, lanes)
+        finisher = combine(f"{name}.finish{position}", node.op.scalar, partial, stored[node], dtype, 1, tasks, 1, blocking)
         finisher.sources = (node.source,)
         finishers.append(finisher)
-    code.append(loops.Loop("vector", "i", start, stop, tuple(body), lanes))
+    code.append(loops.Loop("vector", "i", start, stop, tuple(body), blocking.lanes))
     kernel = writer.finish(name, [tasks_loop([*writer.written(emitter.row), *code, *closing])])
     work = sizes.mul(count, cost_of(group))
     sources = tuple(dict.fromkeys(n.source for n in group.nodes if n.source))

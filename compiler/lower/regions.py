@@ -5,22 +5,21 @@ from __future__ import annotations
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.lower.build import Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.build import Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
-COLUMNS = 1024
-"""Columns that one task of a row scatter covers."""
-
 
 class RegionBuilder:
     """Builds the kernels of one such node; `out` is the memory of its result."""
 
-    def __init__(self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, lanes: int):
+    def __init__(
+        self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, blocking: Blocking
+    ):
         self.name, self.node, self.out = name, node, out
-        self.inline, self.failures, self.lanes = inline, failures, lanes
+        self.inline, self.failures, self.blocking = inline, failures, blocking
         self.strides = contiguous_strides(node.type.shape)
 
     def build(self) -> list[Built]:
@@ -31,7 +30,7 @@ class RegionBuilder:
         """Store a value into a region of the result."""
         group = Group(-1, without_ones(value.type.shape))
         target = Target(value, self.out, strides, offset)
-        built = pointwise(f"{self.name}.{part}", group, [target], self.inline, self.failures, self.lanes)
+        built = pointwise(f"{self.name}.{part}", group, [target], self.inline, self.failures, self.blocking)
         built.sources = (self.node.source,)
         return built
 
@@ -80,7 +79,7 @@ class RegionBuilder:
         rows, width = sizes.product(lead), sizes.product(base.type.shape[1:])
         dtype = base.dtype.short
         code: list[loops.Stmt] = []
-        start, stop = writer.block("t", width, COLUMNS, code)
+        start, stop = writer.block("t", width, self.blocking.columns, code)
         row: list[loops.Stmt] = []
         writer.unflatten(merged.between(0, len(lead)), "r", row)
         body: list[loops.Stmt] = []
@@ -95,11 +94,12 @@ class RegionBuilder:
             body.append(loops.Let(after, op, (before, incoming), dtype))
             incoming = after
         body.append(loops.Store(out, where, incoming))
-        row.append(loops.Loop("vector", "i", start, stop, tuple(body), self.lanes))
+        row.append(loops.Loop("vector", "i", start, stop, tuple(body), self.blocking.lanes))
         code.append(loops.Loop("serial", "r", 0, emitter.amount(rows), tuple(row)))
         kernel = writer.finish(f"{self.name}.1", [tasks_loop(code)])
         work = sizes.mul(rows, width)
-        return Built(kernel, list(emitter.arguments), blocks_of(width, COLUMNS), work, 0, (self.node.source,))
+        tasks = blocks_of(width, self.blocking.columns)
+        return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
 
     def _index(self, emitter: Emitter, index: Node, map_) -> str:
         """The checked index of a row, as i64."""
