@@ -1,0 +1,116 @@
+"""Memory of a device and pinned memory of the host, as objects that give it back; copies between them.
+
+A copy is queued in a stream and the host goes on. Memory of the host that is not pinned cannot be written behind its
+back: a copy to such memory waits, and a copy from it has taken what it needs when the call returns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.runtime.host import memory_at
+
+if TYPE_CHECKING:
+    from eagerjit.runtime.gpu.devices import Device
+    from eagerjit.runtime.gpu.pinned import PinnedBlock
+    from eagerjit.runtime.gpu.segments import Block
+    from eagerjit.runtime.gpu.stream import Stream
+
+
+class DeviceMemory:
+    """Bytes of a device for work in a stream; they go back to the allocator when nobody holds this object."""
+
+    __slots__ = ("__weakref__", "address", "block", "device", "nbytes")
+
+    def __init__(self, nbytes: int, stream: Stream):
+        self.block: Block | None = None
+        if nbytes < 0:
+            raise ValueError(f"a number of bytes must not be negative, got {nbytes}")
+        self.device, self.nbytes, self.address = stream.device, nbytes, 0
+        if nbytes:
+            self.block = stream.device.allocator.allocate(nbytes, stream.handle)
+            self.address = self.block.address
+
+    def __del__(self) -> None:
+        if self.block is not None:
+            self.device.allocator.free(self.block)
+
+    def record_stream(self, stream: Stream) -> None:
+        """Work in another stream uses the memory too: what reuses it waits for what that stream has until then."""
+        if self.block is not None:
+            self.device.allocator.record_stream(self.block, stream.handle)
+
+
+class PinnedMemory:
+    """Page-locked bytes of the host, which a device reads and writes while the host goes on."""
+
+    __slots__ = ("__weakref__", "address", "block", "device", "nbytes")
+
+    def __init__(self, nbytes: int, device: Device):
+        self.block: PinnedBlock | None = None
+        if nbytes < 0:
+            raise ValueError(f"a number of bytes must not be negative, got {nbytes}")
+        self.device, self.nbytes, self.address = device, nbytes, 0
+        if nbytes:
+            self.block = device.platform.pinned.allocate(nbytes, device)
+            self.address = self.block.address
+
+    def __del__(self) -> None:
+        if self.block is not None:
+            self.device.platform.pinned.free(self.block)
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """An array over the bytes; it keeps them alive."""
+        if int(np.prod(shape)) * dtype.itemsize > self.nbytes:
+            raise ValueError(f"an array of shape {shape} and dtype {dtype} does not fit into {self.nbytes} bytes")
+        return memory_at(self.address, shape, dtype, owner=self) if self.nbytes else np.empty(shape, dtype)
+
+    def record_stream(self, stream: Stream) -> None:
+        """Work in the stream uses the memory: what reuses it waits for what the stream has until it is freed."""
+        if self.block is not None:
+            self.block.streams.add(stream)
+
+
+def copy_to_device(target: int, source: int, nbytes: int, stream: Stream) -> None:
+    """Queues a copy from host memory; the owner of pinned memory says `record_stream`."""
+    if nbytes:
+        stream.device.activate()
+        stream.device.driver.cuMemcpyHtoDAsync_v2(target, source, nbytes, stream.handle)
+
+
+def copy_to_host(target: int, source: int, nbytes: int, stream: Stream) -> None:
+    """Queues a copy to pinned host memory; a copy to other memory is done when this returns."""
+    if nbytes:
+        stream.device.activate()
+        stream.device.driver.cuMemcpyDtoHAsync_v2(target, source, nbytes, stream.handle)
+
+
+def copy_on_device(target: int, source: int, nbytes: int, stream: Stream) -> None:
+    """Queues a copy within a device."""
+    if nbytes:
+        stream.device.activate()
+        stream.device.driver.cuMemcpyDtoDAsync_v2(target, source, nbytes, stream.handle)
+
+
+def copy_between_devices(target: int, to: Device, source: int, nbytes: int, stream: Stream) -> None:
+    """Queues a copy to another device in a stream of the one that it comes from."""
+    if nbytes:
+        device = stream.device
+        device.activate()
+        device.driver.cuMemcpyPeerAsync(target, to.context, source, device.context, nbytes, stream.handle)
+
+
+def fill_bytes(target: int, value: int, nbytes: int, stream: Stream) -> None:
+    """Queues setting every byte to a value."""
+    if nbytes:
+        stream.device.activate()
+        stream.device.driver.cuMemsetD8Async(target, value, nbytes, stream.handle)
+
+
+def fill_words(target: int, value: int, count: int, stream: Stream) -> None:
+    """Queues setting 32-bit words to a value."""
+    if count:
+        stream.device.activate()
+        stream.device.driver.cuMemsetD32Async(target, value, count, stream.handle)

@@ -1,0 +1,29 @@
+"""A fake device for each test, and a look at the end at whether anything is still queued wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fake_driver import FakeLibrary
+
+from eagerjit.runtime.gpu.devices import Device, Platform, using
+
+
+@pytest.fixture
+def library() -> FakeLibrary:
+    """The driver behind `platform`."""
+    return FakeLibrary()
+
+
+@pytest.fixture
+def platform(library: FakeLibrary) -> Iterator[Platform]:
+    """The process's devices: one fake one. What is still queued at the end is done, and checked."""
+    with using(library.driver()) as found:
+        yield found
+        library.finish()
+
+
+@pytest.fixture
+def device(platform: Platform) -> Device:
+    return platform.device(0)

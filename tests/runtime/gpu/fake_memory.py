@@ -1,0 +1,123 @@
+"""Memory of a fake device: real host memory at real addresses, with a record of who read and wrote which bytes.
+
+Two accesses to the same bytes, of which one writes, must be ordered: by the stream both are in, by an event that one
+stream recorded and the other waited for, or by the host waiting in between. Every operation carries a vector clock:
+how many operations of each stream it comes after.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+
+import numpy as np
+
+ALIGNMENT = 512
+POISON = 0xCD
+POISONED = 1 << 16  # so many bytes of every allocation are overwritten when it is made and when it is freed
+
+Clock = dict[object, int]
+
+
+class Violation(AssertionError):
+    """The runtime did what a driver does not forgive."""
+
+
+def merge(clock: Clock, other: Clock) -> None:
+    """What comes after both."""
+    for stream, count in other.items():
+        if clock.get(stream, 0) < count:
+            clock[stream] = count
+
+
+@dataclass(slots=True)
+class Access:
+    begin: int
+    end: int
+    writes: bool
+    stream: object
+    count: int
+    what: str
+
+
+@dataclass(slots=True)
+class Allocation:
+    address: int
+    size: int
+    owner: object  # a device, or "host" for pinned memory
+    buffer: np.ndarray
+    accesses: list[Access] = field(default_factory=list)
+    freed: bool = False
+
+    @property
+    def bytes(self) -> np.ndarray:
+        start = self.address - self.buffer.ctypes.data
+        return self.buffer[start : start + self.size]
+
+
+class Memory:
+    """All allocations of a fake driver. Freed ones stay, so that no address is given twice."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._all: dict[int, Allocation] = {}
+
+    def live(self, owner: object = None) -> list[Allocation]:
+        return [a for a in self._all.values() if not a.freed and (owner is None or a.owner is owner)]
+
+    def used(self, owner: object) -> int:
+        return sum(a.size for a in self.live(owner))
+
+    def allocate(self, size: int, owner: object) -> int:
+        buffer = np.empty(size + ALIGNMENT, np.uint8)
+        buffer[:POISONED] = POISON
+        address = -(-buffer.ctypes.data // ALIGNMENT) * ALIGNMENT
+        bisect.insort(self._starts, address)
+        self._all[address] = Allocation(address, size, owner, buffer)
+        return address
+
+    def free(self, address: int, kind: str) -> None:
+        found = self._all.get(address)
+        if found is None:
+            raise Violation(f"freed what was never allocated: {address:#x}")
+        if found.freed:
+            raise Violation(f"freed twice: {address:#x}")
+        if (kind == "host") != (found.owner == "host"):
+            raise Violation(f"{address:#x} is memory of {found.owner}, freed as memory of a {kind}")
+        found.freed = True
+        found.bytes[:POISONED] = POISON
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that an address lies in, freed or not."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index < 0:
+            return None
+        found = self._all[self._starts[index]]
+        return found if address < found.address + found.size else None
+
+    def view(self, address: int, size: int, what: str) -> np.ndarray:
+        """The bytes at an address, which must lie in one live allocation."""
+        found = self.find(address)
+        if found is None or address + size > found.address + found.size:
+            raise Violation(f"{what}: {size} bytes at {address:#x} are in no allocation")
+        if found.freed:
+            raise Violation(f"{what}: use after free at {address:#x}")
+        return found.bytes[address - found.address :][:size]
+
+    def access(self, address: int, size: int, writes: bool, stream: object, clock: Clock, what: str) -> np.ndarray:
+        """The same, noting the access; Violation where an earlier one is not ordered before it."""
+        view = self.view(address, size, what)
+        found = self.find(address)
+        assert found is not None
+        new = Access(address, address + size, writes, stream, clock.get(stream, 0), what)
+        kept = []
+        for old in found.accesses:
+            if old.end <= new.begin or new.end <= old.begin:
+                kept.append(old)
+                continue
+            if (old.writes or writes) and clock.get(old.stream, 0) < old.count:
+                raise Violation(f"{what} is not ordered after {old.what}, on the same memory at {address:#x}")
+            if not (writes and new.begin <= old.begin and old.end <= new.end):
+                kept.append(old)
+        found.accesses = [*kept, new]
+        return view
