@@ -114,7 +114,8 @@ def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None
     dims, sizes = _geometry(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
-    last = 2 * (x.shape[dims[-1]] - 1) if sizes is None else sizes[-1]
+    given = s[-1] if isinstance(s, (tuple, list)) else s
+    last = 2 * (x.shape[dims[-1]] - 1) if given in (None, -1) else given
     if last < 1:
         raise RuntimeError(f"Invalid number of data points ({last}) specified")
     if sizes is not None:
@@ -132,6 +133,8 @@ def _define(name: str, transform: Callable[..., Tensor], flag: bool, doc: str) -
     def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         if input.ndim == 0 and not (transform is _real_transform and input.dtype.is_complex):
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        if n is not None and n < 1:
+            raise RuntimeError(f"Invalid number of data points ({n}) specified")
         return transform(names[0], input, n, dim, norm, flag)
 
     def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:

@@ -208,12 +208,16 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
 
 @public
 def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False, rcond: Any = None) -> Tensor:
-    """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0."""
+    """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0.
+
+    The limits are numbers, or tensors with one for each matrix.
+    """
     matrices("pinv", A)
     rtol = rcond if rtol is None else rtol
     if rtol is None:
         rtol = 0.0 if atol is not None else spectral.resolution(A)
-    return spectral.pinv.call(A, 0.0 if atol is None else float(atol), float(rtol))
+    limits = [x[..., None, None] if isinstance(x, Tensor) else float(x) for x in (0.0 if atol is None else atol, rtol)]
+    return spectral.pinv.call(A, *limits)
 
 
 # -- decompositions ---------------------------------------------------------------------------------------------------

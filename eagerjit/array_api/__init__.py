@@ -10,10 +10,10 @@ import importlib
 import math as _math
 from typing import Any
 
-_MODULES = ("types", "info", "creation", "elementwise")
+_MODULES = ("types", "info", "creation", "elementwise", "manipulation", "searching", "sets", "statistics")
 """What the standard has in its main namespace is what these define as their `__all__`."""
 
-_EXTENSIONS: dict[str, str] = {}
+_EXTENSIONS = {"linalg": "matmul matrix_transpose tensordot vecdot", "fft": ""}
 """Modules that are imported when they are first used, and which of their functions the main namespace has too."""
 
 e, inf, nan, pi = _math.e, _math.inf, _math.nan, _math.pi

@@ -45,9 +45,11 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 
 def _unique_arrays(input: np.ndarray, dim: int | None, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The different elements, where each element went, and how often each occurs."""
+    """The different elements, of which each NaN is one, where each element went, and how often each occurs."""
     keys = input.astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else input
-    values, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True, axis=dim)
+    values, inverse, counts = np.unique(
+        keys, return_inverse=True, return_counts=True, axis=dim, equal_nan=False
+    )
     inverse = inverse.reshape(input.shape if dim is None else -1)
     return values.astype(input.dtype), inverse.astype(np.int64), counts.astype(np.int64)
 

@@ -169,10 +169,11 @@ svdvals = MatrixOp(
 # -- pseudoinverses ---------------------------------------------------------------------------------------------------
 
 
-def _pinv_array(input: np.ndarray, atol: float, rtol: float) -> np.ndarray:
+def _pinv_array(input: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
     """Moore and Penrose's inverse; singular values up to max(atol, rtol * largest) count as 0."""
     u, s, vh = np.linalg.svd(input, full_matrices=False)
     largest = s.max(-1, keepdims=True, initial=0)
+    atol, rtol = (x[..., 0] if isinstance(x, np.ndarray) else x for x in (atol, rtol))
     kept = s > np.maximum(atol, rtol * largest)
     inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
     return np.matmul(np.swapaxes(vh, -1, -2).conj() * inverse[..., None, :], np.swapaxes(u, -1, -2).conj())

@@ -192,6 +192,14 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions moved to other positions, the rest in order."""
     sources = [dimension(d, input.ndim) for d in ((source,) if isinstance(source, int) else source)]
     targets = [dimension(d, input.ndim) for d in ((destination,) if isinstance(destination, int) else destination)]
+    for name, dims in (("source", sources), ("destination", targets)):
+        if len(set(dims)) < len(dims):
+            raise RuntimeError(f"movedim: repeated dim in `{name}` ({dims})")
+    if len(sources) != len(targets):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({sources} dims) should contain the same number of "
+            f"dims as destination ({targets} dims)"
+        )
     rest = iter(d for d in range(input.ndim) if d not in sources)
     placed = dict(zip(targets, sources, strict=True))
     return permute_view(input, tuple(placed[d] if d in placed else next(rest) for d in range(input.ndim)))

@@ -83,6 +83,10 @@ ANY: dict[str, Any] = {
     "svdvals": lambda t, x: t.linalg.svdvals(x),
     "pinv": lambda t, x: t.linalg.pinv(x),
     "pinv rtol": lambda t, x: t.linalg.pinv(x, rtol=0.3),
+    "pinv rtol of each": lambda t, x: t.linalg.pinv(
+        x, rtol=t.linspace(0.1, 0.5, len(x)).double() if x.ndim > 2 else 0.2
+    ),
+    "pinv atol": lambda t, x: t.linalg.pinv(x, atol=t.tensor(0.4, dtype=t.float64)),
     "pinverse": lambda t, x: x.pinverse(),
     "matrix_rank": lambda t, x: t.linalg.matrix_rank(x),
     "matrix_rank tol": lambda t, x: t.linalg.matrix_rank(x, tol=1.0),

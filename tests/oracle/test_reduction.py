@@ -127,6 +127,7 @@ MORE = {
     "median": lambda t, x: x.median(),
     "trace": lambda t, x: t.trace(x),
     "unique": lambda t, x: t.unique(x.detach().round()),
+    "unique NaN": lambda t, x: t.unique(t.cat([x.detach().round().reshape(-1), t.full((3,), math.nan)])),
     "unique all": lambda t, x: t.unique(x.detach().round(), return_inverse=True, return_counts=True),
 }
 
