@@ -161,8 +161,12 @@ SAMPLES: dict[str, list[Sample]] = {
                           Sample((M, N, False, 0.5)), Sample((M, None, True, 0.5))],
     "layer_norm": [Sample((M, (3,), V, V + 1.0)), Sample((M, (2, 3)))],
     "rms_norm": [Sample((M, (3,), V, 1e-5)), Sample((M, (3,), None, 1e-5))],
-    "batch_norm": [Sample((draw("x", (3, 2)), None, None, draw("w", (2,)), draw("b", (2,)), 1e-5)),
-                   Sample((draw("x", (3, 2)), draw("m", (2,)), draw("v", (2,)), None, None, 1e-5))],
+    "batch_norm": [Sample((draw("x", (3, 2)), draw("w", (2,)), draw("b", (2,)), 1e-5)),
+                   Sample((draw("x", (2, 2, 3)), None, None, 0.1))],
+    "known_norm": [Sample((draw("x", (3, 2)), draw("m", (2,)), HALVES[0, :2], None, None, 1e-5)),
+                   Sample((IMAGE, draw("m", (2,)), HALVES[0, :2], draw("w", (2,)), draw("b", (2,)), 0.1))],
+    "group_norm": [Sample((draw("x", (2, 4, 2)), 2, draw("w", (4,)), draw("b", (4,)), 1e-5)),
+                   Sample((IMAGE, None, None, None, 1e-5))],
     "binary_cross_entropy": [Sample((HALVES, HALVES * 0.5, None, "mean")),
                              Sample((HALVES, HALVES * 0.5, M, "sum"), (2,))],
     "binary_cross_entropy_with_logits": [
@@ -220,7 +224,6 @@ LOSSES: dict[str, list[Sample]] = {
     "multilabel_soft_margin_loss": [Sample((r, M, HALVES, w), (2, 3)) for r in REDUCTIONS for w in (None, V)],
     "poisson_nll_loss": [Sample((M, N, log, True, 1e-8, r), (1,)) for r in REDUCTIONS for log in (True, False)],
     "gaussian_nll_loss": [Sample((M, N, HALVES, full, 1e-6, r)) for r in REDUCTIONS for full in (True, False)],
-    "instance_norm": [Sample((IMAGE, None, None, 1e-5)), Sample((IMAGE, draw("w", (2,)), draw("b", (2,)), 1e-5))],
     "ctc_step": [Sample((M, N, FLAGS, booleans(True, False)))],
 }  # fmt: skip
 SAMPLES |= LOSSES

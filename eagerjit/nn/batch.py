@@ -6,42 +6,14 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.creation import empty, ones, tensor, zeros
-from eagerjit.dispatch import Op
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
 from eagerjit.ops import views
-from eagerjit.ops.activation import widened
+from eagerjit.ops.channels import batch_norm_op, group_norm_op, known_norm
 from eagerjit.ops.index import cat
-from eagerjit.ops.normalization import layer_norm
-from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.reduce import extent
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Parameter, Tensor
-
-
-def _channels(x: Tensor, vector: Tensor) -> Tensor:
-    """A vector over channels, shaped so that it broadcasts against x."""
-    return vector.view((1, -1, *(1,) * (x.ndim - 2)))
-
-
-def _normalise(input: Tensor, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Tensor:
-    """(input - mean) / sqrt(variance + eps) * weight + bias; statistics of the batch where none are given."""
-    x, mean, variance, weight, bias = widened(input, mean, variance, weight, bias)
-    if mean is None:
-        axes = (0, *range(2, x.ndim))
-        count = extent(x, axes)
-        centered = x - x.sum(axes, keepdim=True) / count
-        scale = ((centered * centered).sum(axes, keepdim=True) / count + eps).rsqrt()
-    else:
-        centered = x - _channels(x, mean)
-        scale = (_channels(x, variance) + eps).rsqrt()
-    out = centered * scale
-    out = out if weight is None else out * _channels(x, weight)
-    return as_dtype(out if bias is None else out + _channels(x, bias), input.dtype)
-
-
-_normalise_op = Op("batch_norm", _normalise)
 
 
 def batch_norm(
@@ -52,16 +24,16 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
-        return _normalise_op.call(input, running_mean, running_var, weight, bias, eps)
+        return known_norm.call(input, running_mean, running_var, weight, bias, eps)
     count = input.numel() // input.shape[1]
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    out, mean, variance = batch_norm_op.call(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():
-            axes = (0, *range(2, input.ndim))
-            running_mean.lerp_(input.mean(axes).to(running_mean.dtype), momentum)
-            running_var.lerp_(input.var(axes).to(running_var.dtype), momentum)
-    return _normalise_op.call(input, None, None, weight, bias, eps)
+            running_mean.lerp_(mean.detach().to(running_mean.dtype), momentum)
+            running_var.lerp_((variance * (count / (count - 1))).to(running_var.dtype), momentum)
+    return out
 
 
 def group_norm(
@@ -75,24 +47,7 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(input.shape)} and num_groups={num_groups}"
         )
-    groups = input.reshape(input.shape[0], num_groups, -1)
-    out = layer_norm(groups, (groups.shape[-1],), eps=eps).reshape(tuple(input.shape))
-    out = out if weight is None else out * _channels(input, weight)
-    return out if bias is None else out + _channels(input, bias)
-
-
-def _instance(input: Tensor, weight: Any, bias: Any, eps: float) -> Tensor:
-    """(input - mean) / sqrt(variance + eps) * weight + bias, with the statistics of each channel of each example."""
-    x, weight, bias = widened(input, weight, bias)
-    axes = tuple(range(2, x.ndim))
-    count = extent(x, axes)
-    centered = x - x.sum(axes, keepdim=True) / count
-    out = centered * ((centered * centered).sum(axes, keepdim=True) / count + eps).rsqrt()
-    out = out if weight is None else out * _channels(x, weight)
-    return as_dtype(out if bias is None else out + _channels(x, bias), input.dtype)
-
-
-_instance_op = Op("instance_norm", _instance)
+    return group_norm_op.call(input, num_groups, weight, bias, eps)[0]
 
 
 def instance_norm(
@@ -103,15 +58,16 @@ def instance_norm(
     if not use_input_stats:
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-        return _normalise_op.call(input, running_mean, running_var, weight, bias, eps)
-    axes = tuple(range(2, input.ndim))
-    if input.numel() // (input.shape[0] * input.shape[1]) == 1:
+        return known_norm.call(input, running_mean, running_var, weight, bias, eps)
+    count = input.numel() // (input.shape[0] * input.shape[1])
+    if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    out, mean, variance = group_norm_op.call(input, None, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():
-            running_mean.lerp_(input.mean(axes).mean(0).to(running_mean.dtype), momentum)
-            running_var.lerp_(input.var(axes).mean(0).to(running_var.dtype), momentum)
-    return _instance_op.call(input, weight, bias, eps)
+            running_mean.lerp_(mean.mean(0).to(running_mean.dtype), momentum)
+            running_var.lerp_((variance.mean(0) * (count / (count - 1))).to(running_var.dtype), momentum)
+    return out
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:

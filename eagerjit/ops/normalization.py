@@ -155,7 +155,9 @@ def _layer_norm_bias(g: Any, out: Any, input: Any, normalized_shape: Any, weight
     return widened_now(g)[0]
 
 
-layer_norm_op = Op("layer_norm", _layer_norm, (_layer_norm_input, None, _layer_norm_weight, _layer_norm_bias, None))
+layer_norm_op = Op(
+    "layer_norm", _layer_norm, (_layer_norm_input, None, _layer_norm_weight, _layer_norm_bias, None), ("eps",)
+)
 
 
 def layer_norm(
@@ -196,7 +198,7 @@ def _rms_norm_weight(g: Any, out: Any, input: Any, normalized_shape: Any, weight
     return g * (x * _mean_square(x, _axes(input, normalized_shape), eps))
 
 
-rms_norm_op = Op("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight, None))
+rms_norm_op = Op("rms_norm", _rms_norm, (_rms_norm_input, None, _rms_norm_weight, None), ("eps",))
 
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:

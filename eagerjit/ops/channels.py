@@ -1,0 +1,226 @@
+"""Normalisation per channel and per group of channels.
+
+The ops keep the statistics, small as they are, so that a gradient reads its operands once for its sums and once more
+for its result. Sums over points come first: what follows is arithmetic on one number per channel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.dispatch import Op
+from eagerjit.ops.activation import widened
+from eagerjit.ops.normalization import widened_now
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.reduce import extent
+from eagerjit.ops.views import reshaped
+from eagerjit.tensor import Tensor
+
+
+class _KeepingOp(Op):
+    """An op whose statistics are results too; most calls have a gradient for the first result alone."""
+
+    absent_gradients = True
+
+
+def over_channels(x: Any, vector: Any) -> Any:
+    """A vector over channels, shaped so that it broadcasts against x."""
+    return vector.reshape((1, -1, *(1,) * (x.ndim - 2)))
+
+
+# -- over the batch ---------------------------------------------------------------------------------------------------
+
+
+def _all_but_channels(x: Any) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """(input with mean 0 and variance 1 per channel, times weight, plus bias; the mean; the variance)."""
+    x, w, b = widened(input, weight, bias)
+    axes = _all_but_channels(x)
+    count = extent(x, axes)
+    mean = x.sum(axes) / count
+    centered = x - over_channels(x, mean)
+    variance = (centered * centered).sum(axes) / count
+    scale = (variance + eps).rsqrt()
+    out = centered * over_channels(x, scale if w is None else scale * w)
+    return as_dtype(out if b is None else out + over_channels(x, b), input.dtype), mean, variance
+
+
+def _batch_sums(g: Any, out: Any, input: Any) -> tuple[Any, Any, Any, Any]:
+    """(gradient of the result, input - mean, per channel the sum of the first and of their product)."""
+    given, x = widened_now(input.new_zeros(input.shape) if g[0] is None else g[0], input)
+    centered = x - over_channels(x, out[1])
+    axes = _all_but_channels(x)
+    return given, centered, given.sum(axes), (given * centered).sum(axes)
+
+
+def _batch_norm_input(g: Any, out: Any, input: Any, weight: Any, bias: Any, eps: float) -> Any:
+    given, centered, total, product = _batch_sums(g, out, input)
+    count = extent(centered, _all_but_channels(centered))
+    factor = (out[2] + eps).rsqrt()
+    factor = factor if weight is None else factor * widened_now(weight)[0]
+    shift, slope = total * factor / count, product * factor / (out[2] + eps) / count
+    if g[1] is not None:
+        shift = shift - g[1] / count
+    if g[2] is not None:
+        slope = slope - 2.0 * g[2] / count
+    factor, shift, slope = (over_channels(given, v) for v in (factor, shift, slope))
+    return given * factor - shift - centered * slope
+
+
+batch_norm_op = _KeepingOp(
+    "batch_norm",
+    _batch_norm,
+    (
+        _batch_norm_input,
+        lambda g, out, input, weight, bias, eps: _batch_sums(g, out, input)[3] * (out[2] + eps).rsqrt(),
+        lambda g, out, input, weight, bias, eps: _batch_sums(g, out, input)[2],
+        None,
+    ),
+    ("eps",),
+)
+
+
+# -- with statistics that are known -----------------------------------------------------------------------------------
+
+
+def _known_norm(
+    input: Tensor, mean: Tensor, variance: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """(input - mean) / sqrt(variance + eps) * weight + bias, per channel."""
+    x, mean, variance, w, b = widened(input, mean, variance, weight, bias)
+    scale = (variance + eps).rsqrt()
+    out = (x - over_channels(x, mean)) * over_channels(x, scale if w is None else scale * w)
+    return as_dtype(out if b is None else out + over_channels(x, b), input.dtype)
+
+
+def _factor(g: Any, variance: Any, weight: Any, eps: float) -> Any:
+    """What one step of the input changes the result by, per channel."""
+    v, w = widened_now(variance, weight)
+    scale = (v + eps).rsqrt()
+    return scale if w is None else scale * w
+
+
+def _product(g: Any, input: Any, mean: Any) -> Any:
+    """The sum of gradient times (input - mean), per channel."""
+    g, x, mean = widened_now(g, input, mean)
+    return (g * (x - over_channels(x, mean))).sum(_all_but_channels(x))
+
+
+def _total(g: Any) -> Any:
+    return widened_now(g)[0].sum(_all_but_channels(g))
+
+
+def _known_norm_variance(g: Any, out: Any, input: Any, mean: Any, variance: Any, weight: Any, b: Any, eps: Any) -> Any:
+    slope = _product(g, input, mean) * _factor(g, variance, weight, eps)
+    return slope * -0.5 / (widened_now(variance)[0] + eps)
+
+
+known_norm = Op(
+    "known_norm",
+    _known_norm,
+    (
+        lambda g, out, x, mean, variance, w, b, eps: widened_now(g)[0] * over_channels(g, _factor(g, variance, w, eps)),
+        lambda g, out, x, mean, variance, w, b, eps: -(_total(g) * _factor(g, variance, w, eps)),
+        _known_norm_variance,
+        lambda g, out, x, mean, variance, w, b, eps: _product(g, x, mean) * _factor(g, variance, None, eps),
+        lambda g, out, x, mean, variance, w, b, eps: _total(g),
+        None,
+    ),
+    ("eps",),
+)
+
+
+# -- over groups of channels ------------------------------------------------------------------------------------------
+
+
+def _over_points(x: Any) -> Any:
+    """Sums over all points: (batch, channels)."""
+    return x.sum(tuple(range(2, x.ndim))) if x.ndim > 2 else x
+
+
+def _over_groups(sums: Any, groups: int | None) -> Any:
+    """Sums over the channels of each group, from those per channel; without `groups` each channel is one."""
+    if groups is None:
+        return sums
+    return reshaped(sums, sums.shape[0], groups, sums.shape[1] // groups).sum(2)
+
+
+def _at_channels(statistic: Any, x: Any) -> Any:
+    """A number per group, shaped so that it broadcasts against (batch, channels, ...)."""
+    batch, channels = x.shape[:2]
+    if statistic.shape[1] != channels:
+        count = statistic.shape[1]
+        statistic = reshaped(statistic.unsqueeze(2).expand(batch, count, channels // count), batch, channels)
+    return _at_points(statistic, x)
+
+
+def _at_points(sums: Any, x: Any) -> Any:
+    """A number per channel of an example, shaped so that it broadcasts against (batch, channels, ...)."""
+    return reshaped(sums, *sums.shape, *(1,) * (x.ndim - 2))
+
+
+def _group_size(x: Any, groups: int | None) -> Any:
+    """How many numbers there are in a group of channels."""
+    count = extent(x, tuple(range(2, x.ndim))) if x.ndim > 2 else 1
+    return count if groups is None else count * (x.shape[1] // groups)
+
+
+def _group_norm(
+    input: Tensor, groups: int | None, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(input with mean 0 and variance 1 per group, times weight, plus bias; the mean; the variance)."""
+    x, w, b = widened(input, weight, bias)
+    count = _group_size(x, groups)
+    mean = _over_groups(_over_points(x), groups) / count
+    centered = x - _at_channels(mean, x)
+    variance = _over_groups(_over_points(centered * centered), groups) / count
+    scale = _at_channels((variance + eps).rsqrt(), x)
+    out = centered * (scale if w is None else scale * over_channels(x, w))
+    return as_dtype(out if b is None else out + over_channels(x, b), input.dtype), mean, variance
+
+
+def _group_sums(g: Any, out: Any, input: Any) -> tuple[Any, Any, Any, Any]:
+    """(gradient of the result, input - mean, per example and channel the sum of the first and of their product)."""
+    given, x = widened_now(input.new_zeros(input.shape) if g[0] is None else g[0], input)
+    centered = x - _at_channels(out[1], x)
+    return given, centered, _over_points(given), _over_points(given * centered)
+
+
+def _group_norm_input(g: Any, out: Any, input: Any, groups: int | None, weight: Any, bias: Any, eps: float) -> Any:
+    given, centered, total, product = _group_sums(g, out, input)
+    count = _group_size(input, groups)
+    scale = (out[2] + eps).rsqrt()
+    factor = _at_channels(scale, given)
+    if weight is not None:
+        (w,) = widened_now(weight)
+        total, product, factor = total * w, product * w, factor * over_channels(given, w)
+    shift = _over_groups(total, groups) * scale / count
+    slope = _over_groups(product, groups) * scale / (out[2] + eps) / count
+    if g[1] is not None:
+        shift = shift - g[1] / count
+    if g[2] is not None:
+        slope = slope - 2.0 * g[2] / count
+    return given * factor - _at_channels(shift, given) - centered * _at_channels(slope, given)
+
+
+def _group_norm_weight(g: Any, out: Any, input: Any, groups: int | None, weight: Any, bias: Any, eps: float) -> Any:
+    given, _, _, product = _group_sums(g, out, input)
+    factor = _at_channels((out[2] + eps).rsqrt(), given)
+    return (product * reshaped(factor, *product.shape)).sum(0)
+
+
+group_norm_op = _KeepingOp(
+    "group_norm",
+    _group_norm,
+    (
+        _group_norm_input,
+        None,
+        _group_norm_weight,
+        lambda g, out, input, groups, weight, bias, eps: _group_sums(g, out, input)[2].sum(0),
+        None,
+    ),
+    ("eps",),
+)
