@@ -16,11 +16,20 @@ from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_gr
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
 from eagerjit.dispatch import forget_programs as _forget_programs
+from eagerjit.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from eagerjit.making import strided
 from eagerjit.names import explain_missing as _explain_missing
 from eagerjit.ops import activation, composite, contraction, index, linear, normalization
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
-from eagerjit.random import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 from eagerjit.runtime import binding as _binding
 from eagerjit.runtime import dtypes as _dtypes
 from eagerjit.runtime import mode as _mode
@@ -75,7 +84,6 @@ _binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, S
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 dtype = _dtypes.DType
-strided = "strided"
 
 _LAZY = {
     "jit": "eagerjit.jit", "debug": "eagerjit.debug", "nn": "eagerjit.nn", "optim": "eagerjit.optim",

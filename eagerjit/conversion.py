@@ -13,6 +13,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, check_device
 from eagerjit.dispatch import Op, emit
+from eagerjit.making import PYTHON_TYPES, strided
 from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
@@ -154,6 +155,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             dtype = argument
         elif isinstance(argument, Tensor):
             dtype = argument.dtype
+        elif isinstance(argument, type) and argument in PYTHON_TYPES:
+            dtype = PYTHON_TYPES[argument]
         elif isinstance(argument, bool):
             copied = copied or (argument and position == len(args) - 1 and position >= 2)
         else:
@@ -345,7 +348,7 @@ def _constant_property(value: Any, doc: str) -> property:
 PROPERTIES = {
     "data": property(get_data, set_data, doc="The same memory without history."),
     "device": _constant_property(CPU, "Where the tensor lives."),
-    "layout": _constant_property("strided", "How elements lie in memory."),
+    "layout": _constant_property(strided, "How elements lie in memory."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
     "T": property(views.reversed_dims, doc="Dimensions in reverse order."),

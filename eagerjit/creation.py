@@ -13,6 +13,8 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
+from eagerjit.fitting import check_fit, element, fitted
+from eagerjit.making import dtype_argument, makes
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.ops.views import shape_argument
 from eagerjit.promotion import number_dtype
@@ -60,17 +62,33 @@ def _to_array(data: Any, dtype: DType) -> np.ndarray:
         data = [d.tolist() if isinstance(d, Tensor) else _to_array(d, dtype) for d in data]
     try:
         return np.array(data, dtype=dtype.numpy, order="C")
-    except ValueError as error:
+    except (OverflowError, ValueError, TypeError) as error:
+        if (numbers := _objects(data)) is not None:
+            return np.array([element(value, dtype) for value in numbers.flat], dtype.numpy).reshape(numbers.shape)
+        if not isinstance(error, ValueError):
+            raise
         raise ValueError(f"expected sequences of equal length at every dimension: {error}") from None
+
+
+def _objects(data: Any) -> np.ndarray | None:
+    """Nested lists of numbers as an array of the numbers themselves; None for anything else."""
+    try:
+        array = np.array(data, dtype=object)
+    except ValueError:
+        return None
+    return array if all(isinstance(value, (int, float, complex)) for value in array.flat) else None
 
 
 def _has_tensor(data: Any) -> bool:
     return any(isinstance(d, Tensor) or (isinstance(d, (list, tuple)) and _has_tensor(d)) for d in data)
 
 
-def tensor(data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
     check_device(device)
+    dtype = dtype_argument("tensor", dtype)
     if isinstance(data, Tensor):
         copied = data.detach().clone()
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
@@ -107,6 +125,7 @@ def _stacked(data: Any, dtype: DType) -> Tensor:
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor over the data, sharing memory with a tensor or ndarray where dtype allows."""
     check_device(device)
+    dtype = dtype_argument("as_tensor", dtype)
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     if isinstance(data, np.ndarray):
@@ -143,8 +162,9 @@ def _sizes(size: Sizes) -> Sizes:
     return shape
 
 
+@makes
 def empty(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Uninitialised memory; inside a jitted function zeros."""
     check_device(device)
@@ -154,9 +174,9 @@ def empty(
     return finish(new_tensor(np.empty(shape, dtype.numpy)), requires_grad)
 
 
+@makes
 def full(
     size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    **ignored: Any,
 ) -> Tensor:  # fmt: skip
     """One value everywhere; its type decides the dtype."""
     check_device(device)
@@ -169,25 +189,19 @@ def full(
     return finish(_filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
 
 
-def wrapped(value: Any, dtype: DType) -> Any:
-    """A number for a dtype. Unsigned ones take negative integers; RuntimeError for a number that does not fit."""
-    if not isinstance(value, (int, float)) or dtype.numpy.kind not in "iu":
-        return value
-    limits = np.iinfo(dtype.numpy)
-    lowest = -int(limits.max) if isinstance(value, int) and limits.min == 0 else limits.min
-    if not lowest <= value <= limits.max:
-        name = {dtypes.int32: "int"}.get(dtype, f"{dtype.name}_t")
-        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
-    return int(value) % (limits.max + 1) if limits.min == 0 else int(value)
-
-
 def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     """A contiguous tensor of one value."""
     tracer = state.tracer
+    if tracer is None and type(value) is int and value in (0, 1):
+        array = np.empty(shape, dtype.numpy)
+        array.fill(value)
+        return new_tensor(array)
+    if dtype is not dtypes.float16 or any(d != 1 for d in shape):
+        check_fit(value, dtype)
     if tracer is None:
         array = np.empty(shape, dtype.numpy)
         with np.errstate(over="ignore"):
-            array.fill(wrapped(value, dtype))
+            array.fill(fitted(value, dtype))
         return new_tensor(array)
     from eagerjit.compiler.ops import views
 
@@ -196,37 +210,43 @@ def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     return tracer.wrap(tracer.record(elementwise.cast, (spread,), dtype=dtype))
 
 
+@makes
 def zeros(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Zeros."""
     check_device(device)
     return finish(_filled(_sizes(size), 0, dtype or Defaults.dtype), requires_grad)
 
 
+@makes
 def ones(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Ones."""
     check_device(device)
     return finish(_filled(_sizes(size), 1, dtype or Defaults.dtype), requires_grad)
 
 
+@makes
 def empty_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """`empty` with the shape and dtype of input."""
     return empty(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Zeros with the shape and dtype of input."""
     return zeros(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def ones_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Ones with the shape and dtype of input."""
     return ones(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def full_like(input: Tensor, fill_value: Any, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """One value with the shape and dtype of input."""
     return full(tuple(input.shape), fill_value, dtype=dtype or input.dtype, **options)
@@ -249,9 +269,10 @@ def _arange_body(start: Any, step: Any, length: Any, dtype: DType) -> Tensor:
 _arange = Op("arange", _arange_body, None, differentiable=False)
 
 
+@makes
 def arange(
     start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
-    requires_grad: bool = False, **ignored: Any,
+    requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... before end."""
     check_device(device)
@@ -260,6 +281,11 @@ def arange(
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
     whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
     dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
+    if dtype is dtypes.bool_:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if not whole and not dtype.is_floating_point or type(end) is int and not -(2**63) <= end < 2**63:
+        for bound in (start, end, step):
+            check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (end - start) * step < 0:
@@ -274,6 +300,7 @@ def arange(
     return finish(new_tensor(array.astype(dtype.numpy, copy=False)), requires_grad)
 
 
+@makes
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
@@ -287,11 +314,18 @@ def linspace(
     return finish(constant_array(array), requires_grad)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None) -> Tensor:
+@makes
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps)."""
-    return constant_array(np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy))
+    check_device(device)
+    array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)
+    return finish(constant_array(array), requires_grad)
 
 
+@makes
 def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:

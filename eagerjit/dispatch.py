@@ -20,6 +20,7 @@ from eagerjit.compilation import finish
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.evaluated import evaluate, has_complex
+from eagerjit.fitting import reachable
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
@@ -63,6 +64,9 @@ class Op:
     wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
     evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
     """
+
+    fitting: Callable[[tuple[Any, ...]], bool] | None = None
+    """What refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check."""
 
     needs_grad = False
     aliases = False
@@ -144,6 +148,8 @@ class Op:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
         arguments = tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs))
+        if self.fitting is not None:
+            self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self
         result = op.run(arguments) if state.casting is None else op._run_casting(arguments)
         return result if out is None else write_out(self.name, result, out)
@@ -200,6 +206,8 @@ class Op:
                     return result
                 if executable is made:
                     raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
+            if (near := reachable(arguments)) is not arguments:
+                return self.eager(near)
             made = self._compile_another(programs, known, arguments)
 
     def _compile_another(self, programs: list[Any], known: int, arguments: tuple[Any, ...]) -> Any:
@@ -209,8 +217,9 @@ class Op:
                 return None
             executable = self.compile(arguments)
             programs.append(executable)
-        for entry in self.entries:
-            entry.insert(arguments, executable)
+        if self.fitting is None or not self.fitting(arguments):  # native calls check no numbers
+            for entry in self.entries:
+                entry.insert(arguments, executable)
         return executable
 
     def signature(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:

@@ -92,6 +92,7 @@ FUNCTIONS = {
     "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
+    "eagerjit.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
     "eagerjit.nn.utils.norms": "norm_except_dim",
 }

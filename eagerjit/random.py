@@ -7,18 +7,27 @@ each call.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import secrets
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish
-from eagerjit.devices import CPU, Device, check_device
+from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
+from eagerjit.generator import (  # noqa: F401  names of torch.random
+    Generator,
+    default_generator,
+    fork_rng,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from eagerjit.making import makes
 from eagerjit.numbers import expression
 from eagerjit.ops import host, index
 from eagerjit.ops.pointwise import as_dtype
@@ -30,115 +39,6 @@ from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor, new_tensor
 
 _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
-
-
-class Generator:
-    """A stream of random numbers of its own."""
-
-    def __init__(self, device: Any = "cpu"):
-        if Device(device).type != "cpu":
-            raise RuntimeError(f"Cannot get a generator of device {device}: eagerjit computes on the CPU")
-        self.state: Tensor = new_tensor(np.zeros(2, np.int64))
-        self.state.generator = True  # what draws in the body of a loop carries it from run to run
-        self.device = CPU
-
-    def manual_seed(self, seed: int) -> Generator:
-        """Start the stream that belongs to a seed."""
-        number = int(seed)
-        if not -(2**63) <= number < 2**64:
-            raise ValueError(f"Overflow when unpacking long long: {number} is no seed of 64 bits")
-        word = number % 2**64
-        fresh = np.array([word - 2**64 if word >= 2**63 else word, 0], np.int64)
-        if state.tracer is None:
-            self.state._data[...] = fresh
-        else:
-            self.state.copy_(new_tensor(fresh))
-        return self
-
-    def initial_seed(self) -> int:
-        """The seed of the stream."""
-        return int(index.concrete(self.state, "the seed was asked for")[0]) % 2**64
-
-    def seed(self) -> int:
-        """Start a stream that nobody knows; returns its seed."""
-        self.manual_seed(secrets.randbits(63))
-        return self.initial_seed()
-
-    def get_state(self) -> Tensor:
-        """A copy of the state (seed, offset)."""
-        return self.state.clone()
-
-    def set_state(self, new_state: Tensor) -> Generator:
-        """Go on from a state."""
-        if new_state.dtype is not dtypes.int64 or tuple(new_state.shape) != (2,):
-            raise RuntimeError("a generator's state is an int64 tensor of 2 elements")
-        self.state.copy_(new_state)
-        return self
-
-    def clone_state(self) -> Generator:
-        """A generator that goes on as this one would."""
-        return Generator().set_state(self.state)
-
-    def graphsafe_get_state(self) -> Generator:
-        """The generator itself, whose state goes along."""
-        return self
-
-    def graphsafe_set_state(self, state: Generator) -> Generator:
-        """Go on from the state of another generator."""
-        return self.set_state(state.state)
-
-    def __reduce__(self) -> Any:
-        return _generator, (self.initial_seed(), int(index.concrete(self.state, "a generator was pickled")[1]))
-
-
-def _generator(seed: int, offset: int) -> Generator:
-    """A generator in the middle of its stream."""
-    made = Generator().manual_seed(seed)
-    made.state._data[1] = offset
-    return made
-
-
-default_generator = Generator()
-
-
-def manual_seed(seed: int) -> Generator:
-    """Start the default stream that belongs to a seed."""
-    return default_generator.manual_seed(seed)
-
-
-def initial_seed() -> int:
-    """The seed of the default stream."""
-    return default_generator.initial_seed()
-
-
-def seed() -> int:
-    """Start the default stream anew from a seed that nobody knows; returns it."""
-    return default_generator.seed()
-
-
-def get_rng_state() -> Tensor:
-    """A copy of the default stream's state."""
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: Tensor) -> None:
-    """Go on with the default stream from a state."""
-    default_generator.set_state(new_state)
-
-
-@contextlib.contextmanager
-def fork_rng(
-    devices: Any = None, enabled: bool = True, device_type: str = "cpu", **ignored: Any
-) -> Iterator[None]:
-    """A context after which the default stream goes on as if nothing had been drawn in it."""
-    if not enabled:
-        yield
-        return
-    before = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(before)
 
 
 def _state(generator: Generator | None) -> Tensor:
@@ -211,9 +111,10 @@ def _floating(name: str, dtype: DType | None) -> DType:
     return dtype
 
 
+@makes
 def rand(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
-    requires_grad: bool = False, **ignored: Any,
+    requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
     check_device(device)
@@ -221,9 +122,10 @@ def rand(
     return finish(out, requires_grad)
 
 
+@makes
 def randn(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
-    requires_grad: bool = False, **ignored: Any,
+    requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers."""
     check_device(device)
@@ -231,9 +133,10 @@ def randn(
     return finish(out, requires_grad)
 
 
+@makes
 def randint(
     low: Any, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None,
-    device: Any = None, **ignored: Any,
+    device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from low (0) up to but excluding high."""
     check_device(device)
@@ -241,32 +144,38 @@ def randint(
         low, high, size = 0, low, high
     if not high > low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    return _randint_op.run((_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64))
+    drawn = _randint_op.run((_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64))
+    return finish(drawn, requires_grad)
 
 
+@makes
 def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Uniform numbers with the shape and dtype of input."""
     return rand(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Standard normal numbers with the shape and dtype of input."""
     return randn(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def randint_like(input: Tensor, low: Any, high: Any = None, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Random integers with the shape and dtype of input."""
     low, high = (0, low) if high is None else (low, high)
     return randint(low, high, tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
+@makes
 def randperm(
-    n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Any = None, **ignored: Any
-) -> Tensor:
+    n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The integers below n in random order."""
     check_device(device)
     keys = rand(n, generator=generator, dtype=dtypes.float64)
-    return host.argsort(keys).to(dtype or dtypes.int64)
+    return finish(host.argsort(keys).to(dtype or dtypes.int64), requires_grad)
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -275,8 +184,9 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
 
 
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, **options: Any
-) -> Tensor:
+    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, out: Tensor | None = None,
+    **options: Any,
+) -> Tensor:  # fmt: skip
     """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
@@ -284,8 +194,10 @@ def normal(
         shaped = mean if isinstance(mean, Tensor) else std
         if isinstance(mean, Tensor) and isinstance(std, Tensor):
             shaped = mean + std
-        return randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype) * std + mean
-    return randn(size, generator=generator, **options) * std + mean
+        drawn = randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype) * std + mean
+    else:
+        drawn = randn(size, generator=generator, **options) * std + mean
+    return drawn if out is None else write_out("normal", drawn, out)
 
 
 def multinomial(

@@ -40,13 +40,15 @@ class Storage:
 class View:
     """How a tensor was made from its base: the same view of another value, and the base with the view overwritten.
 
-    `tracked` views take part in the gradients of in-place writes; those made without gradients do not.
+    `tracked` views take part in the gradients of in-place writes; those made without gradients do not. `among` is
+    the function that gave this view as one of several, to which writes with gradients are refused.
     """
 
-    __slots__ = ("arguments", "base", "op", "tracked")
+    __slots__ = ("among", "arguments", "base", "op", "tracked")
 
     def __init__(self, base: Tensor, op: Any, arguments: tuple[Any, ...], tracked: bool):
         self.base, self.op, self.arguments, self.tracked = base, op, arguments, tracked
+        self.among: Any = None
 
     def read(self, tracer: Any, base: Node) -> Node:
         """The view of another value of the base."""

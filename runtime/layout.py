@@ -261,6 +261,7 @@ def _view_fields() -> dict[int, int]:
         return {c.VIEW_TYPE: 0}
     address, count = _defaults(kind, dict.fromkeys(slot_names(kind)) | {"tracked": False})
     names = {"base": c.VIEW_BASE, "op": c.VIEW_OP, "arguments": c.VIEW_ARGUMENTS, "tracked": c.VIEW_TRACKED}
+    names["among"] = c.VIEW_AMONG
     return {offset: slot_of(kind, name) for name, offset in names.items()} | {
         c.VIEW_TYPE: _keep(kind),
         c.VIEW_DEFAULTS: address,

@@ -18,7 +18,7 @@ def _index_dtype(name: str, index: TensorType) -> None:
         raise ValueError(f"{name}: the index must be int64 or int32, not {index.dtype.name}")
 
 
-def _take_type(x: TensorType, index: TensorType) -> TensorType:
+def _take_type(x: TensorType, index: TensorType, error: str | None = None) -> TensorType:
     _index_dtype("take_rows", index)
     return TensorType(x.dtype, (*index.shape, *x.shape[1:]))
 
@@ -28,10 +28,10 @@ take_rows = declare(
         "take_rows",
         "index",
         _take_type,
-        lambda x, index: x[index],
-        "x[index] along the first dimension; an index out of range is an IndexError.",
+        lambda x, index, error=None: x[index],
+        "x[index] along the first dimension; an index out of range is an IndexError, or what `error` says.",
         derivative=(
-            lambda g, out, x, index: g.new_zeros(x.shape).add_rows(index, g),
+            lambda g, out, x, index, error=None: g.new_zeros(x.shape).add_rows(index, g),
             None,
         ),
         cost=2,

@@ -17,12 +17,16 @@ from eagerjit.state import state
 from eagerjit.tensor import Parameter, Tensor
 
 
-def _embedding(weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool = False) -> Tensor:
-    """Rows of weight; unlike in indexing, numbers do not count from the end."""
-    return emit(indexing.take_rows, weight, input)
+def _embedding(
+    weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool = False, error: str = "IndexError"
+) -> Tensor:
+    """Rows of weight; unlike in indexing, numbers do not count from the end. Others raise the error named."""
+    return emit(indexing.take_rows, weight, input, error=error)
 
 
-def _embedding_rule(g: Any, out: Any, weight: Any, input: Any, padding_idx: int | None, by_frequency: bool) -> Any:
+def _embedding_rule(
+    g: Any, out: Any, weight: Any, input: Any, padding_idx: int | None, by_frequency: bool, error: str
+) -> Any:
     if padding_idx is not None:
         g = g.where((input != padding_idx).unsqueeze(-1), 0.0)
     if by_frequency:
@@ -31,7 +35,7 @@ def _embedding_rule(g: Any, out: Any, weight: Any, input: Any, padding_idx: int 
     return g.new_zeros(weight.shape).add_rows(input, g)
 
 
-_embedding_op = Op("embedding", _embedding, (_embedding_rule, None, None, None))
+_embedding_op = Op("embedding", _embedding, (_embedding_rule, None, None, None, None))
 
 
 def _check_numbers(input: Tensor, weight: Tensor, name: str) -> None:
@@ -139,12 +143,12 @@ def embedding_bag(
         if offsets.ndim != 1:
             raise ValueError("offsets has to be a 1D Tensor")
         if mode != "max":
-            rows = _embedding_op.call(weight, input, padding, scale_grad_by_freq)
+            rows = _embedding_op.call(weight, input, padding, scale_grad_by_freq, "RuntimeError")
             return _flat_bags(rows, input, offsets, mode, per_sample_weights, include_last_offset, padding)
         numbers, valid = _padded_bags(input, offsets, include_last_offset, padding)
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
-    rows = _embedding_op.call(weight, numbers, padding, scale_grad_by_freq)
+    rows = _embedding_op.call(weight, numbers, padding, scale_grad_by_freq, "RuntimeError")
     rows = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(-1)
     return _reduced(rows, valid, mode)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
+from eagerjit.fitting import filled_fits, limits_fit
 from eagerjit.ops.pointwise import as_dtype, is_operand, promoted
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
@@ -58,6 +59,7 @@ clamp = Op(
     (lambda g, out, input, min, max: g.where(_inside(input, min, max), 0.0), _clamp_min, _clamp_max),
     ("min", "max"),
 )
+clamp.fitting = limits_fit
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:
@@ -80,8 +82,6 @@ def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
-    if not isinstance(value, Tensor) and isinstance(value, float) and not input.dtype.is_floating_point:
-        raise RuntimeError(f"value cannot be converted to type {input.dtype.name} without overflow")
     return emit(elementwise.where, mask, as_dtype(value, input.dtype), input)
 
 
@@ -95,6 +95,7 @@ masked_fill = Op(
     ),
     ("value",),
 )
+masked_fill.fitting = filled_fits
 
 
 def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:

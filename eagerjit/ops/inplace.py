@@ -14,6 +14,7 @@ import numpy as np
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
+from eagerjit.fitting import filled_fits
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.promotion import TYPE_NAMES, can_cast
@@ -30,7 +31,7 @@ class InplaceOp(Op):
     needs_grad = True
 
     def __init__(self, functional: Op, converts: bool = False):
-        self.functional = functional
+        self.functional, self.fitting = functional, functional.fitting
         body = functional.body
 
         def write(self: Any, *rest: Any) -> Tensor:
@@ -136,12 +137,27 @@ def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
     if root._node is None and root._requires_grad:
         what = "a view of a leaf Variable" if chain else "a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
+    for view in chain:
+        if view._view.among is not None:
+            raise RuntimeError(
+                f"An output of {view._view.among.__name__} is a view and is being modified inplace. This view is the "
+                "output of a function that returns multiple views. Such functions do not allow the output views to be "
+                "modified inplace. You should replace the inplace operation by an out-of-place one."
+            )
     if _made_without_grad(root):
         _refuse_ambiguous()
     if state.tracer is not None and type(root._data) is not Node:
         raise TraceBreak(
             "an in-place operation gives a tensor from outside the function a gradient history", user_line()
         )
+
+
+def check_history(target: Tensor) -> None:
+    """Refuse a change in place that gives a tensor another history where writes to it would be refused."""
+    if mode.grad_mode() and target._requires_grad:
+        _check_target(target, *_lineage(target))
+    elif mode.grad_mode() and _made_without_grad(target):
+        _refuse_ambiguous()
 
 
 def _refuse_ambiguous() -> NoReturn:
@@ -311,7 +327,9 @@ _COPY_RULES = (
 )
 _FILL_RULES = (lambda g, out, input, value: g.new_zeros(input.shape), lambda g, out, input, value: g.sum())
 copy_ = InplaceOp(Op("copy", _copy, _COPY_RULES), converts=True)
-fill_ = InplaceOp(Op("fill", _fill, _FILL_RULES, ("value",)), converts=True)
+fill = Op("fill", _fill, _FILL_RULES, ("value",))
+fill.fitting = filled_fits
+fill_ = InplaceOp(fill, converts=True)
 
 INPLACE: dict[str, InplaceOp] = {"copy_": copy_, "fill_": fill_}
 """In-place ops by method name."""

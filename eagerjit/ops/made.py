@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -12,13 +13,15 @@ import numpy as np
 from eagerjit.calling import public
 from eagerjit.creation import constant_array, empty, finish, full
 from eagerjit.devices import check_device
+from eagerjit.making import makes
 from eagerjit.ops.strided import as_strided
 from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor, new_tensor
 
 
+@makes
 def empty_strided(
-    size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    size: Any, stride: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Uninitialised memory seen with these sizes and strides."""
     check_device(device)
@@ -34,6 +37,7 @@ def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None
     return empty_strided(size, stride, dtype=dtype or self.dtype, **options)
 
 
+@makes
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """Uninitialised memory whose dimensions lie in the order given, outermost first."""
     if sorted(physical_layout) != list(builtins.range(len(size))):
@@ -68,15 +72,17 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return finish(new_tensor(np.frombuffer(view, dtype.numpy, count, offset)), requires_grad)
 
 
+@makes
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **ignored: Any
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A number as a 0-d tensor of the default dtype."""
     return full((), s, dtype=dtype or Defaults.dtype, device=device, requires_grad=requires_grad)
 
 
+@makes
 def range(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, **ignored: Any
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """start, start + step, ... up to and including end."""
     first, last = (0, start) if end is None else (start, end)
@@ -85,7 +91,7 @@ def range(
     if (last - first) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     array = first + np.arange(math.floor((last - first) / step) + 1) * step
-    return constant_array(array.astype((dtype or Defaults.dtype).numpy))
+    return finish(constant_array(array.astype((dtype or Defaults.dtype).numpy)), requires_grad)
 
 
 @public
@@ -100,7 +106,7 @@ def fill(input: Tensor, value: Any) -> Tensor:
 def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[..., Tensor]:
     def window(
         window_length: int, periodic: bool = True, *options: Any, dtype: Any = None, device: Any = None,
-        requires_grad: bool = False, **ignored: Any,
+        requires_grad: bool = False, **named: Any,
     ) -> Tensor:  # fmt: skip
         check_device(device)
         if window_length < 0:
@@ -108,17 +114,18 @@ def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[.
         dtype = dtype or Defaults.dtype
         if not dtype.is_floating_point:
             raise RuntimeError(f"{name}_window expects floating point dtypes, got: {dtype}")
-        named = [ignored[key] for key in ("alpha", "beta") if key in ignored]
+        if unknown := named.keys() - set(inspect.signature(shape).parameters):
+            raise TypeError(f"{name}_window() got an unexpected keyword argument '{min(unknown)}'")
         if window_length < 2:
             array = np.ones(window_length)
         else:
             places = np.arange(window_length) / (window_length if periodic else window_length - 1)
-            array = shape(places, *options, *named)
+            array = shape(places, *options, **named)
         return finish(constant_array(array.astype(dtype.numpy)), requires_grad)
 
     window.__name__ = window.__qualname__ = f"{name}_window"
     window.__doc__ = f"{doc}, of this length; `periodic` leaves out the last point, which would repeat the first."
-    return window
+    return makes(window)
 
 
 def _hamming(x: np.ndarray, alpha: float = 0.54, beta: float = 0.46) -> np.ndarray:

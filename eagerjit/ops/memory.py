@@ -12,6 +12,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import index, views
 from eagerjit.ops.index import concrete
+from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
 from eagerjit.runtime import mode
 from eagerjit.state import state
@@ -46,9 +47,9 @@ def _reshaped_in_place(name: str, function: Callable[..., Any]) -> Callable[...,
     """The in-place version of a view: the tensor itself takes the view's shape and history."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if self._node is None and self._requires_grad and mode.grad_mode():
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         tracer = state.tracer
+        if tracer is None or type(self._data) is Node:
+            check_history(self)
         if tracer is not None and (type(self._data) is not Node or self._view is not None):
             raise TraceBreak(f"{name}() changes the shape of a tensor that others may share", user_line())
         old = new_tensor(self._data) if tracer is None else tracer.wrap(tracer.value(self))

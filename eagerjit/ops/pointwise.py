@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
+from eagerjit.fitting import where_fits
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
@@ -123,6 +124,7 @@ def _where(condition: Any, input: Any, other: Any) -> Tensor:
 
 
 where = Op("where", _where, elementwise.where.derivative, ("input", "other"))
+where.fitting = where_fits
 
 
 def _cast(input: Tensor, dtype: DType) -> Tensor:

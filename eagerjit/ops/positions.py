@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public, written
+from eagerjit.creation import arange
 from eagerjit.dispatch import Op
+from eagerjit.fitting import check_fit
 from eagerjit.ops import index as rows
 from eagerjit.ops import pointwise, subscript, views
 from eagerjit.ops.aliasing import inverse
@@ -26,6 +28,7 @@ def index_reduce(
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     d = views.dimension(dim, input.ndim)
     places = _vector("index_reduce_", index, source, d)
+    places = arange(input.shape[d] if input.ndim else 1).take_rows(places, False)  # an IndexError, unlike a scatter's
     shape = tuple(source.shape)
     spread = places.reshape([-1 if i == d else 1 for i in range(max(len(shape), 1))]).expand(shape or (1,))
     return scatter_reduce(input, d, spread, source, reduce, include_self=include_self)
@@ -98,6 +101,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     d = views.dimension(dim, input.ndim)
+    check_fit(value, input.dtype)
     places = index.reshape(1) if index.ndim == 0 else index
     rest = tuple(size for i, size in enumerate(input.shape) if i != d)
     filled = input.new_full((), value).expand((places.shape[0], *rest))

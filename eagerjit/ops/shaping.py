@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.creation import arange
+from eagerjit.creation import arange, finish
+from eagerjit.making import makes
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import index, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
@@ -77,7 +79,22 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return views.split(input, list(split_sizes), dim)
 
 
-unsafe_split, unsafe_chunk, unsafe_split_with_sizes = views.split, views.chunk, split_with_sizes
+def _unsafe(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with parts that may be written in place, which is right as long as nobody reads the whole."""
+
+    @functools.wraps(function)
+    def split(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        parts = function(*args, **kwargs)
+        for part in parts:
+            part._view.among = None
+        return parts
+
+    split.__name__ = split.__qualname__ = f"unsafe_{function.__name__}"
+    return split
+
+
+unsafe_split, unsafe_chunk = _unsafe(views.split), _unsafe(views.chunk)
+unsafe_split_with_sizes = _unsafe(split_with_sizes)
 
 
 def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -352,7 +369,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 def _triangle_indices(lower: bool) -> Callable[..., Any]:
     def indices(
-        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, **ignored: Any
+        row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
         if row < 0 or col < 0:
             which = "row" if row < 0 else "col"
@@ -360,13 +377,13 @@ def _triangle_indices(lower: bool) -> Callable[..., Any]:
         place = arange(row * col)
         rows, columns = place // max(col, 1), place % max(col, 1)
         kept = (columns - rows <= offset) if lower else (columns - rows >= offset)
-        return index.stack([rows[kept], columns[kept]]).to(dtype or dtypes.int64)
+        return finish(index.stack([rows[kept], columns[kept]]).to(dtype or dtypes.int64), requires_grad)
 
-    indices.__name__ = "tril_indices" if lower else "triu_indices"
+    indices.__name__ = indices.__qualname__ = "tril_indices" if lower else "triu_indices"
     indices.__doc__ = (
         f"Rows and columns of the {'lower' if lower else 'upper'} triangle of a matrix, row by row: (2, n)."
     )
-    return indices
+    return makes(indices)
 
 
 tril_indices, triu_indices = _triangle_indices(True), _triangle_indices(False)

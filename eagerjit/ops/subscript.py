@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.dispatch import Op
+from eagerjit.fitting import fitted
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS
@@ -216,7 +217,7 @@ def _placed(out: Tensor, used: list[int], count: int) -> Tensor:
 def set_item(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place."""
     if isinstance(key, Tensor) and _is_mask(key) and key.ndim == input.ndim and not _many(value):
-        input.copy_(input.where(key.logical_not(), value))
+        input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
         return
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
@@ -233,10 +234,18 @@ def _many(value: Any) -> bool:
 def _value_for(base: Tensor, value: Any) -> Any:
     """A value as a tensor; leading dimensions of size 1 beyond the target's are dropped, as PyTorch does."""
     if not isinstance(value, Tensor):
-        return base.new_tensor(value) if not isinstance(value, (int, float, bool)) else base.new_full((), value)
+        number = isinstance(value, (int, float, complex))
+        return base.new_full((), _assigned(value, base)) if number else base.new_tensor(value)
     while value.ndim > base.ndim and value.shape[0] == 1:
         value = value.squeeze(0)
     return value
+
+
+def _assigned(value: Any, base: Tensor) -> Any:
+    """A number as elements of a tensor. Raises ValueError for an integer beyond 64 bits, RuntimeError for a misfit."""
+    if type(value) is int and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return fitted(value, base.dtype)
 
 
 def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:

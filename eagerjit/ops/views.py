@@ -318,7 +318,14 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     for length in lengths:
         out.append(slice_view(input, d, start, start + length, 1))
         start = start + length
-    return tuple(out)
+    return _several(out, split)
+
+
+def _several(parts: list[Tensor], function: Any) -> tuple[Tensor, ...]:
+    """The views that one function returned."""
+    for part in parts:
+        part._view.among = function
+    return tuple(parts)
 
 
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -332,7 +339,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of all indices along a dimension."""
     d = dimension(dim, input.ndim)
-    return tuple(select(input, d, i) for i in range(input.shape[d]))
+    return _several([select(input, d, i) for i in range(input.shape[d])], unbind)
 
 
 view, reshape = ViewCall(calls.RESHAPE, view, VIEWS), ViewCall(calls.RESHAPE, reshape, VIEWS)

@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
-from eagerjit.random import get_rng_state, set_rng_state
+from eagerjit.generator import restore, snapshot
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, warn
 from eagerjit.state import state
@@ -75,7 +75,7 @@ class _Checkpoint:
 
     def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
-        self.random = get_rng_state() if preserve else None
+        self.random = snapshot() if preserve else None
         self.positions: list[int] = []
 
     def run(self, context: Any) -> Any:
@@ -134,16 +134,16 @@ class _Checkpoint:
 
     def _again(self) -> list[Tensor]:
         """The results by a second run, with the random numbers of the first."""
-        before, now = mode.set_grad_mode(True), get_rng_state()
+        before, now = mode.set_grad_mode(True), snapshot()
         try:
             if self.random is not None:
-                set_rng_state(self.random)
+                restore(self.random)
             with self.context:
                 found = self.function(*self.args, **self.kwargs)
         finally:
             mode.set_grad_mode(before)
             if self.random is not None:
-                set_rng_state(now)
+                restore(now)
         leaves: list[Any] = []
         pytree.flatten(found, leaves)
         return [leaves[i] for i in self.positions]

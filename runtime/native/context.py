@@ -73,6 +73,7 @@ STORAGE_VIEWS = 608
 REGISTER_VIEW = 616  # the Python function that adds a view to many
 SHAPE_TYPE = 624  # the tuples that sizes are
 ELLIPSIS = 632
+VIEW_AMONG = 640
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440

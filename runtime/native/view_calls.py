@@ -15,6 +15,8 @@ from eagerjit.runtime.native.context import (
     OPERATOR_OP,
     OPERATOR_SLOW,
     SHAPE_TYPE,
+    VIEW,
+    VIEW_AMONG,
     context,
 )
 from eagerjit.runtime.native.entry import to_python
@@ -30,7 +32,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.objects import Py_DecRef
+from eagerjit.runtime.native.objects import Py_DecRef, replace_slot
 from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer, item_of, with_new_dimension
 from eagerjit.runtime.native.views import alias_of, expanded, permuted, reshaped, selected, sliced, viewable
@@ -45,6 +47,7 @@ from eagerjit.runtime.views import (
     RESHAPE,
     REVERSE,
     SELECT,
+    SPLIT,
     SQUEEZE,
     TRANSPOSE,
     UNBIND,
@@ -133,6 +136,13 @@ def _pieces(base: ptr, views: ptr, dim: i64, length: i64, whole: bool, tracked: 
             return 0
         PyTuple_SetItem(result, i, made)
     return result
+
+
+def _belong_together(pieces: ptr, function: ptr) -> None:
+    """Say on each of several views which function gave them."""
+    for i in range(PyTuple_Size(pieces)):
+        view = load_ptr(PyTuple_GetItem(pieces, i), load_i64(context, VIEW))
+        replace_slot(view, load_i64(context, VIEW_AMONG), function)
 
 
 def _divided(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
@@ -290,6 +300,8 @@ def view_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
             full = buffer(8 * MAX_PARAMETERS)
             if bind_arguments(callee, arguments, n, keywords, full):
                 made = _named(kind, load_ptr(full, 0), views, full, tracked)
+            if made and kind >= SPLIT:
+                _belong_together(made, callee)
         if made or PyErr_Occurred():
             return made
     return to_python(callee, OPERATOR_SLOW, arguments, count, keywords)

@@ -1,0 +1,103 @@
+"""Which Python numbers fit in which dtypes, and what becomes of those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Tensor
+
+_NARROW = (dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16)
+_NAMES = {dtypes.int32: "int", dtypes.float16: "c10::Half"}
+_NUMBERS = (int, float, SymbolicInt, TracedFloat)
+
+
+def fits(value: Any, dtype: DType) -> bool:
+    """Whether a dtype has room for a number. Unsigned ones take the negatives of the integers that they have."""
+    if dtype is dtypes.float16:
+        return not (-np.inf < value < -65504 or 65504 < value < np.inf)
+    limits = np.iinfo(dtype.numpy)
+    lowest = -int(limits.max) if limits.min == 0 and isinstance(value, int) else int(limits.min)
+    # Any float up to 2**63 passes for an int64, as in PyTorch, which compares with the limit as a float.
+    return bool(lowest <= value <= int(limits.max)) or (type(value) is float and value == float(limits.max))
+
+
+def check_fit(value: Any, dtype: DType) -> bool:
+    """Refuse a number that a dtype cannot hold; whether there was anything to check."""
+    if isinstance(value, complex):
+        if value.imag and not dtype.is_complex and dtype is not dtypes.bool_:
+            _refuse(dtype)
+        value = value.real
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        raise OverflowError("int too big to convert")
+    if dtype not in _NARROW or isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        return False
+    if dtype is dtypes.int64 and isinstance(value, int) and type(value) is SymbolicInt:
+        return False
+    if not fits(value, dtype):
+        _refuse(dtype)
+    return True
+
+
+def _refuse(dtype: DType) -> None:
+    raise RuntimeError(f"value cannot be converted to type {_NAMES.get(dtype, f'{dtype.name}_t')} without overflow")
+
+
+def fitted(value: Any, dtype: DType) -> Any:
+    """A number for a dtype: integers for integers, negative ones wrapped around where there is no sign."""
+    if dtype is not dtypes.float16:  # a single element of which may overflow to infinity
+        check_fit(value, dtype)
+    value = value.real if isinstance(value, complex) and not dtype.is_complex else value
+    if type(value) is int and dtype.is_floating_point:
+        return float(value)
+    if dtype.kind not in ("int", "uint") or not isinstance(value, (int, float)) or type(value) is SymbolicInt:
+        return value
+    limits = np.iinfo(dtype.numpy)
+    return int(value) % (int(limits.max) + 1) if limits.min == 0 else min(int(value), int(limits.max))
+
+
+def element(value: Any, dtype: DType) -> Any:
+    """A number among the data of a new tensor. Raises ValueError for an integer beyond 64 bits."""
+    if isinstance(value, complex):
+        raise TypeError(f"can't convert complex to {dtype.name}")
+    if dtype.kind not in ("int", "uint"):
+        return float(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    return fitted(value, dtype)
+
+
+def filled_fits(arguments: tuple[Any, ...]) -> bool:
+    """Check the numbers of an operation that writes them into its first argument's dtype; whether there was any."""
+    dtype = arguments[0].dtype
+    return any([check_fit(value, dtype) for value in arguments[1:]])
+
+
+def limits_fit(arguments: tuple[Any, ...]) -> bool:
+    """Check the numbers of an operation whose result takes a float's dtype where integers meet one."""
+    found = [a.dtype for a in arguments if isinstance(a, Tensor)]
+    dtype = found[-1]
+    whole = [a for a in arguments if dtype is dtypes.float16 or not isinstance(a, (float, TracedFloat))]
+    return len(whole) == len(arguments) and any([check_fit(value, dtype) for value in whole])
+
+
+def where_fits(arguments: tuple[Any, ...]) -> bool:
+    """Check the integer that `where` mixes with a tensor of integers."""
+    _, *branches = arguments
+    tensors = [b for b in branches if isinstance(b, Tensor)]
+    if len(tensors) != 1 or tensors[0].dtype is dtypes.float16:
+        return False
+    return limits_fit(tuple(branches))
+
+
+def reachable(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of an operation with integers beyond 64 bits as floats, which only real tensors can meet."""
+    if not any(type(a) is int and not -(2**63) <= a < 2**63 for a in arguments):
+        return arguments
+    if any(a.dtype.kind in ("int", "uint") for a in arguments if isinstance(a, Tensor)):
+        raise OverflowError("int too big to convert")
+    return tuple(float(a) if type(a) is int and not -(2**63) <= a < 2**63 else a for a in arguments)

@@ -1,0 +1,152 @@
+"""Generators: streams of random numbers, each a state that draws advance."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from eagerjit.creation import arange
+from eagerjit.devices import CPU, Device
+from eagerjit.dispatch import Op
+from eagerjit.ops import index
+from eagerjit.runtime import dtypes
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+
+
+class Generator:
+    """A stream of random numbers of its own."""
+
+    def __init__(self, device: Any = "cpu"):
+        if Device(device).type != "cpu":
+            raise RuntimeError(f"Cannot get a generator of device {device}: eagerjit computes on the CPU")
+        self.state: Tensor = new_tensor(np.zeros(2, np.int64))
+        self.state.generator = True  # what draws in the body of a loop carries it from run to run
+        self.device = CPU
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to a seed."""
+        number = int(seed)
+        if not -(2**63) <= number < 2**64:
+            raise ValueError(f"Overflow when unpacking long long: {number} is no seed of 64 bits")
+        word = number % 2**64
+        fresh = np.array([word - 2**64 if word >= 2**63 else word, 0], np.int64)
+        if state.tracer is None:
+            self.state._data[...] = fresh
+        else:
+            self.state.copy_(new_tensor(fresh))
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed of the stream."""
+        return int(index.concrete(self.state, "the seed was asked for")[0]) % 2**64
+
+    def seed(self) -> int:
+        """Start a stream that nobody knows; returns its seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self.initial_seed()
+
+    def get_state(self) -> Tensor:
+        """A copy of the state: the 16 bytes of seed and offset."""
+        return _state_bytes.run((self.state,))
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go on from a state. Raises TypeError unless it is a tensor of bytes, RuntimeError unless there are 16."""
+        if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if tuple(new_state.shape) != (16,):
+            raise RuntimeError(f"RNG state is wrong size: a generator's has 16 bytes, this one {new_state.numel()}")
+        self.state.copy_(_state_words.run((new_state,)))
+        return self
+
+    def clone_state(self) -> Generator:
+        """A generator that goes on as this one would."""
+        return Generator().graphsafe_set_state(self)
+
+    def graphsafe_get_state(self) -> Generator:
+        """The generator itself, whose state goes along."""
+        return self
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Go on from the state of another generator."""
+        self.state.copy_(state.state)
+        return self
+
+    def __reduce__(self) -> Any:
+        return _generator, (self.initial_seed(), int(index.concrete(self.state, "a generator was pickled")[1]))
+
+
+def _generator(seed: int, offset: int) -> Generator:
+    """A generator in the middle of its stream."""
+    made = Generator().manual_seed(seed)
+    made.state._data[1] = offset
+    return made
+
+
+def _to_bytes(words: Tensor) -> Tensor:
+    """The bytes of 64-bit integers, lowest first."""
+    return (words.unsqueeze(1) >> arange(0, 64, 8)).bitwise_and(255).to(dtypes.uint8).reshape(-1)
+
+
+def _to_words(data: Tensor) -> Tensor:
+    """64-bit integers from their bytes, lowest first."""
+    return (data.reshape(-1, 8).to(dtypes.int64) << arange(0, 64, 8)).sum(1)
+
+
+_state_bytes = Op("state_bytes", _to_bytes, None, differentiable=False)
+_state_words = Op("state_words", _to_words, None, differentiable=False)
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream that belongs to a seed."""
+    return default_generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Start the default stream anew from a seed that nobody knows; returns it."""
+    return default_generator.seed()
+
+
+def get_rng_state() -> Tensor:
+    """A copy of the default stream's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Go on with the default stream from a state."""
+    default_generator.set_state(new_state)
+
+
+def snapshot() -> Tensor:
+    """The default stream's state as it is kept."""
+    return default_generator.state.clone()
+
+
+def restore(before: Tensor) -> None:
+    """Go on with the default stream from a snapshot."""
+    default_generator.state.copy_(before)
+
+
+@contextlib.contextmanager
+def fork_rng(
+    devices: Any = None, enabled: bool = True, device_type: str = "cpu", **ignored: Any
+) -> Iterator[None]:
+    """A context after which the default stream goes on as if nothing had been drawn in it."""
+    if not enabled:
+        yield
+        return
+    before = snapshot()
+    try:
+        yield
+    finally:
+        restore(before)

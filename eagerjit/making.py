@@ -1,0 +1,101 @@
+"""The options that functions which make tensors have in common: dtype, layout, pinned memory, `out=`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.calling import write_out
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Tensor
+
+
+class layout:
+    """How the elements of a tensor lie in memory. All tensors here are strided."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> Any:
+        return (layout_named, (self.name,))
+
+
+def layout_named(name: str) -> layout:
+    """A layout by its name."""
+    return LAYOUTS[name]
+
+
+strided = layout("strided")
+sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
+LAYOUTS = {made.name: made for made in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
+
+PYTHON_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.complex128}
+"""The dtypes that Python's number types stand for."""
+
+
+def dtype_argument(name: str, dtype: Any) -> DType | None:
+    """A dtype, given as such or as a Python type. Raises TypeError for anything else."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    found = PYTHON_TYPES.get(dtype) if isinstance(dtype, type) else None
+    if found is None:
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return found
+
+
+def check_layout(name: str, wanted: Any) -> None:
+    """Refuse layouts that tensors here do not have."""
+    if wanted is None or wanted is strided:
+        return
+    if not isinstance(wanted, layout):
+        raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(wanted).__name__}")
+    raise NotImplementedError(f"{name}(): eagerjit has no tensors of layout {wanted}, only strided ones")
+
+
+def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function as users call it, with the options that all functions which make tensors take."""
+    name = function.__name__
+    parameters = inspect.signature(function).parameters
+    like = name.endswith("_like")
+    has_out = not (like or name.endswith(("_window", "_indices", "_strided")) or name == "scalar_tensor")
+    ignored = {"pin_memory", "memory_format"} if like or name == "empty" else {"pin_memory"}
+
+    @functools.wraps(function)
+    def make(*args: Any, **options: Any) -> Tensor:
+        if not options:
+            return function(*args)
+        if "layout" in options:
+            check_layout(name, options.pop("layout"))
+        for key in ignored & options.keys():
+            del options[key]
+        out = options.pop("out", None) if has_out else None
+        if "out" in options:
+            raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
+        if "dtype" in options:
+            options["dtype"] = dtype_argument(name, options["dtype"])
+        if out is None:
+            return function(*args, **options)
+        _take_dtype(name, out, options, "dtype" in parameters)
+        return write_out(name, function(*args, **options), out)
+
+    return make
+
+
+def _take_dtype(name: str, out: Any, options: dict[str, Any], asked: bool) -> None:
+    """Make the result in the dtype of the tensor that it goes to."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    dtype = options.get("dtype")
+    if dtype is not None and dtype is not out.dtype:
+        raise RuntimeError(f"dtype {dtype} does not match dtype of out parameter ({out.dtype})")
+    if asked:
+        options["dtype"] = out.dtype

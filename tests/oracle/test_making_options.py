@@ -1,0 +1,88 @@
+"""What functions that make tensors take beside sizes: dtype, layout, pinned memory, `out=`; and what they refuse."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import torch
+
+import eagerjit
+
+FUNCTIONS: dict[str, Any] = {
+    "zeros": (3,), "ones": (3,), "empty": (3,), "full": ((3,), 2.0), "arange": (3,), "linspace": (0, 1, 3),
+    "logspace": (0, 1, 3), "eye": (2,), "rand": (3,), "randn": (3,), "randint": (0, 3, (3,)), "randperm": (3,),
+    "bartlett_window": (3,), "kaiser_window": (3,), "scalar_tensor": (3,), "range": (0, 2), "tril_indices": (2, 2),
+    "empty_strided": ((2,), (1,)),
+}  # fmt: skip
+LIKE = ["zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like", "randint_like"]
+OPTIONS: dict[str, Any] = {
+    "out": lambda t: {"out": t.zeros(3)},
+    "out of another shape": lambda t: {"out": t.zeros(5)},
+    "out and dtype": lambda t: {"out": t.zeros(3), "dtype": t.float32},
+    "out and another dtype": lambda t: {"out": t.zeros(3), "dtype": t.float64},
+    "out that is no tensor": lambda t: {"out": [1.0]},
+    "unknown": lambda t: {"dtyp": 3},
+    "layout": lambda t: {"layout": t.strided},
+    "layout as text": lambda t: {"layout": "strided"},
+    "not pinned": lambda t: {"pin_memory": False},
+    "device": lambda t: {"device": "cpu"},
+    "requires_grad": lambda t: {"requires_grad": False},
+    "no dtype": lambda t: {"dtype": None},
+    "Python's type": lambda t: {"dtype": int},
+    "dtype as text": lambda t: {"dtype": "float"},
+}
+DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like"}
+
+
+def outcome(t: Any, name: str, options: dict[str, Any]) -> Any:
+    """Dtype, shape, values and whether `out` came back; or the class of the exception."""
+    arguments = FUNCTIONS.get(name, (t.ones(3), 2) if name in ("full_like", "randint_like") else (t.ones(3),))
+    try:
+        found = getattr(t, name)(*arguments, **options)
+    except Exception as error:
+        return type(error)
+    values = None if name in DRAWS or name.startswith("empty") else found.tolist()
+    return str(found.dtype), tuple(found.shape), found is options.get("out"), values
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", [*FUNCTIONS, *LIKE])
+def test_option(name: str, option: str) -> None:
+    if (name, option) == ("range", "not pinned"):  # which PyTorch's deprecated function alone refuses
+        return
+    found, expected = (outcome(t, name, OPTIONS[option](t)) for t in (eagerjit, torch))
+    if isinstance(expected, tuple) and expected[3] is not None and name.endswith("_window"):
+        assert found[3] == pytest.approx(expected[3], abs=1e-6)
+        found, expected = found[:3], expected[:3]
+    assert found == expected
+
+
+def test_out_of_draws_is_written() -> None:
+    for name in ("rand", "randn"):
+        out = eagerjit.full((3,), 9.0)
+        getattr(eagerjit, name)(3, out=out)
+        assert (out != 9.0).all()
+
+
+def test_layouts() -> None:
+    for t in (eagerjit, torch):
+        x = t.ones(2)
+        assert x.layout is t.strided
+        assert isinstance(x.layout, t.layout)
+        assert [repr(x.layout), str(t.sparse_coo), str(t.sparse_csr)] == [
+            "torch.strided", "torch.sparse_coo", "torch.sparse_csr"
+        ]  # fmt: skip
+    assert pickle.loads(pickle.dumps(eagerjit.strided)) is eagerjit.strided
+    with pytest.raises(NotImplementedError, match="sparse_coo"):
+        eagerjit.zeros(2, layout=eagerjit.sparse_coo)
+
+
+def test_python_types_as_dtypes() -> None:
+    for t in (eagerjit, torch):
+        assert [t.tensor([1], dtype=kind).dtype for kind in (int, float, bool, complex)] == [
+            t.int64, t.float64, t.bool, t.complex128
+        ]  # fmt: skip
+        assert t.ones(2).to(float).dtype == t.float64
+        assert t.ones(2).new_zeros(2, dtype=int).dtype == t.int64
