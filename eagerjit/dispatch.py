@@ -240,12 +240,12 @@ class Op:
             elif kind in (tuple, list):
                 key.append(self._sequence(argument, leaves))
             else:
-                key.append((kind, argument))
+                key.append(_constant(argument))
         return tuple(key), tuple(leaves)
 
     def _sequence(self, argument: Any, leaves: list[Any]) -> Any:
         if not any(isinstance(x, (Tensor, list, tuple)) for x in argument):
-            return tuple(argument)
+            return tuple(map(_constant, argument))
         parts = []
         for x in argument:
             if isinstance(x, Tensor):
@@ -254,7 +254,7 @@ class Op:
             elif isinstance(x, (list, tuple)):
                 parts.append(self._sequence(x, leaves))
             else:
-                parts.append(x)
+                parts.append(_constant(x))
         return tuple(parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> Any:
@@ -314,6 +314,11 @@ class Op:
 
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
+
+
+def _constant(value: Any) -> tuple[type, Any]:
+    """What a Program knows a constant by: equal numbers may be others, as 1 and 1.0, or 0.0 and -0.0."""
+    return (float, value.hex()) if type(value) is float else (type(value), value)
 
 
 def _complex_form(op: Op) -> Op:

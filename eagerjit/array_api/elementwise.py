@@ -67,10 +67,27 @@ def _remainder(x1: Any, x2: Any) -> Tensor:
     return eagerjit.where(found == 0, eagerjit.copysign(found, x2), found)
 
 
+def _expm1(x: Tensor) -> Tensor:
+    if not x.dtype.is_complex:
+        return eagerjit.expm1(x)
+    power, a, half = eagerjit.exp(x), x.real, eagerjit.sin(x.imag / 2)
+    near = eagerjit.expm1(a) * eagerjit.cos(x.imag) - 2 * half * half
+    return eagerjit.complex(eagerjit.where(eagerjit.isfinite(x), near, power.real - 1), power.imag)
+
+
+def _nextafter(x1: Any, x2: Any) -> Tensor:
+    return eagerjit.nextafter(*(x if isinstance(x, Tensor) else _tensor(x, x1, x2) for x in (x1, x2)))
+
+
+def _tensor(number: Any, *operands: Any) -> Tensor:
+    """A number as a tensor of the operands' dtype."""
+    return eagerjit.full((), number, dtype=result_type(*operands))
+
+
 def _pow(x1: Any, x2: Any) -> Tensor:
     """The powers 0.5 and -0.5 are no square roots, which are others of -0.0 and -infinity."""
     if not isinstance(x2, Tensor) and x2 in (0.5, -0.5):
-        x2 = eagerjit.full((), x2, dtype=result_type(x1, x2))
+        x2 = _tensor(x2, x1, x2)
     return eagerjit.pow(x1, x2)
 
 
@@ -89,7 +106,7 @@ conj = _unary("conj", "Complex conjugates; a real tensor itself.")
 cos = _unary("cos", "Cosines of radians.")
 cosh = _unary("cosh", "Hyperbolic cosines.")
 exp = _unary("exp", "e to the power of elements.")
-expm1 = _unary("expm1", "exp(x) - 1, exact near 0.")
+expm1 = _unary("expm1", "exp(x) - 1, exact near 0.", _expm1)
 floor = _unary("floor", "The largest integers not above, in the tensor's dtype.")
 imag = _unary("imag", "Imaginary parts of complex numbers.")
 isfinite = _unary("isfinite", "Whether elements are neither infinite nor NaN; complex ones in both parts.")
@@ -142,7 +159,7 @@ logical_xor = _binary("logical_xor", "Whether one is true and not the other.")
 maximum = _binary("maximum", "The larger one; NaN if either is.")
 minimum = _binary("minimum", "The smaller one; NaN if either is.")
 multiply = _binary("multiply", "x1 * x2.")
-nextafter = _binary("nextafter", "The next number after x1 towards x2.")
+nextafter = _binary("nextafter", "The next number after x1 towards x2.", _nextafter)
 not_equal = _binary("not_equal", "Whether x1 != x2.", eagerjit.ne)
 pow = _binary("pow", "x1 to the power of x2.", _pow)
 remainder = _binary("remainder", "What floor division leaves, with the sign of x2.", _remainder)
