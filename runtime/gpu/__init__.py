@@ -1,1 +1,1 @@
-"""NVIDIA GPUs: the driver through ctypes, memory, streams, graphs and launches. Nothing is loaded before it is needed."""
+"""NVIDIA GPUs: the driver through ctypes, memory, streams, graphs, launches. Nothing is loaded before it is needed."""

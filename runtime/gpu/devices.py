@@ -16,6 +16,7 @@ from eagerjit.runtime.gpu.driver import Driver, SharedLibrary
 from eagerjit.runtime.gpu.errors import AcceleratorError
 from eagerjit.runtime.gpu.event import Events
 from eagerjit.runtime.gpu.functions import CAPTURE_RELAXED, DEVICE_ATTRIBUTES
+from eagerjit.runtime.gpu.launch import Modules
 from eagerjit.runtime.gpu.pinned import PinnedAllocator
 from eagerjit.runtime.gpu.segments import Pool
 from eagerjit.runtime.gpu.stream import Stream, Streams
@@ -57,6 +58,7 @@ class Device:
         self.platform, self.driver, self.index = platform, platform.driver, index
         self.handle = self.driver.integer("cuDeviceGet", index)
         self.streams, self.events, self.allocator = Streams(self), Events(self), Allocator(self)
+        self.modules = Modules(self)
 
     def __repr__(self) -> str:
         return f"<device {self.index}: {self.properties.name}>"

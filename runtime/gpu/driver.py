@@ -19,6 +19,10 @@ class Library(Protocol):
         """The function under this name; AttributeError where there is none."""
         ...
 
+    def address(self, name: str, prototype: Any) -> int:
+        """Where the function lies."""
+        ...
+
 
 class SharedLibrary:
     """Functions of a shared library; OSError where it cannot be loaded."""
@@ -29,6 +33,10 @@ class SharedLibrary:
     def bind(self, name: str, prototype: Any) -> Callable[..., int]:
         """The function at the address that the library has under this name."""
         return prototype((name, self._library))  # type: ignore[no-any-return]
+
+    def address(self, name: str, prototype: Any) -> int:
+        """Where the library has it."""
+        return ctypes.cast(prototype((name, self._library)), ctypes.c_void_p).value or 0
 
 
 class Statuses:
@@ -49,7 +57,7 @@ class Driver:
     """`driver.cuInit(0)` calls the function and raises what its status means; `driver.status.cuInit(0)` returns it."""
 
     def __init__(self, library: Library):
-        self.status = Statuses(library)
+        self._library, self.status = library, Statuses(library)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         function = getattr(self.status, name)
@@ -73,6 +81,10 @@ class Driver:
         if getattr(self.status, function)(status, ctypes.byref(text)) or text.value is None:
             return f"status {status}"
         return text.value.decode()
+
+    def address(self, name: str) -> int:
+        """Where a function lies, for native code."""
+        return self._library.address(name, PROTOTYPES[name])
 
     def integer(self, name: str, *arguments: Any) -> int:
         """What a function stores through its first argument, a pointer to a number or a handle; NULL is 0."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,8 @@ class Streams:
         self.device, self.default = device, Stream(device, 0)
         self._made: dict[int, list[Stream]] = {}
         self._turn: dict[int, int] = {}
+        self._capture: Stream | None = None
+        self.capturing = threading.Lock()
 
     def priorities(self) -> tuple[int, int]:
         """The least and the greatest priority; greater ones are smaller numbers."""
@@ -94,6 +97,14 @@ class Streams:
         least, greatest = ctypes.c_int(), ctypes.c_int()
         self.device.driver.cuCtxGetStreamPriorityRange(ctypes.byref(least), ctypes.byref(greatest))
         return least.value, greatest.value
+
+    @property
+    def capture(self) -> Stream:
+        """The stream that calls are captured in, by whoever holds `capturing`; no work is ever done in it."""
+        with lock:
+            if self._capture is None:
+                self._capture = self.new()
+            return self._capture
 
     def new(self, priority: int = 0) -> Stream:
         """One of the streams of a priority, in turn; a priority out of range is brought into it."""

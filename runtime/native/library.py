@@ -34,6 +34,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.views",
     "eagerjit.runtime.native.subscripts",
     "eagerjit.runtime.native.view_calls",
+    "eagerjit.runtime.native.launch",
 )
 """Native source files; adding one is a line here."""
 

@@ -63,6 +63,7 @@ class FakeLibrary(Work):
     def __init__(self, devices: int = 1, total: int = 1 << 30, progress: int | None = None):
         self.memory = Memory()
         self.devices = [FakeDevice(index, total) for index in range(devices)]
+        self.functions: dict[str, Any] = {}
         self.calls: list[tuple[Any, ...]] = []
         self.handles: dict[int, Any] = {}
         self.names: dict[int, str] = {}
@@ -124,16 +125,25 @@ class FakeLibrary(Work):
                 self.local.raised = error
                 return INVALID_VALUE
 
-        called_from_c = prototype(entered)
+        self.functions[name] = called_from_c = prototype(entered)
 
         def call(*arguments: Any) -> int:
-            self.local.raised = None
             status = called_from_c(*arguments)
-            if self.local.raised is not None:
-                raise self.local.raised
+            self.reraise()
             return int(status)
 
         return call
+
+    def address(self, name: str, prototype: Any) -> int:
+        if name not in self.functions:
+            self.bind(name, prototype)
+        return ctypes.cast(self.functions[name], ctypes.c_void_p).value or 0
+
+    def reraise(self) -> None:
+        """What went wrong in a call that came from C."""
+        error, self.local.raised = getattr(self.local, "raised", None), None
+        if error is not None:
+            raise error
 
     def _call(self, name: str, function: Callable[..., int | None], arguments: tuple[Any, ...]) -> int:
         self.calls.append((name, *arguments))

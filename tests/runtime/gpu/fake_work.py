@@ -309,6 +309,10 @@ class Work:
 
     def cuGraphExecDestroy(self: Any, handle: int) -> None:
         self.drop("executable graph", handle)
+        if any(
+            operation.name == f"graph {handle:#x}" for stream in self.current().streams for operation in stream.queue
+        ):
+            raise Violation(f"graph {handle:#x} destroyed before it was done")
 
     def cuGraphLaunch(self: Any, handle: int, stream: int) -> None:
         operations = self.get("executable graph", handle)
@@ -318,4 +322,4 @@ class Work:
                 each.run(operation)
                 operation.stream.time += TICK
 
-        self.enqueue("a graph", stream, run)
+        self.enqueue(f"graph {handle:#x}", stream, run)
