@@ -22,6 +22,7 @@ from eagerjit.ops.pointwise import cast
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
 from eagerjit.tensor import Parameter, Tensor, new_tensor, storage_of
 
@@ -216,6 +217,7 @@ def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 # -- what it is -------------------------------------------------------------------------------------------------------
 
 
+@Remembered
 def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     """Whether elements lie in row-major order, or with channels last, without gaps."""
     if getattr(memory_format, "name", "").startswith("channels_last"):
@@ -226,6 +228,7 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
     return input._data.flags.c_contiguous
 
 
+@Remembered
 def stride(input: Tensor, dim: int | None = None) -> Any:
     """Steps in elements, per dimension."""
     if state.tracer is not None:
@@ -237,12 +240,14 @@ def stride(input: Tensor, dim: int | None = None) -> Any:
     return steps if dim is None else steps[views.dimension(dim, len(steps))]
 
 
+@Remembered
 def size(input: Tensor, dim: int | None = None) -> Any:
     """All sizes, or one."""
     shape = input.shape
     return shape if dim is None else shape[views.dimension(dim, len(shape))]
 
 
+@Remembered
 def numel(input: Tensor) -> Any:
     """The number of elements."""
     return input.shape.numel()

@@ -283,7 +283,7 @@ def arange(
     dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
     if dtype is dtypes.bool_:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
-    if not whole and not dtype.is_floating_point or type(end) is int and not -(2**63) <= end < 2**63:
+    if (not whole and not dtype.is_floating_point) or (type(end) is int and not -(2**63) <= end < 2**63):
         for bound in (start, end, step):
             check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)
     if step == 0:

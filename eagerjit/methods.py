@@ -29,6 +29,7 @@ from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
+from eagerjit.runtime.remembered import Remembered
 from eagerjit.tensor import Tensor
 
 BINARY = {
@@ -135,6 +136,7 @@ def method(function: Any) -> Any:
 
 
 @method
+@Remembered
 def dim(self: Tensor) -> int:
     """The number of dimensions."""
     return self.ndim

@@ -12,6 +12,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.state import state
 from eagerjit.typed import TensorOperators
@@ -93,12 +94,14 @@ class Tensor(TensorOperators):
         return legacy_tensor(cls, *args, **kwargs)
 
     @property
+    @Remembered
     def dtype(self) -> dtypes.DType:
         """The element type."""
         data = self._data
         return data.type.dtype if type(data) is Node else dtypes.BY_NUMPY[data.dtype]
 
     @property
+    @Remembered
     def shape(self) -> Any:
         """The sizes, a `Size` tuple."""
         if state.tracer is not None:
@@ -106,6 +109,7 @@ class Tensor(TensorOperators):
         return Shape(self._data.shape)
 
     @property
+    @Remembered
     def ndim(self) -> int:
         """The number of dimensions."""
         data = self._data

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Collection, Sequence
 from inspect import Parameter
 from types import MethodType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -42,10 +42,12 @@ _NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
 Finish = Callable[..., Any]
 
 
-class _Callable:
-    """What jitted functions and operators share with Python functions."""
+class DirectlyCalled:
+    """What objects that native code calls directly share with Python functions."""
 
     __slots__ = ()
+    native_slots: ClassVar[dict[int, str]]
+    """The slots that native code reads, by where it is told of their places."""
 
     def _call_natively(self, function: str) -> None:
         """Moves the object to the class that native code calls directly."""
@@ -68,7 +70,7 @@ class _Callable:
         return self
 
 
-class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
+class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)):  # type: ignore[misc]
     """A jitted function: `insert` adds an executable; a call that none serves is `fallback(*args, **kwargs)`.
 
     Positional arguments are the executable's leaves, so only calls whose arguments are flat are served here. Like a
@@ -76,6 +78,7 @@ class Function(_Callable, heap_types.raw_base("FunctionBase", c.FUNCTION_FIELDS)
     """
 
     __slots__ = ("__dict__", "__weakref__", "_entries", "_words", "fallback")
+    native_slots: ClassVar = {c.FUNCTION_FALLBACK: "fallback"}
 
     def __init__(self, fallback: Callable[..., Any]):
         self.fallback = fallback
@@ -142,7 +145,7 @@ class _Entry(NamedTuple):
     fixed: tuple[Any, ...]
 
 
-class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
+class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
@@ -165,6 +168,7 @@ class OpCall(_Callable, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  
         "parameters",
         "slow",
     )
+    native_slots: ClassVar = {c.OPERATOR_SLOW: "slow", c.OPERATOR_OP: "op"}
     _words: Any
 
     def __init__(
@@ -350,20 +354,12 @@ _native_types: dict[type, type] = {}
 
 
 @functools.cache
-def _native_type(owner: type) -> type:
+def _native_type(owner: type[DirectlyCalled]) -> type:
     """The class that instances of `owner` (Function, OpCall or a subclass) move to."""
-    layout.describe({offset: heap_types.slot_offset(kind, name) for offset, (kind, name) in _FIELDS.items()})
+    layout.describe({place: heap_types.slot_offset(owner, name) for place, name in owner.native_slots.items()})
     made: type = heap_types.vectorcall_type(owner)
     _native_types[made] = owner
     return made
-
-
-_FIELDS = {
-    c.FUNCTION_FALLBACK: (Function, "fallback"),
-    c.OPERATOR_SLOW: (OpCall, "slow"),
-    c.OPERATOR_OP: (OpCall, "op"),
-}
-"""Where native code finds the slots of these classes."""
 
 
 def install_method(owner: type, name: str, op_call: OpCall) -> None:

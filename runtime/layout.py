@@ -56,6 +56,11 @@ def ready() -> bool:
     return True
 
 
+def loaded() -> bool:
+    """Whether native execution is on already."""
+    return _filled_for == bound.generation
+
+
 def status() -> str:
     """Whether native execution is on, and if not, why."""
     if ready():

@@ -96,11 +96,11 @@ def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
             remaining.append(None)
             dim += 1
         elif isinstance(entry, Tensor):
+            if _is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
+                out, entry = out.unsqueeze(dim), entry.reshape(1)
             remaining.append(entry)
             if _is_mask(entry):
                 remaining += [_MASKED] * (entry.ndim - 1)
-                if entry.ndim == 0:
-                    raise IndexError("0-d boolean masks are not supported as an index")
             dim += entry.ndim if _is_mask(entry) else 1
         else:
             out = views.select(out, dim, entry)

@@ -74,6 +74,9 @@ REGISTER_VIEW = 616  # the Python function that adds a view to many
 SHAPE_TYPE = 624  # the tuples that sizes are
 ELLIPSIS = 632
 VIEW_AMONG = 640
+# -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
+REMEMBERED_FUNCTION = 648
+REMEMBERED_LEARN = 656
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440
@@ -118,6 +121,8 @@ ARITY = 0xFFFF_FFFF
 SINGLE_OUTPUT = 1 << 32  # the run returns its only output as it is
 WITH_ARGUMENTS = 1 << 33  # finish takes the outputs and the arguments
 
+REMEMBERED_TABLE = 24
+
 OPERATOR_TABLE = 24  # see `operators.py`
 OPERATOR_RECORDS = 32
 OPERATOR_REFLECTED = 40
@@ -132,4 +137,5 @@ EXECUTABLE_FIELDS = (
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = ("_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_kind")
+REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

@@ -47,7 +47,7 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
 
-_COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
+COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
 
 
 def to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr) -> ptr:
@@ -88,7 +88,7 @@ def _finished(finish: ptr, made: ptr, flags: i64, arguments: ptr, n: i64) -> ptr
 
 def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of a Function: the first executable of this arity whose guards hold, else the fallback."""
-    n = count & _COUNT
+    n = count & COUNT
     result = buffer(8)
     if keywords == 0 and thread_flags() & TRACING == 0:
         i = 0
@@ -150,7 +150,7 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
 
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of an OpCall: the executable for these arguments, with a node where one is due, else `slow`."""
-    n = count & _COUNT
+    n = count & COUNT
     flags = thread_flags()
     full = buffer(8 * MAX_PARAMETERS)
     if flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full):

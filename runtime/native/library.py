@@ -31,6 +31,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.entry",
+    "eagerjit.runtime.native.remembered",
     "eagerjit.runtime.native.views",
     "eagerjit.runtime.native.subscripts",
     "eagerjit.runtime.native.view_calls",

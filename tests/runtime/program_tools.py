@@ -59,7 +59,8 @@ class Node:
 @contextmanager
 def bound_classes() -> Iterator[None]:
     """Binds the classes above with native execution on, whatever the environment says; then what was bound before."""
-    before = (bound.tensor_types, bound.node_type, bound.storage_type)
+    kinds = bound.tensor_types, bound.node_type, bound.storage_type
+    before = *kinds, bound.written, bound.view_type, bound.shape_type
     chosen = os.environ.pop("EAGERJIT_NATIVE", None)
     bind((Tensor, Parameter), Node, Storage)
     layout.ready()
