@@ -25,6 +25,8 @@ from eagerjit.tensor import Tensor, new_tensor
 
 Sizes = tuple[Any, ...]
 
+_LARGEST = 3e38  # numbers up to which NumPy need not be asked to keep quiet about an overflow
+
 
 def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
     """A new leaf with `requires_grad` as asked."""
@@ -155,6 +157,13 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def _sizes(size: Sizes) -> Sizes:
+    if len(size) == 1 and type(size[0]) is not int and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    for d in size:
+        if type(d) is not int or d < 0:
+            break
+    else:
+        return size
     shape = shape_argument(size)
     for d in shape:
         if type(d) is int and d < 0:
@@ -199,7 +208,12 @@ def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     if dtype is not dtypes.float16 or any(d != 1 for d in shape):
         check_fit(value, dtype)
     if tracer is None:
+        if type(value) is int and value == 0:
+            return new_tensor(np.zeros(shape, dtype.numpy))
         array = np.empty(shape, dtype.numpy)
+        if dtype is dtypes.float32 and type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
+            array.fill(value)
+            return new_tensor(array)
         with np.errstate(over="ignore"):
             array.fill(fitted(value, dtype))
         return new_tensor(array)
@@ -215,8 +229,10 @@ def zeros(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Zeros."""
-    check_device(device)
-    return finish(_filled(_sizes(size), 0, dtype or Defaults.dtype), requires_grad)
+    if device is not None:
+        check_device(device)
+    made = _filled(_sizes(size), 0, dtype or Defaults.dtype)
+    return made.requires_grad_() if requires_grad else made
 
 
 @makes
@@ -224,8 +240,10 @@ def ones(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Ones."""
-    check_device(device)
-    return finish(_filled(_sizes(size), 1, dtype or Defaults.dtype), requires_grad)
+    if device is not None:
+        check_device(device)
+    made = _filled(_sizes(size), 1, dtype or Defaults.dtype)
+    return made.requires_grad_() if requires_grad else made
 
 
 @makes
@@ -237,12 +255,16 @@ def empty_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> 
 @makes
 def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Zeros with the shape and dtype of input."""
+    if not options and state.tracer is None:
+        return _filled(input._data.shape, 0, dtype or input.dtype)
     return zeros(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
 @makes
 def ones_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Ones with the shape and dtype of input."""
+    if not options and state.tracer is None:
+        return _filled(input._data.shape, 1, dtype or input.dtype)
     return ones(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
@@ -278,6 +300,10 @@ def arange(
     check_device(device)
     if end is None:
         start, end = 0, start
+    if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
+        if step > 0:
+            made = new_tensor(np.arange(start, end, step))
+            return made.requires_grad_() if requires_grad else made
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
     whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
     dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)

@@ -75,7 +75,7 @@ CPU = Device("cpu")
 
 def check_device(device: Any) -> None:
     """Refuse devices that tensors can't be made on, as PyTorch without them does."""
-    if device is None or device == "cpu":
+    if device is None or device == "cpu" or (type(device) is Device and device.type == "cpu"):
         return
     wanted = Device(device)
     if wanted.type == "cpu":

@@ -97,16 +97,17 @@ class Op:
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
         self.gradients: dict[Any, GradientOp] = {}
-        self.call = OpCall(name, self.slow, self, self.parameters, self.defaults, self.numbers, record=differentiable)
+        self.call = OpCall(
+            name, self.slow, self, self.parameters, self.defaults, self.numbers, differentiable, shapes=self.shapes
+        )
         self.call.__doc__ = body.__doc__
         self.entries = [self.call]
         OPS[name] = self
 
     def operator(self, reflected: bool = False) -> OpCall:
         """The op as an operator's method: NotImplemented for operands it does not take."""
-        entry = OpCall(
-            self.name, self._operate, self, self.parameters, self.defaults, self.numbers, self.differentiable, reflected
-        )
+        described = self.parameters, self.defaults, self.numbers, self.differentiable, reflected, self.shapes
+        entry = OpCall(self.name, self._operate, self, *described)
         self.entries.append(entry)
         return entry
 
@@ -147,7 +148,7 @@ class Op:
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
-        arguments = tuple(a.item() if isinstance(a, np.generic) else a for a in self.bind(args, kwargs))
+        arguments = tuple(map(_settled, self.bind(args, kwargs)))
         if self.fitting is not None:
             self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self
@@ -321,6 +322,13 @@ def _constant(value: Any) -> tuple[type, Any]:
     return (float, value.hex()) if type(value) is float else (type(value), value)
 
 
+def _settled(argument: Any) -> Any:
+    """An argument that nobody changes later: a tuple for a list, a Python number for one of NumPy's."""
+    if type(argument) is list:
+        return tuple(argument)
+    return argument.item() if isinstance(argument, np.generic) else argument
+
+
 def _complex_form(op: Op) -> Op:
     """What an op is for complex arguments."""
     from eagerjit.ops import complexes  # noqa: F401  registers the forms
@@ -356,7 +364,9 @@ class GradientOp(Op):
         self.numbers = frozenset(i + first for i in op.numbers)
         self.shapes = frozenset(i + first for i in op.shapes)
         self.programs, self.gradients = {}, {}
-        self.call = OpCall(self.name, self._gradient, self, self.parameters, (), self.numbers, record=False)
+        self.call = OpCall(
+            self.name, self._gradient, self, self.parameters, (), self.numbers, record=False, shapes=self.shapes
+        )
         self.entries = [self.call]
 
     def _gradient(self, *arguments: Any) -> Any:

@@ -117,9 +117,10 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    check_device(device)
-    out = _rand_op.run((_state(generator), shape_argument(size), _floating("rand", dtype)))
-    return finish(out, requires_grad)
+    if device is not None:
+        check_device(device)
+    out = _rand_op.call(_state(generator), shape_argument(size), _floating("rand", dtype))
+    return out.requires_grad_() if requires_grad else out
 
 
 @makes
@@ -128,9 +129,10 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers."""
-    check_device(device)
-    out = _randn_op.run((_state(generator), shape_argument(size), _floating("randn", dtype)))
-    return finish(out, requires_grad)
+    if device is not None:
+        check_device(device)
+    out = _randn_op.call(_state(generator), shape_argument(size), _floating("randn", dtype))
+    return out.requires_grad_() if requires_grad else out
 
 
 @makes
@@ -144,19 +146,23 @@ def randint(
         low, high, size = 0, low, high
     if not high > low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    drawn = _randint_op.run((_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64))
+    drawn = _randint_op.call(_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64)
     return finish(drawn, requires_grad)
 
 
 @makes
 def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Uniform numbers with the shape and dtype of input."""
+    if not options:
+        return _rand_op.call(default_generator.state, tuple(input.shape), _floating("rand", dtype or input.dtype))
     return rand(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
 @makes
 def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Standard normal numbers with the shape and dtype of input."""
+    if not options:
+        return _randn_op.call(default_generator.state, tuple(input.shape), _floating("randn", dtype or input.dtype))
     return randn(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 

@@ -14,6 +14,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
+from eagerjit.runtime.views import TensorCall
 from eagerjit.state import state
 from eagerjit.typed import TensorOperators
 
@@ -277,6 +278,9 @@ def new_tensor(data: Any, cls: type = Tensor) -> Any:
     tensor._hooks = None
     tensor._view = None
     return tensor
+
+
+new_tensor = TensorCall(new_tensor)
 
 
 def check_writable(array: np.ndarray) -> None:

@@ -14,7 +14,10 @@ from eagerjit.runtime.source import here
 
 @dataclass(slots=True)
 class Binding:
-    """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not."""
+    """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not.
+
+    `options` holds the tuples of ints that operators were called with, one object for all equal ones.
+    """
 
     tensor_types: tuple[type, ...] = ()
     tensor_defaults: dict[str, object] = field(default_factory=dict)
@@ -24,6 +27,7 @@ class Binding:
     written: Callable[[Any, Any], None] | None = None
     view_type: Any = None
     shape_type: Any = None
+    options: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
     generation: int = 0
 
 

@@ -14,19 +14,13 @@ from inspect import Parameter
 from types import MethodType
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.execute import MISS, NativeExecutable
+from eagerjit.runtime.keys import NUMBER_KINDS, flat, hash_of, holds_tensors, is_option, key_word, settled
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.native.operators import (
-    HASH_FACTOR,
-    HASH_SEED,
-    KIND_FLOAT,
-    KIND_INT,
-    MAX_KEY_NDIM,
     MAX_PARAMETERS,
 )
 from eagerjit.runtime.once import lock
@@ -35,9 +29,7 @@ from eagerjit.runtime.source import here
 MAX_ENTRIES = 512
 """Entries of one operator; beyond, arguments that keep changing would fill its table without end."""
 
-_CODES = {d.numpy: d.code for d in dtypes.ALL}
 _FLOATING = frozenset(d.numpy for d in dtypes.ALL if d.is_floating_point)
-_NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
 
 Finish = Callable[..., Any]
 
@@ -149,8 +141,10 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
-    required). Ints and floats for the parameters at the positions `numbers` are run-time inputs. Tensors are known by
-    dtype, rank, layout and which extents are 0 or 1; everything else by identity.
+    required). Ints and floats for the parameters at the positions `numbers` are run-time inputs, as are the sizes over
+    1 in tuples for those at `shapes`. Tensors are known by dtype, rank, layout and which extents are 0 or 1; lists and
+    tuples of them element by element; sizes by which are 0 or 1; other lists and tuples of ints by their value;
+    everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
@@ -166,6 +160,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         "numbers",
         "op",
         "parameters",
+        "shapes",
         "slow",
     )
     native_slots: ClassVar = {c.OPERATOR_SLOW: "slow", c.OPERATOR_OP: "op"}
@@ -181,12 +176,13 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         numbers: Collection[int] = (),
         record: bool = True,
         reflected: bool = False,
+        shapes: Collection[int] = (),
     ):
         self.__name__ = name
         self.slow, self.op, self.parameters = slow, op, tuple(parameters)
         required: list[Any] = [Parameter.empty] * (len(self.parameters) - len(defaults))
         self.defaults = [*required, *defaults]
-        self.numbers = frozenset(numbers)
+        self.numbers, self.shapes = frozenset(numbers), frozenset(shapes)
         self._records, self._reflected = int(record), int(reflected)
         self._filed: dict[tuple[int, ...], list[_Entry]] = {}
         self._names = self._describe()
@@ -194,23 +190,29 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     def reflection(self) -> OpCall:
         """The same operator with its first two arguments in the other order."""
         records = bool(self._records)
-        return OpCall(self.__name__, self.slow, self.op, self.parameters, self.defaults, self.numbers, records, True)
+        return OpCall(
+            self.__name__, self.slow, self.op, self.parameters, self.defaults, self.numbers, records, True, self.shapes
+        )
 
     def insert(self, arguments: Sequence[object], executable: Any) -> bool:
         """Serves calls with arguments like these, one per parameter, by `executable`; False where it can't.
 
         The executable's leaves are the Tensors and run-time numbers among them, in order.
         """
-        arguments = tuple(arguments)
-        key = self._key(arguments)
-        if key is None or len(arguments) > MAX_PARAMETERS:
-            return False
+        arguments = tuple(map(settled, arguments))
         leaves = tuple(i for i, a in enumerate(arguments) if self._is_leaf(i, a))
         fixed = tuple(a for i, a in enumerate(arguments) if i not in leaves)
-        if len(leaves) != executable.n_arguments or not all(map(self._has_identity, fixed)):
+        if len(arguments) > MAX_PARAMETERS or not all(map(self._has_identity, fixed)):
+            return False
+        if len(flat(arguments, leaves)) != executable.n_arguments:
             return False
         with lock:
             if sum(map(len, self._filed.values())) >= MAX_ENTRIES:
+                return False
+            for argument in filter(is_option, fixed):
+                bound.options.setdefault(argument, argument)
+            key = self._key(arguments)
+            if key is None:
                 return False
             self._filed.setdefault(key, []).append(_Entry(executable, leaves, fixed))
             self._publish()
@@ -224,9 +226,11 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         forgotten.clear()
 
     def _is_leaf(self, position: int, argument: object) -> bool:
-        if type(argument) in bound.tensor_types:
+        if type(argument) in bound.tensor_types or (type(argument) is tuple and holds_tensors(argument)):
             return True
-        return position in self.numbers and type(argument) in _NUMBER_KINDS
+        if position in self.shapes:
+            return isinstance(argument, tuple)
+        return position in self.numbers and type(argument) in NUMBER_KINDS
 
     def _has_identity(self, argument: object) -> bool:
         """Whether an equal argument of a later call is probably the same object, and can't change meanwhile."""
@@ -234,7 +238,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
             return True
         if argument is None or isinstance(argument, (str, dtypes.DType)):
             return True
-        if type(argument) is tuple and all(type(x) is int for x in argument):
+        if is_option(argument):
             return True
         return any(argument is default for default in self.defaults)
 
@@ -250,7 +254,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     def _key(self, arguments: tuple[object, ...]) -> tuple[int, ...] | None:
         if not arguments or len(arguments) != len(self.parameters):
             return None
-        words = tuple(key_word(a, i in self.numbers) for i, a in enumerate(arguments))
+        words = tuple(key_word(a, i in self.numbers, i in self.shapes) for i, a in enumerate(arguments))
         return words if all(words) else None
 
     def _publish(self) -> None:
@@ -265,7 +269,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         capacity = max(8, 1 << (2 * len(entries)).bit_length())
         table = (ctypes.c_int64 * (1 + capacity * stride))(capacity - 1)
         for key, entry in entries:
-            at = _hash(key) & (capacity - 1)
+            at = hash_of(key) & (capacity - 1)
             while table[1 + at * stride]:
                 at = (at + 1) & (capacity - 1)
             leaves = sum(1 << i for i in entry.leaves)
@@ -280,18 +284,20 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         words = [word for name, d in pairs for word in (id(name), 0 if d is Parameter.empty else id(d))]
         table = (ctypes.c_int64 * max(len(words), 1))(*words)
         self._count, self._parameters = len(self.parameters), ctypes.addressof(table)
-        self._numbers = sum(1 << i for i in self.numbers)
+        self._numbers, self._shapes = (sum(1 << i for i in marked) for marked in (self.numbers, self.shapes))
         return table
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._reflected and len(args) == 2 and not kwargs:
             args = args[::-1]
         full = None if mode.tracing() or not self._filed else self._bind(args, kwargs)
+        full = None if full is None else tuple(map(settled, full))
         key = self._key(full) if full else None
         if full is None or key is None:
             return self.slow(*args, **kwargs)
         for entry in self._filed.get(key, ()):
-            result = entry.executable.run(tuple(full[i] for i in entry.leaves))
+            leaves = flat(full, entry.leaves)
+            result = MISS if len(leaves) != entry.executable.n_arguments else entry.executable.run(leaves)
             if result is MISS:
                 continue
             if self._records and mode.grad_mode():
@@ -300,34 +306,11 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         return self.slow(*args, **kwargs)
 
 
-def key_word(argument: object, is_number: bool) -> int:
-    """What an operator's table knows an argument by; 0 where only Python can serve it.
-
-    For a Tensor, from the low bits on: dtype code (4), dimensions (3), C-contiguous (1), then 2 bits per dimension: its
-    extent up to 2.
-    """
-    if type(argument) not in bound.tensor_types:
-        return _NUMBER_KINDS.get(type(argument), id(argument)) if is_number else id(argument)
-    array = argument._data  # type: ignore[attr-defined]
-    if type(array) is not np.ndarray or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
-        return 0
-    word = _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
-    for axis, extent in enumerate(array.shape):
-        word |= min(extent, 2) << (8 + 2 * axis)
-    return word
-
-
-def _hash(key: tuple[int, ...]) -> int:
-    mixed = HASH_SEED
-    for word in key:
-        mixed = ((mixed ^ word) * HASH_FACTOR) & (2**64 - 1)
-    return mixed >> 32
-
-
 def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
     """Makes the results outputs of a new autograd node if an input needs a gradient and one of them can have one."""
     tensors = [x if type(x) in bound.tensor_types else None for x in inputs]
-    if not any(t is not None and t._requires_grad is True for t in tensors):
+    listed = [x for a in inputs if type(a) is tuple for x in a if type(x) in bound.tensor_types]
+    if not any(t is not None and t._requires_grad is True for t in (*tensors, *listed)):
         return
     results = result if type(result) is tuple else (result,)
     outputs = [(i, r) for i, r in enumerate(results) if type(r) in bound.tensor_types and r._data.dtype in _FLOATING]

@@ -114,6 +114,7 @@ def _fill() -> None:
         c.NONE: id(None),
         c.TRUE: id(True),
         c.ELLIPSIS: id(Ellipsis),
+        c.OPTIONS: _keep(bound.options),
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),

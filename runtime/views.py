@@ -12,6 +12,7 @@ from eagerjit.runtime.entry import OpCall
 RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one sequence of them
 TRANSPOSE, REVERSE, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = 4, 5, 6, 7, 8, 9
 ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = 10, 11, 12, 13, 14, 15
+MAKE = 16  # no view: a tensor over an ndarray
 
 
 class ViewCall(OpCall):
@@ -32,5 +33,19 @@ class ViewCall(OpCall):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if layout.ready():
+            self._call_natively("view_call")
+        return self.slow(*args, **kwargs)
+
+
+class TensorCall(ViewCall):
+    """A function that makes a tensor over an ndarray: native from the first call on after native code was loaded."""
+
+    __slots__ = ()
+
+    def __init__(self, function: Callable[..., Any]):
+        super().__init__(MAKE, function, ())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if layout.loaded():
             self._call_natively("view_call")
         return self.slow(*args, **kwargs)

@@ -154,3 +154,14 @@ def test_a_write_through_a_native_view_reaches_the_gradient():
     expected[1, 2:] = 18.0
     expected[:, 0] = 4.0
     assert x.grad.tolist() == expected.tolist()
+
+
+def test_a_list_changed_after_the_call_changes_no_gradient():
+    for _ in range(2):
+        a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        parts = [a, b]
+        out = torch.cat(parts)
+        parts[0] = b
+        parts.append(a)
+        out.sum().backward()
+        assert a.grad.tolist() == b.grad.tolist() == [1.0, 1.0]

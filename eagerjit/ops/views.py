@@ -40,6 +40,8 @@ def shape_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Sizes given one by one or as one sequence."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
+    if all([type(d) is int for d in args]):
+        return args
     for d in args:
         if not isinstance(d, (int, SymbolicInt)) and not hasattr(d, "__index__"):
             raise TypeError(f"sizes must be ints, not {type(d).__name__}")

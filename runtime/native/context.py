@@ -74,6 +74,7 @@ REGISTER_VIEW = 616  # the Python function that adds a view to many
 SHAPE_TYPE = 624  # the tuples that sizes are
 ELLIPSIS = 632
 VIEW_AMONG = 640
+OPTIONS = 664  # the dictionary of tuples of ints met as options: one object for each
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648
 REMEMBERED_LEARN = 656
@@ -129,13 +130,17 @@ OPERATOR_REFLECTED = 40
 OPERATOR_COUNT = 48  # of parameters
 OPERATOR_PARAMETERS = 56  # per parameter its name and its default (or null)
 OPERATOR_NUMBERS = 64  # a bit per parameter whose ints and floats are run-time inputs
-OPERATOR_KIND = 72  # of a view
+OPERATOR_SHAPES = 72  # a bit per parameter that is a tuple of sizes, which are run-time inputs
+OPERATOR_KIND = 80  # of a view
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
     "_n_arenas", "_n_parameters", "_frame", "_busy",
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
-OPERATOR_FIELDS = ("_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_kind")
+OPERATOR_FIELDS = (
+    "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
+    "_kind",
+)  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

@@ -34,7 +34,17 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
-from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments, make_key, record, same_key, tuple_of
+from eagerjit.runtime.native.operators import (
+    MAX_LEAVES,
+    MAX_PARAMETERS,
+    bind_arguments,
+    chosen_leaves,
+    make_key,
+    record,
+    same_key,
+    tuple_of,
+    tuples_for_lists,
+)
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyObject_CallOneArg = external("ptr PyObject_CallOneArg(ptr, ptr)")
@@ -122,7 +132,7 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
     """Runs the first executable filed under these arguments whose guards hold; the status of the last one tried."""
     n = load_i64(callee, OPERATOR_COUNT)
     key = buffer(8 * MAX_PARAMETERS)
-    leaves = buffer(8 * MAX_PARAMETERS)
+    leaves = buffer(8 * MAX_LEAVES)
     at = make_key(callee, full, key)
     if at == 0:
         return MISSED
@@ -134,18 +144,25 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
         if executable == 0:
             return MISSED
         if same_key(entry, key, n):
-            chosen = load_i64(entry, 8)
-            count = 0
-            for i in range(n):
-                if (chosen >> i) & 1:
-                    store_ptr(leaves, 8 * count, load_ptr(full, 8 * i))
-                    count += 1
+            status = MISSED
             Py_IncRef(executable)
-            status = run_executable(executable, leaves, result)
+            if chosen_leaves(full, load_i64(entry, 8), n, leaves) == load_i64(executable, EXECUTABLE_ARGUMENTS):
+                status = run_executable(executable, leaves, result)
             Py_DecRef(executable)
             if status != MISSED or load_ptr(callee, OPERATOR_TABLE) != table:
                 return status
         at += 1
+
+
+def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
+    """Serves a call, and puts it on the tape where gradients are recorded: DONE, MISSED or FAILED."""
+    status = _serve(callee, full, result)
+    if status == DONE and flags == 0 and load_i64(callee, OPERATOR_RECORDS):
+        op = load_ptr(callee, load_i64(context, OPERATOR_OP))
+        if record(op, full, load_i64(callee, OPERATOR_COUNT), load_ptr(result, 0)) != 0:
+            Py_DecRef(load_ptr(result, 0))
+            return FAILED
+    return status
 
 
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
@@ -155,17 +172,15 @@ def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     full = buffer(8 * MAX_PARAMETERS)
     if flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full):
         result = buffer(8)
-        status = _serve(callee, full, result)
-        if status == FAILED:
-            return 0
-        if status == DONE:
-            made = load_ptr(result, 0)
-            if flags == 0 and load_i64(callee, OPERATOR_RECORDS):
-                op = load_ptr(callee, load_i64(context, OPERATOR_OP))
-                if record(op, full, load_i64(callee, OPERATOR_COUNT), made) != 0:
-                    Py_DecRef(made)
-                    return 0
-            return made
+        parameters = load_i64(callee, OPERATOR_COUNT)
+        replaced = tuples_for_lists(full, parameters)
+        status = _serve_and_record(callee, full, result, flags) if replaced >= 0 else FAILED
+        if replaced > 0:
+            for i in range(parameters):
+                if (replaced >> i) & 1:
+                    Py_DecRef(load_ptr(full, 8 * i))
+        if status != MISSED:
+            return load_ptr(result, 0) if status == DONE else ptr(0)
     swapped = buffer(16)
     if n == 2 and keywords == 0 and load_i64(callee, OPERATOR_REFLECTED):
         store_ptr(swapped, 0, load_ptr(arguments, 8))

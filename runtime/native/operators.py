@@ -1,8 +1,9 @@
 """Eager operators: how arguments are bound, the key they make, and autograd nodes for results.
 
 The key has one word per argument: Tensors are known by a class (dtype, dimensions, layout), run-time numbers by their
-type, all else by identity. A table is a mask and, from byte 8 on, mask + 1 entries: executable (null: free), a bit per
-argument that is one of its leaves, the key's words.
+type, tuples of Tensors and of run-time sizes by a digest of their elements' classes (the Program checks each of them),
+other tuples of ints by the one object that stands for equal ones, all else by identity. A table is a mask and, from
+byte 8 on, mask + 1 entries: executable (null: free), a bit per argument that is one of its leaves, the key's words.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ from eagerjit.runtime.native.context import (
     OPERATOR_NUMBERS,
     OPERATOR_PARAMETERS,
     OPERATOR_REFLECTED,
+    OPERATOR_SHAPES,
+    OPTIONS,
     RECORD_NODE,
     REQUIRES_GRAD,
+    SHAPE_TYPE,
     STORAGE,
     STORAGE_VERSION,
     TRUE,
@@ -62,11 +66,18 @@ PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyList_AsTuple = external("ptr PyList_AsTuple(ptr)")
+PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
+PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
+PyTuple_Type = external_data("PyTuple_Type")
+PyList_Type = external_data("PyList_Type")
 PyFloat_Type = external_data("PyFloat_Type")
 PyLong_Type = external_data("PyLong_Type")
 
 MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
+MAX_LEAVES = 64
+TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
 KIND_FLOAT, KIND_INT = 10, 11  # beside the dtype codes; no address is as small as any of these words
 FIRST_FLOATING_CODE = 6
 HASH_SEED = 0x2545F491
@@ -100,10 +111,61 @@ def _tensor_class(tensor: ptr) -> i64:
     return found
 
 
-def key_word(argument: ptr, is_number: bool) -> i64:
+def _is_tuple(argument: ptr) -> bool:
+    kind = load_ptr(argument, OBJECT_TYPE)
+    return kind == PyTuple_Type or kind == load_ptr(context, SHAPE_TYPE)
+
+
+def _small_integer(thing: ptr) -> i64:
+    """An exact int from 0 on; -1 for anything else."""
+    if load_ptr(thing, OBJECT_TYPE) != PyLong_Type:
+        return -1
+    overflow = buffer(8)
+    value = PyLong_AsLongLongAndOverflow(thing, overflow)
+    return value if value >= 0 else -1
+
+
+def _digest(argument: ptr, sizes: bool) -> i64:
+    """The word of a tuple of Tensors or of run-time sizes; 0 where it is neither."""
+    n = PyTuple_Size(argument)
+    mixed = HASH_SEED ^ n
+    for i in range(n):
+        item = PyTuple_GetItem(argument, i)
+        word = 0
+        if sizes:
+            word = _small_integer(item)
+            if word < 0:
+                return 0
+            word = word if word < 2 else 2
+        else:
+            word = _tensor_class(item)
+            if word == 0:
+                return 0
+        mixed = (mixed ^ word) * HASH_FACTOR
+    return shift_right_unsigned(mixed, 2) | (SIZES if sizes else TENSORS)
+
+
+def _option(argument: ptr) -> i64:
+    """The word of a tuple of ints: the address of the one that stands for all equal ones, 0 where there is none yet."""
+    for i in range(PyTuple_Size(argument)):
+        if load_ptr(PyTuple_GetItem(argument, i), OBJECT_TYPE) != PyLong_Type:
+            return i64(argument)
+    known = PyDict_GetItemWithError(load_ptr(context, OPTIONS), argument)
+    return i64(known)
+
+
+def _tuple_word(argument: ptr, sizes: bool) -> i64:
+    if sizes or (PyTuple_Size(argument) > 0 and is_tensor(PyTuple_GetItem(argument, 0))):
+        return _digest(argument, sizes)
+    return _option(argument)
+
+
+def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:
     """What an operator's table knows an argument by; 0 where only Python can serve it."""
     if is_tensor(argument):
         return _tensor_class(argument)
+    if _is_tuple(argument):
+        return _tuple_word(argument, sizes)
     if is_number:
         kind = load_ptr(argument, OBJECT_TYPE)
         if kind == PyFloat_Type:
@@ -143,14 +205,53 @@ def bind_arguments(callee: ptr, arguments: ptr, n: i64, keywords: ptr, full: ptr
 def make_key(callee: ptr, full: ptr, key: ptr) -> i64:
     """Stores the key's words, one per argument, and returns their hash; 0 where the arguments have no key."""
     numbers = load_i64(callee, OPERATOR_NUMBERS)
+    shapes = load_i64(callee, OPERATOR_SHAPES)
     mixed = HASH_SEED
     for i in range(load_i64(callee, OPERATOR_COUNT)):
-        word = key_word(load_ptr(full, 8 * i), (numbers >> i) & 1)
+        word = key_word(load_ptr(full, 8 * i), (numbers >> i) & 1, (shapes >> i) & 1)
         if word == 0:
             return 0
         store_i64(key, 8 * i, word)
         mixed = (mixed ^ word) * HASH_FACTOR
     return shift_right_unsigned(mixed, 32) | 1 << 40
+
+
+def tuples_for_lists(full: ptr, n: i64) -> i64:
+    """Puts tuples (new references) in the place of lists: a bit for each; -1 with an exception set."""
+    replaced = 0
+    for i in range(n):
+        if load_ptr(load_ptr(full, 8 * i), OBJECT_TYPE) == PyList_Type:
+            made = PyList_AsTuple(load_ptr(full, 8 * i))
+            if made == 0:
+                return -1
+            store_ptr(full, 8 * i, made)
+            replaced |= 1 << i
+    return replaced
+
+
+def chosen_leaves(full: ptr, chosen: i64, n: i64, leaves: ptr) -> i64:
+    """Stores the leaves among the arguments, and returns how many: tuples' elements one by one, of sizes those over 1.
+
+    -1 where they are too many.
+    """
+    count = 0
+    for i in range(n):
+        if (chosen >> i) & 1 == 0:
+            continue
+        argument = load_ptr(full, 8 * i)
+        if not _is_tuple(argument):
+            store_ptr(leaves, 8 * count, argument)
+            count += 1
+            continue
+        m = PyTuple_Size(argument)
+        if count + m + n > MAX_LEAVES:
+            return -1
+        for k in range(m):
+            item = PyTuple_GetItem(argument, k)
+            if is_tensor(item) or _small_integer(item) > 1:
+                store_ptr(leaves, 8 * count, item)
+                count += 1
+    return count
 
 
 def same_key(entry: ptr, key: ptr, n: i64) -> bool:
@@ -197,8 +298,14 @@ def _needs_gradient(arguments: ptr, n: i64) -> bool:
     true = load_ptr(context, TRUE)
     for i in range(n):
         argument = load_ptr(arguments, 8 * i)
-        if is_tensor(argument) and load_ptr(argument, offset) == true:
-            return 1
+        if is_tensor(argument):
+            if load_ptr(argument, offset) == true:
+                return 1
+        elif _is_tuple(argument):
+            for k in range(PyTuple_Size(argument)):
+                item = PyTuple_GetItem(argument, k)
+                if is_tensor(item) and load_ptr(item, offset) == true:
+                    return 1
     return 0
 
 

@@ -32,7 +32,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, replace_slot
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, replace_slot, tensor_over
 from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer, item_of, with_new_dimension
 from eagerjit.runtime.native.views import alias_of, expanded, permuted, reshaped, selected, sliced, viewable
@@ -42,6 +42,7 @@ from eagerjit.runtime.views import (
     EXPAND,
     FLATTEN,
     ITEM,
+    MAKE,
     NARROW,
     PERMUTE,
     RESHAPE,
@@ -288,8 +289,11 @@ def view_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of a ViewCall: the view natively, else by `slow`."""
     n = count & _COUNT
     flags = thread_flags()
-    if flags & TRACING == 0 and n > 0:
-        kind = load_i64(callee, OPERATOR_KIND)
+    kind = load_i64(callee, OPERATOR_KIND)
+    if kind == MAKE and n == 1 and keywords == 0:
+        Py_IncRef(load_ptr(arguments, 0))
+        return tensor_over(load_ptr(arguments, 0))
+    if flags & TRACING == 0 and n > 0 and kind != MAKE:
         views = load_ptr(callee, load_i64(context, OPERATOR_OP))
         tracked = flags & GRAD_OFF == 0
         made: ptr = 0

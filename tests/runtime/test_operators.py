@@ -124,18 +124,54 @@ def test_operator_takes_numbers_at_run_time(executor: str) -> None:
 
 
 @both
+def test_operator_knows_lists_of_tensors_by_their_elements(executor: str) -> None:
+    call = OpCall("first", fallback, "the op", ("tensors", "dim"), (inspect.Parameter.empty, 0))
+    x, y = pair(1, 2)
+    assert call.insert(([x, y], 0), executable(executor, program(2, (Op.OUTPUT_LEAF, 0, 1))))
+    assert call([x, y]) is call((x, y)) is call(tensors=[x, y], dim=0) is y and call([y, x]) is x
+    vector, matrix = tensor(np.ones(7, np.float32)), tensor(np.ones((2, 2), np.float32))
+    assert call([x, vector]) is vector
+    for tensors in ([x], [x, y, x], [x, matrix], [x, 1.0], [], [[x, y]], [x, tensor([1.0, 2.0], kind=Custom)]):
+        assert call(tensors) == ("fallback", (tensors,), {}), tensors
+
+
+@both
+def test_operator_takes_sizes_at_run_time(executor: str) -> None:
+    call = OpCall("sized", fallback, None, ("shape", "dtype"), record=False, shapes=(0,))
+    reads = (Op.READ_INT, 0, 0), (Op.READ_INT, 1, 1)
+    made = program(2, *reads, (Op.OUTPUT_LEAF, 0, 1), (Op.OUTPUT_LEAF, 1, 0), outputs=2)
+    assert call.insert(((3, 1, 4), None), executable(executor, made))
+    assert call((3, 1, 4), None) == (4, 3) and call([70, 1, 900], None) == (900, 70)
+    for shape in ((3, 4, 1), (3, 1), (3, 1, 4, 1), (3, 0, 4), (3, 1, 4.0), (3, True, 4), (3, 1, -4), (3, 1, 2**70), 3):
+        assert call(shape, None) == ("fallback", (shape, None), {}), shape
+
+
+@both
+def test_node_of_a_list_keeps_what_was_in_it(executor: str) -> None:
+    x, y = pair(1, 2)
+    call = OpCall("cat", fallback, "the op", ("tensors",))
+    assert call.insert(([x, y],), executable(executor, program(2, (Op.OUTPUT, 0, dtypes.float32.code, 0, 0))))
+    y._requires_grad = True
+    tensors = [x, y]
+    made = call(tensors)
+    tensors.append(x)
+    assert made._requires_grad is True and made._node.inputs == ((x, y),)
+
+
+@both
 def test_operator_refuses_what_it_cannot_know_again(executor: str) -> None:
     x = tensor([1.0, 2.0])
     call = OpCall("op", fallback, None, ("input", "how"), (inspect.Parameter.empty, 1e-5))
     one = executable(executor, program(1, (Op.OUTPUT_LEAF, 0, 0)))
     two = executable(executor, program(2, (Op.OUTPUT_LEAF, 0, 0)))
-    for argument in ([1], (1, 2.0), (True,), 0.5, 1000, object(), x._data, tensor([1.0], kind=Custom)):
+    for argument in ([1.0], (1, 2.0), (True,), 0.5, 1000, object(), x._data, tensor([1.0], kind=Custom)):
         assert not call.insert((x, argument), one), argument
     assert not call.insert((x, None), two) and not call.insert((x,), one)
     assert not call.insert((tensor(np.ones((1,) * 5, np.float32)), None), one)
     for argument in (None, True, "text", 7, dtypes.float32, pair := (300, 1)):
         assert call.insert((x, argument), one)
-    assert call(x, pair) is x and call(x, tuple([300, 1]))[0] == "fallback", "an equal one is another object"
+    assert call(x, pair) is call(x, (300, 1)) is call(x, [300, 1]) is x, "tuples of ints are known by their value"
+    assert call(x, (300, 2))[0] == call(x, (300, True))[0] == call(x, (300.0, 1))[0] == "fallback"
     assert not call.insert((x, float("1e-5")), one)
     assert call(x) == ("fallback", (x,), {}) and call(x, True) is x and call(x, dtypes.float32) is x
     assert call.insert((x, call.defaults[1]), one) and call(x) is x

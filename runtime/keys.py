@@ -1,0 +1,94 @@
+"""What an operator's table knows arguments by: the words that native code makes too (`native/operators.py`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.binding import bound
+from eagerjit.runtime.native.operators import (
+    HASH_FACTOR,
+    HASH_SEED,
+    KIND_FLOAT,
+    KIND_INT,
+    MAX_KEY_NDIM,
+    SIZES,
+    TENSORS,
+)
+
+_CODES = {d.numpy: d.code for d in dtypes.ALL}
+NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
+
+
+def settled(argument: Any) -> Any:
+    """An argument that nobody changes later: a tuple for a list."""
+    return tuple(argument) if type(argument) is list else argument
+
+
+def holds_tensors(argument: tuple[Any, ...]) -> bool:
+    return len(argument) > 0 and type(argument[0]) in bound.tensor_types
+
+
+def is_option(argument: object) -> bool:
+    """Whether an argument is a tuple of ints, known by its value."""
+    return type(argument) is tuple and all(type(x) is int for x in argument)
+
+
+def flat(arguments: tuple[Any, ...], leaves: tuple[int, ...]) -> tuple[Any, ...]:
+    """The leaves one by one; of sizes those that are over 1."""
+    parts = [arguments[i] if isinstance(arguments[i], tuple) else (arguments[i],) for i in leaves]
+    several = [isinstance(arguments[i], tuple) for i in leaves]
+    return tuple(
+        x
+        for part, many in zip(parts, several, strict=True)
+        for x in part
+        if not many or type(x) in bound.tensor_types or x > 1
+    )
+
+
+def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
+    """What an operator's table knows an argument by; 0 where only Python can serve it.
+
+    For a Tensor, from the low bits on: dtype code (4), dimensions (3), C-contiguous (1), then 2 bits per dimension: its
+    extent up to 2.
+    """
+    if isinstance(argument, tuple) and (sizes or holds_tensors(argument)):
+        return _digest(argument, sizes)
+    if is_option(argument):
+        return id(bound.options[argument]) if argument in bound.options else 0
+    if type(argument) not in bound.tensor_types:
+        return NUMBER_KINDS.get(type(argument), id(argument)) if is_number else id(argument)
+    array = argument._data
+    if type(array) is not np.ndarray or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
+        return 0
+    word = _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
+    for axis, extent in enumerate(array.shape):
+        word |= min(extent, 2) << (8 + 2 * axis)
+    return word
+
+
+def _digest(argument: tuple[Any, ...], sizes: bool) -> int:
+    """The word of a tuple of Tensors or of run-time sizes; 0 where it is neither."""
+    mixed = HASH_SEED ^ len(argument)
+    for x in argument:
+        if sizes:
+            word = min(x, 2) if type(x) is int and x >= 0 else -1
+        else:
+            word = key_word(x, False) if type(x) in bound.tensor_types else 0
+        if word < 0 or (word == 0 and not sizes):
+            return 0
+        mixed = ((mixed ^ word) * HASH_FACTOR) & (2**64 - 1)
+    return _signed(mixed >> 2 | (SIZES if sizes else TENSORS % 2**64))
+
+
+def _signed(word: int) -> int:
+    return word - 2**64 if word >= 2**63 else word
+
+
+def hash_of(key: tuple[int, ...]) -> int:
+    mixed = HASH_SEED
+    for word in key:
+        mixed = ((mixed ^ word) * HASH_FACTOR) & (2**64 - 1)
+    return mixed >> 32
