@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.arguments import class_of, constant, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, write_out
 from eagerjit.compilation import finish
-from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.evaluated import evaluate, has_complex
 from eagerjit.fitting import reachable
@@ -148,7 +148,7 @@ class Op:
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
         out = kwargs.pop("out", None)
-        arguments = tuple(map(_settled, self.bind(args, kwargs)))
+        arguments = tuple(map(settled, self.bind(args, kwargs)))
         if self.fitting is not None:
             self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self
@@ -230,7 +230,7 @@ class Op:
         for index, argument in enumerate(arguments):
             kind = type(argument)
             if isinstance(argument, Tensor):
-                key.append(_class_of(argument))
+                key.append(class_of(argument))
                 leaves.append(argument)
             elif (kind is float or kind is int) and index in self.numbers:
                 key.append(kind)
@@ -241,21 +241,21 @@ class Op:
             elif kind in (tuple, list):
                 key.append(self._sequence(argument, leaves))
             else:
-                key.append(_constant(argument))
+                key.append(constant(argument))
         return tuple(key), tuple(leaves)
 
     def _sequence(self, argument: Any, leaves: list[Any]) -> Any:
         if not any(isinstance(x, (Tensor, list, tuple)) for x in argument):
-            return tuple(map(_constant, argument))
+            return tuple(map(constant, argument))
         parts = []
         for x in argument:
             if isinstance(x, Tensor):
-                parts.append(_class_of(x))
+                parts.append(class_of(x))
                 leaves.append(x)
             elif isinstance(x, (list, tuple)):
                 parts.append(self._sequence(x, leaves))
             else:
-                parts.append(_constant(x))
+                parts.append(constant(x))
         return tuple(parts)
 
     def compile(self, arguments: tuple[Any, ...]) -> Any:
@@ -315,18 +315,6 @@ class Op:
 
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
-
-
-def _constant(value: Any) -> tuple[type, Any]:
-    """What a Program knows a constant by: equal numbers may be others, as 1 and 1.0, or 0.0 and -0.0."""
-    return (float, value.hex()) if type(value) is float else (type(value), value)
-
-
-def _settled(argument: Any) -> Any:
-    """An argument that nobody changes later: a tuple for a list, a Python number for one of NumPy's."""
-    if type(argument) is list:
-        return tuple(argument)
-    return argument.item() if isinstance(argument, np.generic) else argument
 
 
 def _complex_form(op: Op) -> Op:
@@ -398,11 +386,3 @@ def forget_programs() -> None:
 def flatten_result(result: Any) -> list[Tensor]:
     """An op's results as a list."""
     return list(result) if isinstance(result, tuple) else [result]
-
-
-def _class_of(tensor: Tensor) -> Any:
-    array = tensor._data
-    if type(array) is not np.ndarray:
-        kind = "a traced" if type(array) is Node else "an invalid"
-        raise RuntimeError(f"{kind} tensor was used outside its trace")
-    return array.dtype.num, tuple([d if d < 2 else 2 for d in array.shape]), array.flags.c_contiguous

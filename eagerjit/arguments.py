@@ -1,0 +1,31 @@
+"""What the arguments of an op are to its Programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.tensor import Tensor
+
+
+def constant(value: Any) -> tuple[type, Any]:
+    """What a Program knows a constant by: equal numbers may be others, as 1 and 1.0, or 0.0 and -0.0."""
+    return (float, value.hex()) if type(value) is float else (type(value), value)
+
+
+def settled(argument: Any) -> Any:
+    """An argument that nobody changes later: a tuple for a list, a Python number for one of NumPy's."""
+    if type(argument) is list:
+        return tuple(argument)
+    return argument.item() if isinstance(argument, np.generic) else argument
+
+
+def class_of(tensor: Tensor) -> Any:
+    """What a Program knows a tensor by: dtype, which sizes are 0 or 1, and whether its elements lie in order."""
+    array = tensor._data
+    if type(array) is not np.ndarray:
+        kind = "a traced" if type(array) is Node else "an invalid"
+        raise RuntimeError(f"{kind} tensor was used outside its trace")
+    return array.dtype.num, tuple([d if d < 2 else 2 for d in array.shape]), array.flags.c_contiguous
