@@ -63,6 +63,7 @@ class Op:
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
     evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
+    absent_gradients  whether its rules take None for the gradient of a result that nothing depends on
     """
 
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
@@ -75,6 +76,7 @@ class Op:
     linear = False
     wirtinger = False
     evaluated = False
+    absent_gradients = False
     symbolic = True
 
     def __init__(

@@ -231,6 +231,7 @@ def _tensor_fields() -> dict[int, int]:
         c.N_TENSOR_DEFAULTS: count,
         c.DATA: slot_of(kind, "_data"),
         c.NODE: slot_of(kind, "_node"),
+        c.INDEX: slot_of(kind, "_index"),
         c.REQUIRES_GRAD: slot_of(kind, "_requires_grad"),
         c.GRAD: slot_of(kind, "_grad"),
         c.STORAGE: slot_of(kind, "_storage"),

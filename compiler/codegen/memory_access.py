@@ -6,6 +6,9 @@ from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
 from eagerjit.compiler.loops import Index, Param
 
+MOST_APART = 4
+"""Vectors of elements farther apart are gathered one by one."""
+
 
 class MemoryAccess:
     """The memory side of one kernel.
@@ -65,6 +68,8 @@ class MemoryAccess:
             return from_memory(self._effect(memory, 0, text), dtype)
         if step in (1, -1):
             return from_memory(self._load_adjacent(memory, pointer, step), dtype)
+        if step is not None and 1 < step <= MOST_APART and self.mask is None:
+            return from_memory(self._load_apart(memory, pointer, step), dtype)
         return from_memory(self._gather(memory, pointer, step, offsets), dtype)
 
     def adjacent(self, memory: str, lanes: int, pointer: Value, offset: Value) -> Value:
@@ -131,6 +136,28 @@ class MemoryAccess:
             text = f"call {kind} {call}, <{self.lanes} x i1> {mask.text}, {kind} zeroinitializer)"
             loaded = self._effect(memory, self.lanes, text)
         return self._reverse(loaded) if step < 0 else loaded
+
+    def _load_apart(self, memory: str, pointer: Value, step: int) -> Value:
+        """Every step-th element from adjacent loads, of which the last ends where the last lane is."""
+        b, lanes = self.b, self.lanes
+        kind, align = b.type(memory, lanes), self._align(memory)
+        starts = [k * lanes for k in range(step - 1)] + [(lanes - 1) * step + 1 - lanes]
+        found: Value | None = None
+        for k, start in enumerate(starts):
+            place = b.pure("ptr", 0, f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {start}", b.depth)
+            part = self._effect(memory, lanes, f"load {kind}, ptr {place.text}, align {align}")
+            # Lanes found so far stay where they are; others come from this load, or from one of the next.
+            chosen = []
+            for lane in range(lanes):
+                offset = lane * step - start
+                known = any(before <= lane * step < before + lanes for before in starts[:k])
+                chosen.append(lanes + offset if not known and 0 <= offset < lanes else lane)
+            order = ", ".join(f"i32 {i}" for i in chosen)
+            before = "poison" if found is None else found.text
+            text = f"shufflevector {kind} {before}, {kind} {part.text}, <{lanes} x i32> <{order}>"
+            found = self._effect(memory, lanes, text)
+        assert found is not None
+        return found
 
     def _gather(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
         b = self.b

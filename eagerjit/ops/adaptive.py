@@ -9,9 +9,11 @@ from typing import Any
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
+from eagerjit.ops.options import interned
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.pooling import _like, _named, batched, scattered
-from eagerjit.ops.windows import Numbers, better, window_maximum, window_sum
+from eagerjit.ops.pooling import _like, _named, avg_pool_op, batched, scattered
+from eagerjit.ops.reduce import mean
+from eagerjit.ops.windows import Numbers, better, window_maximum
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -51,14 +53,6 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
     (x,) = widened(input)
     if any(n == 0 for n in size):
         return input.sum(tuple(range(2, x.ndim)), keepdim=True).expand((*x.shape[:2], *size)).contiguous()
-    if all(type(n) is int and n == 1 for n in size):
-        return as_dtype(x.mean(tuple(range(2, x.ndim)), keepdim=True), input.dtype)
-    kernel = _even(x, size)
-    if kernel is not None:
-        count = 1
-        for k in kernel:
-            count *= k
-        return as_dtype(window_sum.call(x, tuple(size), kernel, kernel, (0,) * len(kernel)) / count, input.dtype)
     for axis, wanted in enumerate(size):
         d, n = axis + 2, x.shape[axis + 2]
         start, end = _bounds(n, wanted)
@@ -71,6 +65,20 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
 
 
 adaptive_avg_op = Op("adaptive_avg_pool", _adaptive_avg, shapes=("size",))
+
+
+def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
+    """The means of `size` windows; of one window, and of windows that lie side by side, by ops that native calls know.
+
+    `everywhere` are the spatial dimensions.
+    """
+    if all(type(n) is int and n == 1 for n in size):
+        return mean.call(x, everywhere, True)
+    kernel = _even(x, size)
+    if kernel is None:
+        return adaptive_avg_op.call(x, size)
+    kernel, zeros = interned((kernel, (0,) * len(kernel)))
+    return avg_pool_op.call(x, kernel, kernel, zeros, False, True, None)
 
 
 def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
@@ -111,6 +119,7 @@ adaptive_max_op = Op(
     (lambda g, out, input, size: scattered(g[0], out[1], input), None),
     shapes=("size",),
 )
+adaptive_max_op.absent_gradients = True
 
 
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:
@@ -130,7 +139,7 @@ def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]
 
 
 def _avg_function(rank: int) -> Callable[..., Tensor]:
-    name = f"adaptive_avg_pool{rank}d"
+    name, everywhere = f"adaptive_avg_pool{rank}d", tuple(range(2, 2 + rank))
 
     def function(input: Tensor, output_size: Any) -> Tensor:
         x = batched(name, input, rank)
@@ -138,7 +147,7 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
             if all(n == 1 for n in _sizes(name, x, output_size, rank)):
                 raise RuntimeError(f"{name}(): the mean of {input.dtype} has no dtype of its own")
             raise NotImplementedError(f'"{name}" not implemented for {input.dtype}')
-        return _like(adaptive_avg_op.call(x, _sizes(name, x, output_size, rank)), input)
+        return _like(_mean_of_windows(x, _sizes(name, x, output_size, rank), everywhere), input)
 
     function.__doc__ = "The means of `output_size` windows that cover the spatial dimensions evenly; None keeps a size."
     return _named(function, name)

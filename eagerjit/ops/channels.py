@@ -1,7 +1,7 @@
 """Normalisation per channel and per group of channels.
 
-The ops keep the statistics, small as they are, so that a gradient reads its operands once for its sums and once more
-for its result. Sums over points come first: what follows is arithmetic on one number per channel.
+The ops keep the statistics as results, small as they are: a gradient reads its operands once for its sums and once for
+its result. Sums over points come first: what follows is arithmetic on one number per channel.
 """
 
 from __future__ import annotations
@@ -15,12 +15,6 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent
 from eagerjit.ops.views import reshaped
 from eagerjit.tensor import Tensor
-
-
-class _KeepingOp(Op):
-    """An op whose statistics are results too; most calls have a gradient for the first result alone."""
-
-    absent_gradients = True
 
 
 def over_channels(x: Any, vector: Any) -> Any:
@@ -70,7 +64,7 @@ def _batch_norm_input(g: Any, out: Any, input: Any, weight: Any, bias: Any, eps:
     return given * factor - shift - centered * slope
 
 
-batch_norm_op = _KeepingOp(
+batch_norm_op = Op(
     "batch_norm",
     _batch_norm,
     (
@@ -81,6 +75,7 @@ batch_norm_op = _KeepingOp(
     ),
     ("eps",),
 )
+batch_norm_op.absent_gradients = True
 
 
 # -- with statistics that are known -----------------------------------------------------------------------------------
@@ -212,7 +207,7 @@ def _group_norm_weight(g: Any, out: Any, input: Any, groups: int | None, weight:
     return (product * reshaped(factor, *product.shape)).sum(0)
 
 
-group_norm_op = _KeepingOp(
+group_norm_op = Op(
     "group_norm",
     _group_norm,
     (
@@ -224,3 +219,4 @@ group_norm_op = _KeepingOp(
     ),
     ("eps",),
 )
+group_norm_op.absent_gradients = True

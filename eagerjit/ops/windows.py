@@ -57,10 +57,10 @@ def taps_of(input: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilat
 
 
 def _passes(kernel: Numbers) -> list[Numbers]:
-    """The dimensions that are reduced at once: all together, or one after the other, the last first."""
+    """The dimensions that are reduced at once: all together, or one after the other, the first first."""
     dims = tuple(range(len(kernel)))
     few = math.prod(kernel) <= FLAT_TAPS or sum(k > 1 for k in kernel) < 2
-    return [dims] if few else [(d,) for d in reversed(dims)]
+    return [dims] if few else [(d,) for d in dims]
 
 
 def _part(dims: Numbers, x: Tensor, windows: Any, kernel: Numbers, stride: Numbers) -> tuple[Any, Numbers, Numbers]:
@@ -94,6 +94,8 @@ def _window_sum(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padd
 
 def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers) -> Tensor:
     """Every window's number added to all places it sees of spatial sizes `size`: the transpose of `window_sum`."""
+    if kernel == stride and not any(padding) and _covers(input.shape[2:], size, kernel):
+        return _repeated(input, kernel)
     before, after = [0, 0], [0, 0]
     for n, windows, k, s, p in zip(size, input.shape[2:], kernel, stride, padding, strict=True):
         missing = n + p - (windows - 1) * s - 1
@@ -101,6 +103,21 @@ def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, p
         after.append(missing if missing > 0 else 0)
     spread = surrounded(input, before, after, (1, 1, *stride))
     return _total(spread, tuple(size), kernel, (1,) * len(kernel))
+
+
+def _covers(windows: Any, size: Any, kernel: Numbers) -> bool:
+    """Whether windows that lie side by side see every place."""
+    return all(w * k == n for w, k, n in zip(windows, kernel, size, strict=True))
+
+
+def _repeated(x: Tensor, counts: Numbers) -> Tensor:
+    """Every point of (batch, channels, ...) so many times along each spatial dimension."""
+    shape, wide = [*x.shape[:2]], [*x.shape[:2]]
+    for n, k in zip(x.shape[2:], counts, strict=True):
+        shape += [n, 1]
+        wide += [n, k]
+    size = [n * k for n, k in zip(x.shape[2:], counts, strict=True)]
+    return x.reshape(shape).expand(wide).reshape((*x.shape[:2], *size))
 
 
 window_sum = Op(
@@ -147,7 +164,8 @@ def window_maximum(
     for d in reversed(range(rank - 1)):
         steps[d] = steps[d + 1] * sizes[d + 1]
     offset = None  # of the best so far from the window's first place
-    for dims in _passes(kernel):
+    # Among equal numbers the first in row-major order wins: rows are reduced first.
+    for dims in reversed(_passes(kernel)):
         counts, part, strides = _part(dims, x, windows, kernel, stride)
         best = chosen = None
         offsets = None if offset is None else taps_of(offset, counts, part, strides, dilation)

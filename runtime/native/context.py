@@ -33,6 +33,7 @@ DATA = 312
 NODE = 320
 REQUIRES_GRAD = 328
 GRAD = 336
+INDEX = 96  # which of its results a node has made it
 STORAGE = 344
 # -- autograd ---------------------------------------------------------------------------------------------------------
 NODE_TYPE = 352

@@ -16,6 +16,7 @@ from eagerjit.runtime.native.context import (
     ARRAY_NDIM,
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
+    INDEX,
     MODE_WORDS,
     N_NODE_DEFAULTS,
     NODE,
@@ -73,6 +74,7 @@ PyTuple_Type = external_data("PyTuple_Type")
 PyList_Type = external_data("PyList_Type")
 PyFloat_Type = external_data("PyFloat_Type")
 PyLong_Type = external_data("PyLong_Type")
+PyTuple_Type = external_data("PyTuple_Type")
 
 MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
@@ -340,7 +342,7 @@ def _next_sequence() -> ptr:
 
 
 def _record_in_python(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
-    """Results that are not a single Tensor, rare ones."""
+    """Results that are not all Tensors over memory."""
     inputs = tuple_of(arguments, n)
     if inputs == 0:
         return -1
@@ -352,14 +354,49 @@ def _record_in_python(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     return 0
 
 
+def _part(result: ptr, count: i64, index: i64) -> ptr:
+    """A result of several (borrowed), or the only one where `count` is 0."""
+    return PyTuple_GetItem(result, index) if count else result
+
+
+def _is_floating(tensor: ptr) -> i64:
+    """1 for a Tensor that can have a gradient, 0 for one that can't, -1 for what is no Tensor over memory."""
+    array = array_of(tensor)
+    if array == 0:
+        return -1
+    return code_of(load_ptr(array, ARRAY_DESCRIPTOR)) >= FIRST_FLOATING_CODE
+
+
+def _arrays_of(result: ptr, count: i64) -> ptr:
+    """A new reference to what a node keeps of its results; null on failure."""
+    if count == 0:
+        array = array_of(result)
+        Py_IncRef(array)
+        return array
+    arrays = PyTuple_New(count)
+    if arrays == 0:
+        return 0
+    for i in range(count):
+        array = array_of(PyTuple_GetItem(result, i))
+        Py_IncRef(array)
+        PyTuple_SetItem(arrays, i, array)
+    return arrays
+
+
 def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     """Makes `result` the output of a new node if an argument needs a gradient and it can have one; -1 on failure."""
     if not _needs_gradient(arguments, n):
         return 0
-    array = array_of(result)
-    if array == 0:
-        return _record_in_python(op, arguments, n, result)
-    if code_of(load_ptr(array, ARRAY_DESCRIPTOR)) < FIRST_FLOATING_CODE:
+    count = 0
+    if load_ptr(result, OBJECT_TYPE) == PyTuple_Type:
+        count = PyTuple_Size(result)
+    floating = 0
+    for i in range(count if count else 1):
+        kind = _is_floating(_part(result, count, i))
+        if kind < 0:
+            return _record_in_python(op, arguments, n, result)
+        floating += kind
+    if floating == 0:
         return 0
     node = new_instance(
         load_ptr(context, NODE_TYPE), load_ptr(context, NODE_DEFAULTS), load_i64(context, N_NODE_DEFAULTS)
@@ -367,9 +404,8 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
     if node == 0:
         return -1
     Py_IncRef(op)
-    Py_IncRef(array)
     status = _put(node, NODE_OP, op)
-    status |= _put(node, NODE_OUTPUT, array)
+    status |= _put(node, NODE_OUTPUT, _arrays_of(result, count))
     status |= _put(node, NODE_INPUTS, tuple_of(arguments, n))
     status |= _put(node, NODE_SEQUENCE, _next_sequence())
     status |= _put(node, NODE_VERSIONS, _versions(arguments, n))
@@ -379,7 +415,20 @@ def record(op: ptr, arguments: ptr, n: i64, result: ptr) -> i64:
         status |= _put(node, NODE_CODE, code)
         status |= _put(node, NODE_OFFSET, PyLong_FromLongLong(load_i64(offset, 0)))
     if status == 0:
-        replace_slot(result, load_i64(context, NODE), node)
-        replace_slot(result, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
+        for i in range(count if count else 1):
+            _connect(_part(result, count, i), node, i)
     Py_DecRef(node)
     return status
+
+
+def _connect(tensor: ptr, node: ptr, index: i64) -> None:
+    """Makes a result that can have a gradient the node's, at this position."""
+    if _is_floating(tensor) == 0:
+        return
+    replace_slot(tensor, load_i64(context, NODE), node)
+    replace_slot(tensor, load_i64(context, REQUIRES_GRAD), load_ptr(context, TRUE))
+    if index > 0:
+        number = PyLong_FromLongLong(index)
+        if number:
+            replace_slot(tensor, load_i64(context, INDEX), number)
+            Py_DecRef(number)
