@@ -102,6 +102,7 @@ _LAZY_NAMES = {
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype",
     ), "eagerjit.amp.autocast"),
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
+    **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
 

@@ -23,4 +23,3 @@ class OutOfMemoryError(RuntimeError):
     """The device has no memory left for a request; the message has the figures."""
 
 
-OutOfMemoryError.__module__ = AcceleratorError.__module__ = "torch"

@@ -1,0 +1,25 @@
+"""CUDA devices under PyTorch's names: devices, memory, streams, events and graphs.
+
+Where there is none, what asks says so, and what would only tidy up does nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from eagerjit.cuda import devices, graphs, memory, streams
+from eagerjit.legacy import CUDA_TYPES
+from eagerjit.runtime.gpu.errors import AcceleratorError, OutOfMemoryError
+
+__all__ = ["AcceleratorError", "OutOfMemoryError", *CUDA_TYPES]
+globals().update(CUDA_TYPES)
+for _module in (devices, memory, streams, graphs):
+    globals().update({_name: getattr(_module, _name) for _name in _module.__all__})
+    __all__ += _module.__all__
+
+
+def __getattr__(name: str) -> Any:
+    if name == "amp":
+        return importlib.import_module("eagerjit.amp.cuda")
+    raise AttributeError(f"module 'eagerjit.cuda' has no attribute '{name}'")
