@@ -50,12 +50,17 @@ def data(torch, width: int, batch: int):
     return (torch.arange(float(batch * width)).reshape(batch, width) * 0.11).sin()
 
 
-def penalty(torch, critic, x):
-    """A critic's loss with WGAN-GP's penalty, and its gradients in the parameters."""
+def critic_loss(torch, critic, x):
+    """A critic's loss with WGAN-GP's penalty."""
     x = x.detach().requires_grad_()
     out = critic(x)
     (g,) = torch.autograd.grad(out.sum(), x, create_graph=True)
-    loss = out.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+    return out.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
+
+
+def penalty(torch, critic, x):
+    """The loss, and its gradients in the parameters."""
+    loss = critic_loss(torch, critic, x)
     loss.backward()
     return loss.detach()
 
@@ -68,6 +73,18 @@ def penalty_outside(peer: str, width: int, batch: int):
     def step():
         model.zero_grad()
         return penalty(torch, critic, x)
+
+    return step, lambda: [p.grad.sum() for p in model.parameters()]
+
+
+def penalty_function(peer: str, width: int, batch: int):
+    torch, jit = library(peer)
+    model, x = network(torch, width), data(torch, width, batch)
+    loss = jit(lambda x: critic_loss(torch, model, x))
+
+    def step():
+        model.zero_grad()
+        loss(x).backward()
 
     return step, lambda: [p.grad.sum() for p in model.parameters()]
 
@@ -132,6 +149,7 @@ def maml_inner(peer: str, width: int, batch: int):
 
 PROGRAMS = {
     "gradient penalty, whole step": penalty_inside,
+    "gradient penalty, loss alone": penalty_function,
     "gradient penalty, model alone": penalty_outside,
     "Hessian-vector product, model alone": hessian_vector,
     "MAML, whole step": maml,
