@@ -26,7 +26,7 @@ class TraceBreak(BaseException):
 
 
 def is_internal(code: CodeType) -> bool:
-    """Whether this code belongs to the library, NumPy or the standard library rather than to the user.
+    """Whether this code belongs to the library, what it runs on, or the standard library rather than to the user.
 
     Code made of text is watched: the user may have made it, and methods of dataclasses read fields.
     """

@@ -24,17 +24,25 @@ _LIBRARIES = (
     "<frozen ",
 )
 
+_USED = ("llvmlite", "scipy_openblas32", "ml_dtypes")
+"""Packages that run as part of this library, found once something has imported them."""
+
 files: dict[str, bool] = {}
 """Files met so far, and whether they belong to a library."""
 
 
 def is_library(file: str) -> bool:
-    """Whether a file belongs to eagerjit, NumPy or the standard library rather than to the user."""
+    """Whether a file belongs to eagerjit, what it runs on, or the standard library rather than to the user."""
     known = files.get(file)
     if known is None:
         standard = file.startswith(_STANDARD) and "site-packages" not in file
-        known = files[file] = standard or file.startswith(_LIBRARIES)
+        known = files[file] = standard or file.startswith(_LIBRARIES) or file.startswith(_used())
     return known
+
+
+def _used() -> tuple[str, ...]:
+    modules = [sys.modules.get(name) for name in _USED]
+    return tuple([os.path.dirname(m.__file__) + os.sep for m in modules if m is not None and m.__file__])
 
 
 def user_frame() -> FrameType | None:
