@@ -225,6 +225,10 @@ class Builder:
         """The value itself, or any fixed number where it is none."""
         return self.pure(value.dtype, value.lanes, f"freeze {self.type(value.dtype, value.lanes)} {value.text}", value.depth)
 
+    def nearest(self, value: Value) -> Value:
+        """A number of moderate size rounded to an integer, halves to even; the sign of a zero is any."""
+        return self.intrinsic("roundeven", value)
+
     def constant(self, dtype: str, value: int | float | bool) -> Value:
         """A literal of a register dtype (f16 and bf16 literals are rounded by the caller)."""
         if dtype in FLOATS:

@@ -55,8 +55,8 @@ def flip_sign(x: Value, condition_bits: Value) -> Value:
 
 
 def nearest(x: Value) -> Value:
-    """x rounded to an integer, halves to even."""
-    return x.builder.intrinsic("roundeven", x)
+    """x rounded to an integer, halves to even, for |x| < 2^22 (f32) or 2^51 (f64)."""
+    return x.builder.nearest(x)
 
 
 def two_sum(a: Value, c: Value) -> tuple[Value, Value]:

@@ -1,0 +1,18 @@
+"""Kernel IR -> Triton: a readable Python file per kernel.
+
+A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapping.py`):
+
+- pointwise, one index      a program per block of 1024 elements
+- pointwise, several        blocks of tasks x elements over a grid of two dimensions; square ones where an operand is
+                            read across, which Triton then moves through shared memory
+- rows (softmax, norms)     a program per rows that fill 1024 lanes; a row of up to 16384 elements is a block, so that
+                            every phase works on registers and memory is read once; longer ones are taken in steps
+- all, to a number          at most 256 programs with running sums per lane, then one that combines their results
+- columns                   a program per part of the rows and block of columns, the sum a register; again combined
+- rows or elements added    columns in parallel, in the order of the index: the same result every time
+- lookups                   loads at loaded indices, masked by the check that they are in range
+
+Values are what they are on the CPU (`values.py`): the same polynomials, 16-bit floats as rounded f32, integers that
+wrap, Philox. Divisions and roots round to nearest, nothing is contracted, so results without sums are the CPU's bit for
+bit. A failed check stores its number in `status`; its lanes touch no memory. The order of a sum depends on extents.
+"""

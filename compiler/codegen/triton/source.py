@@ -1,0 +1,149 @@
+"""Triton files: a kernel's text in each of its shapes, what it is launched with, and which shape given sizes ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from eagerjit.compiler.codegen.triton.kernel import KernelText
+from eagerjit.compiler.codegen.triton.mapping import (
+    STEP,
+    TILE,
+    WHOLE,
+    Shape,
+    Structure,
+    largest,
+    structure,
+    walk,
+)  # fmt: skip
+from eagerjit.compiler.loops import Kernel, Load, Param, Store
+
+POINTERS = {
+    "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
+    "u64": "*u64", "f16": "*fp16", "bf16": "*bf16", "f32": "*fp32", "f64": "*fp64",
+}  # fmt: skip
+TASKS = Param("tasks", "size", "i64")
+STATUS = Param("status", "memory", "i32")
+TABLES = Param("tables", "memory", "u32")
+INT32 = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class TritonSource:
+    """One Triton file. `params` are the arguments in order: the kernel's, then of `tasks`, `status`, `tables` what is used.
+
+    tasks     the number of tasks
+    status    an i32 in memory that a failed check sets to its number
+    tables    the words of `values.table_words`
+    """
+
+    name: str
+    text: str
+    params: tuple[Param, ...]
+    constants: tuple[str, ...]
+    shape: Shape
+    contract: bool
+
+    def signature(self, wide: bool) -> dict[str, str]:
+        """Triton's type of every argument; `wide`: sizes have 64 bits."""
+        types = {p.name: _type(p, wide) for p in self.params}
+        return types | dict.fromkeys(self.constants, "constexpr")
+
+
+def _type(param: Param, wide: bool) -> str:
+    if param.kind == "memory":
+        return POINTERS[param.dtype]
+    return "fp64" if param.kind == "number" else "i64" if wide else "i32"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How a file is compiled and launched for sizes: its compile-time numbers, warps per program, and the grid."""
+
+    source: TritonSource
+    constants: dict[str, int]
+    warps: int
+    grid: tuple[int, int]
+
+    @property
+    def wide(self) -> bool:
+        """Whether indices need 64 bits."""
+        return bool(self.constants["WIDE"])
+
+
+class TritonKernel:
+    """A kernel of the IR for the GPU. `lines` are the user's, as comments."""
+
+    def __init__(self, kernel: Kernel, single: bool = False, flat: int = TILE, lines: Sequence[str] = ()):
+        self.kernel, self.flat, self.lines = kernel, flat, tuple(lines)
+        self.structure: Structure = structure(kernel, single)
+
+    @cached_property
+    def sources(self) -> tuple[TritonSource, ...]:
+        """A file per shape."""
+        return tuple(_source(self.kernel, shape, self.lines) for shape in self.structure.shapes)
+
+    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+        """The file and the grid for a number of tasks, and the sizes among the kernel's arguments by name."""
+        extent = self.structure.extent
+        length = sizes[extent] if isinstance(extent, str) else extent
+        several = len(self.structure.shapes) > 1 and length is not None and length > WHOLE
+        source = self.sources[1 if several else 0]
+        shape = source.shape
+        constants = {"WIDE": int(largest(self.kernel, tasks, sizes) >= INT32)}
+        lanes = self._lanes(shape, length)
+        rows = self._rows(shape, lanes, tasks) if shape.tiled else 1
+        if "LANES" in source.constants:
+            constants["LANES"] = lanes
+        if "TASKS" in source.constants:
+            constants["TASKS"] = rows
+        columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
+        return Launch(source, constants, _warps(rows * lanes), (max(-(-tasks // rows), 1), max(columns, 1)))
+
+    def _lanes(self, shape: Shape, length: int | None) -> int:
+        if length is None:
+            return power_of_two(self.flat) if self.structure.flat else STEP
+        if shape.vectors == "loop":
+            return STEP
+        most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
+        return min(power_of_two(length), most)
+
+    def _rows(self, shape: Shape, lanes: int, tasks: int) -> int:
+        if shape.vectors == "loop":
+            return 1
+        most = 128 if self.structure.extent == 1 else max(TILE // lanes, 1)
+        return min(most, power_of_two(tasks))
+
+    @property
+    def _transposes(self) -> bool:
+        """Whether something is read or written along the tasks: a square block serves both directions."""
+        accesses = [s for s in walk(self.kernel.body) if isinstance(s, Load | Store) and s.index]
+        return any(("i", 1) not in s.index and any(name == "i" for name, _ in s.index) for s in accesses)
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not below a number."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def _warps(elements: int) -> int:
+    return min(max(power_of_two(elements) // 256, 1), 16 if elements > 8192 else 8 if elements > 2048 else 4)
+
+
+def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
+    writer = KernelText(kernel, shape)
+    body = writer.body()
+    text = "\n".join(body)
+    params = kernel.params
+    params += (TASKS,) * shape.tiled + (STATUS,) * writer.uses_status + (TABLES,) * writer.uses_tables
+    constants = tuple(c for c in ("TASKS", "LANES", "WIDE") if c in text)
+    name = "".join(c if c.isalnum() else "_" for c in kernel.name)
+    arguments = ", ".join([*(p.name for p in params), *(f"{c}: tl.constexpr" for c in constants)])
+    functions = sorted(writer.functions.values(), key=lambda f: (f.name != "either", f.name))
+    parts = [
+        "\n".join([f'"""{kernel.name}"""', "import triton", "import triton.language as tl"]),
+        *(f.text for f in functions),
+        "\n".join([f"@triton.jit\ndef {name}({arguments}):", *(f"    # {line}" for line in lines), text]),
+    ]
+    return TritonSource(name, "\n\n".join(parts) + "\n", params, constants, shape, kernel.contract)

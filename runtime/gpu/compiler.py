@@ -1,0 +1,267 @@
+"""Triton, the compiler: text to PTX and cubin for a given target, without a GPU; or run on memory by its interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime import cache
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch."""
+
+    name: str
+    ttir: str
+    ptx: str
+    cubin: bytes
+    shared: int
+    warps: int
+
+
+def available() -> bool:
+    """Whether Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
+
+
+def directory() -> Path:
+    """Where Triton files lie."""
+    return Path(cache.directory()) / "triton"
+
+
+def written(text: str) -> Path:
+    """The file of a text: Triton reads kernels from files, and so can the user."""
+    path = directory() / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.py"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{threading.get_ident()}.new")
+        new.write_text(text)
+        new.replace(path)
+    return path
+
+
+@contextlib.contextmanager
+def _interpreting(on: bool) -> Iterator[None]:
+    """`triton.jit` makes functions for the interpreter, or for the compiler, within the block."""
+    import triton
+
+    before = triton.knobs.runtime.interpret
+    triton.knobs.runtime.interpret = on
+    try:
+        yield
+    finally:
+        triton.knobs.runtime.interpret = before
+
+
+@lru_cache(maxsize=4096)
+def _function(text: str, name: str, interpreted: bool) -> Any:
+    """The Triton function of this name in a text."""
+    path = written(text)
+    module_name = f"eagerjit_triton_{path.stem}_{int(interpreted)}"
+    specification = importlib.util.spec_from_file_location(module_name, path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    with _lock, _interpreting(interpreted):
+        sys.modules[module_name] = module
+        specification.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def compile(
+    text: str,
+    name: str,
+    signature: Mapping[str, str],
+    constants: Mapping[str, int],
+    architecture: int,
+    warps: int = 4,
+    aligned: Iterable[str] = (),
+    contract: bool = False,
+) -> Binary:
+    """Compile for an NVIDIA GPU of compute capability `architecture` (80, 90, ...).
+
+    signature   Triton's type of every parameter in order: *fp32, i32, fp64, constexpr, ...
+    aligned     parameters that are multiples of 16: then accesses are wide
+    contract    whether a product and a sum may be rounded once
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    function = _function(text, name, False)
+    names = list(signature)
+    attributes = {(names.index(a),): [["tt.divisibility", 16]] for a in aligned}
+    source = triton.compiler.ASTSource(function, dict(signature), {k: v for k, v in constants.items()}, attributes)
+    options = {"num_warps": warps, "enable_fp_fusion": contract}
+    with _lock:
+        made = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
+    asm = made.asm
+    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], made.metadata.shared, warps)
+
+
+def interpret(
+    text: str,
+    name: str,
+    signature: Mapping[str, str],
+    constants: Mapping[str, int],
+    grid: tuple[int, int],
+    arguments: Sequence[int | float],
+) -> None:
+    """Run a kernel on this machine: pointers are addresses of its memory, in `signature`'s order without constants."""
+    function = _function(text, name, True)
+    types = [t for t in signature.values() if t != "constexpr"]
+    with _lock, _exact_interpreter():
+        values = [_argument(t, a) for t, a in zip(types, arguments, strict=True)]
+        function.run(*values, **constants, grid=(*grid, 1), warmup=False)
+
+
+_NUMPY = {"i32": np.int32, "i64": np.int64, "fp64": np.float64}
+
+
+def _argument(type_: str, value: int | float) -> Any:
+    """A number or an address as the interpreter holds it."""
+    import triton.language as tl
+    from triton.runtime.interpreter import TensorHandle
+
+    made = tl.str_to_ty(type_, None)
+    kind = np.uint64 if type_.startswith("*") else _NUMPY[type_]
+    return tl.tensor(TensorHandle(np.array([value], kind), made), made)
+
+
+@contextlib.contextmanager
+def _exact_interpreter() -> Iterator[None]:
+    """Within the block Triton's interpreter computes what a GPU does where NumPy alone does not.
+
+    It adds and rounds twice in a fused multiply-add, cuts bfloat16 off, takes wrapped integers for errors, and combines
+    the elements of a reduction one by one in Python.
+    """
+    from triton.runtime import interpreter
+
+    builder = interpreter.interpreter_builder
+    changed: list[tuple[Any, str, Any]] = [
+        (interpreter.InterpreterBuilder, "create_fma", _fma),
+        (interpreter, "_convert_float", _converted(interpreter._convert_float)),
+        (interpreter.ReduceOps, "generic_reduce", _reduced),
+        (builder, "options", replace(builder.options, sanitize_overflow=False)),
+    ]
+    before = [getattr(owner, name) for owner, name, _ in changed]
+    for owner, name, value in changed:
+        setattr(owner, name, value)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        for (owner, name, _), value in zip(changed, before, strict=True):
+            setattr(owner, name, value)
+
+
+def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    from triton.runtime.interpreter import TensorHandle
+
+    return TensorHandle(fused(x.data, y.data, z.data), z.dtype.scalar)
+
+
+def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """x * y + z of float32 or float64, rounded once."""
+    from eagerjit.runtime import cpu
+
+    single = x.dtype == np.float32
+    kind = ctypes_kind(single)
+    a, b, c = (np.ascontiguousarray(v) for v in np.broadcast_arrays(x, y, z))
+    out = np.empty_like(a)
+    loaded = _fused_code()
+    call = cpu.callable_at(loaded.address(f"fused_{kind}"), None, *[_pointer()] * 4, _long())
+    call(a.ctypes.data, b.ctypes.data, c.ctypes.data, out.ctypes.data, out.size)
+    return out
+
+
+def ctypes_kind(single: bool) -> str:
+    """LLVM's name of the type."""
+    return "float" if single else "double"
+
+
+def _pointer() -> Any:
+    import ctypes
+
+    return ctypes.c_void_p
+
+
+def _long() -> Any:
+    import ctypes
+
+    return ctypes.c_int64
+
+
+@lru_cache(maxsize=1)
+def _fused_code() -> Any:
+    """Machine code of the two loops."""
+    from eagerjit.runtime import cpu
+
+    return cpu.load_object(cpu.compile_text("\n".join(_FUSED.replace("T", kind) for kind in ("float", "double"))))
+
+
+_FUSED = """
+define void @fused_T(ptr %x, ptr %y, ptr %z, ptr %out, i64 %n) {
+entry:
+  %some = icmp sgt i64 %n, 0
+  br i1 %some, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %xp = getelementptr T, ptr %x, i64 %i
+  %yp = getelementptr T, ptr %y, i64 %i
+  %zp = getelementptr T, ptr %z, i64 %i
+  %op = getelementptr T, ptr %out, i64 %i
+  %a = load T, ptr %xp
+  %b = load T, ptr %yp
+  %c = load T, ptr %zp
+  %r = call T @llvm.fma.T(T %a, T %b, T %c)
+  store T %r, ptr %op
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+def _converted(original: Any) -> Any:
+    def convert(data: np.ndarray, source: Any, target: Any, rounding: Any) -> np.ndarray:
+        """float32 to bfloat16 to nearest even; the rest as it was."""
+        import ml_dtypes
+
+        if str(source) == "fp32" and str(target) == "bf16":
+            return np.asarray(data, np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+        return original(data, source, target, rounding)
+
+    return convert
+
+
+def _reduced(operation: Any, tensors: Any) -> list[Any]:
+    """A reduction as a tree of whole halves, so that a combining function runs once per level."""
+    from triton.language import core
+
+    (tensor,), axis = tensors, operation.axis
+    data = tensor.handle.data
+    if axis is None:
+        data, axis = data.reshape(-1), 0
+    while data.shape[axis] > 1:
+        half = data.shape[axis] // 2
+        parts = [np.take(data, range(start, start + half), axis) for start in (0, half)]
+        both = [core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape))) for p in parts]
+        rest = np.take(data, range(2 * half, data.shape[axis]), axis)
+        data = np.concatenate([operation.combine_fn.fn(*both).handle.data, rest], axis)
+    if operation.axis is None:
+        return [operation.to_tensor(data.item(), tensor.dtype)]
+    return [operation.to_tensor(data if operation.keep_dims else np.squeeze(data, axis), tensor.dtype)]
