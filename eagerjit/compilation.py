@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,10 @@ class Report:
         return self._compiled
 
 
+backend: Callable[[Report], Any] | None = None
+"""Makes an executable of a report in place of the CPU's code, if set."""
+
+
 def finish(
     tracer: Tracer, n_arguments: int, results: Sequence[Any], aliases: bool = False, **conditions: Any
 ) -> tuple[Any, Report]:
@@ -63,6 +67,8 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     """Compile and load a trace, or load what it was compiled to before; `pending`: its passes have not run yet."""
     started = time.perf_counter()
     report = Report(traced, trace, objects, pending)
+    if backend is not None:
+        return backend(report), report
     key = stored.program_key(trace) if cache.enabled() else ""
     found = stored.read(key) if key else None
     if found is None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from eagerjit import compilation
 from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
@@ -79,6 +81,23 @@ class InterpretedExecutable(PythonExecutable):
             failure = self.program.errors[int(status[0]) - 1]
             message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
             raise exception_class(failure.exception)(message)
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[list[InterpretedExecutable]]:
+    """What is compiled within the block runs as on a GPU, by Triton's interpreter; the executables that were made."""
+    made: list[InterpretedExecutable] = []
+
+    def backend(report: compilation.Report) -> InterpretedExecutable:
+        assert report.compiled is not None  # its passes have run
+        made.append(InterpretedExecutable(GpuCall(report.trace), report.objects))
+        return made[-1]
+
+    before, compilation.backend = compilation.backend, backend
+    try:
+        yield made
+    finally:
+        compilation.backend = before
 
 
 def _number(word: int) -> float:

@@ -223,7 +223,8 @@ class Builder:
 
     def freeze(self, value: Value) -> Value:
         """The value itself, or any fixed number where it is none."""
-        return self.pure(value.dtype, value.lanes, f"freeze {self.type(value.dtype, value.lanes)} {value.text}", value.depth)
+        text = f"freeze {self.type(value.dtype, value.lanes)} {value.text}"
+        return self.pure(value.dtype, value.lanes, text, value.depth)
 
     def nearest(self, value: Value) -> Value:
         """A number of moderate size rounded to an integer, halves to even; the sign of a zero is any."""

@@ -365,7 +365,8 @@ def total(
         body.append(loops.Accumulate(accumulator, value))
         closing.append(loops.Finish(result, accumulator, dtype))
         closing.append(loops.Store(emitter.param(partial, dtype), (("t", 1),), result))
-        finisher = combine(f"{name}.finish{position}", node.op.scalar, partial, stored[node], dtype, 1, tasks, 1, blocking)
+        title = f"{name}.finish{position}"
+        finisher = combine(title, node.op.scalar, partial, stored[node], dtype, 1, tasks, 1, blocking)
         finisher.sources = (node.source,)
         finishers.append(finisher)
     code.append(loops.Loop("vector", "i", start, stop, tuple(body), blocking.lanes))

@@ -1,8 +1,9 @@
-"""Triton, the compiler: text to PTX and cubin for a given target, without a GPU; or run on memory by its interpreter."""
+"""Triton: from text to PTX and machine code for a given GPU, which need not be there; or run by its interpreter."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import importlib.util
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import cache
+from eagerjit.runtime import cache, cpu
 
 _lock = threading.RLock()
 
@@ -143,16 +144,18 @@ def _argument(type_: str, value: int | float) -> Any:
 def _exact_interpreter() -> Iterator[None]:
     """Within the block Triton's interpreter computes what a GPU does where NumPy alone does not.
 
-    It adds and rounds twice in a fused multiply-add, cuts bfloat16 off, takes wrapped integers for errors, and combines
-    the elements of a reduction one by one in Python.
+    It rounds twice in a fused multiply-add, cuts bfloat16 off, takes wrapped integers for errors, gives comparisons the
+    type of their operands, and combines the elements of a reduction one by one in Python.
     """
     from triton.runtime import interpreter
 
     builder = interpreter.interpreter_builder
     changed: list[tuple[Any, str, Any]] = [
         (interpreter.InterpreterBuilder, "create_fma", _fma),
+        (interpreter.InterpreterBuilder, "binary_op", _compared(interpreter.InterpreterBuilder.binary_op)),
         (interpreter, "_convert_float", _converted(interpreter._convert_float)),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
+        (interpreter, "_patch_lang_tensor", _with_index(interpreter._patch_lang_tensor)),
         (builder, "options", replace(builder.options, sanitize_overflow=False)),
     ]
     before = [getattr(owner, name) for owner, name, _ in changed]
@@ -174,40 +177,19 @@ def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
 
 def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """x * y + z of float32 or float64, rounded once."""
-    from eagerjit.runtime import cpu
-
-    single = x.dtype == np.float32
-    kind = ctypes_kind(single)
+    kind = "float" if x.dtype == np.float32 else "double"
     a, b, c = (np.ascontiguousarray(v) for v in np.broadcast_arrays(x, y, z))
     out = np.empty_like(a)
     loaded = _fused_code()
-    call = cpu.callable_at(loaded.address(f"fused_{kind}"), None, *[_pointer()] * 4, _long())
+    pointer = ctypes.c_void_p
+    call = cpu.callable_at(loaded.address(f"fused_{kind}"), None, *[pointer] * 4, ctypes.c_int64)
     call(a.ctypes.data, b.ctypes.data, c.ctypes.data, out.ctypes.data, out.size)
     return out
-
-
-def ctypes_kind(single: bool) -> str:
-    """LLVM's name of the type."""
-    return "float" if single else "double"
-
-
-def _pointer() -> Any:
-    import ctypes
-
-    return ctypes.c_void_p
-
-
-def _long() -> Any:
-    import ctypes
-
-    return ctypes.c_int64
 
 
 @lru_cache(maxsize=1)
 def _fused_code() -> Any:
     """Machine code of the two loops."""
-    from eagerjit.runtime import cpu
-
     return cpu.load_object(cpu.compile_text("\n".join(_FUSED.replace("T", kind) for kind in ("float", "double"))))
 
 
@@ -236,13 +218,35 @@ done:
 """
 
 
+def _with_index(original: Any) -> Any:
+    def patch(tensor: Any, scope: Any) -> None:
+        """As it was, but a number in an array of one element is an index too."""
+        original(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    return patch
+
+
+def _compared(original: Any) -> Any:
+    def operate(builder: Any, a: Any, b: Any, operation: Any) -> Any:
+        """As it was, but a comparison's result is of single bits."""
+        import triton.language as tl
+
+        made = original(builder, a, b, operation)
+        return type(made)(made.data, tl.int1) if made.data.dtype == np.bool_ else made
+
+    return operate
+
+
 def _converted(original: Any) -> Any:
     def convert(data: np.ndarray, source: Any, target: Any, rounding: Any) -> np.ndarray:
-        """float32 to bfloat16 to nearest even; the rest as it was."""
+        """float32 to bfloat16 to nearest even, and subnormal numbers back; the rest as it was."""
         import ml_dtypes
 
         if str(source) == "fp32" and str(target) == "bf16":
             return np.asarray(data, np.float32).astype(ml_dtypes.bfloat16).view(np.uint16)
+        if str(source) == "bf16" and str(target) == "fp32":
+            return data.astype(np.uint32) << 16
         return original(data, source, target, rounding)
 
     return convert
@@ -259,7 +263,10 @@ def _reduced(operation: Any, tensors: Any) -> list[Any]:
     while data.shape[axis] > 1:
         half = data.shape[axis] // 2
         parts = [np.take(data, range(start, start + half), axis) for start in (0, half)]
-        both = [core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape))) for p in parts]
+        both = [
+            core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape)))
+            for p in parts
+        ]
         rest = np.take(data, range(2 * half, data.shape[axis]), axis)
         data = np.concatenate([operation.combine_fn.fn(*both).handle.data, rest], axis)
     if operation.axis is None:

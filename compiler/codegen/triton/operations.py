@@ -96,7 +96,8 @@ def function(op: str, dtypes: tuple[str, ...], dtype: str) -> Function:
         if dtype in HALVES and not entry.exact:
             result = b.named("f32", rounded(b.typed(result), dtype))
     parameters = ", ".join((*names, "tables") if b.uses_tables else names)
-    lines = [f"@triton.jit\ndef {name}({parameters}):", *b.lines, f"    return {b.typed(result)}\n"]
+    returned = b.typed(result)
+    lines = [f"@triton.jit\ndef {name}({parameters}):", *b.lines, f"    return {returned}\n"]
     return Function(name, "\n".join(lines), b.uses_tables)
 
 

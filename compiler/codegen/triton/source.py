@@ -1,4 +1,4 @@
-"""Triton files: a kernel's text in each of its shapes, what it is launched with, and which shape given sizes ask for."""
+"""Triton files: a kernel's text in each of its shapes, its arguments, and the shape and grid for given sizes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INT32 = 2**31
 
 @dataclass(frozen=True, slots=True)
 class TritonSource:
-    """One Triton file. `params` are the arguments in order: the kernel's, then of `tasks`, `status`, `tables` what is used.
+    """One Triton file. `params` are the arguments in order: the kernel's, then what is used of
 
     tasks     the number of tasks
     status    an i32 in memory that a failed check sets to its number
@@ -139,6 +139,7 @@ def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
     params += (TASKS,) * shape.tiled + (STATUS,) * writer.uses_status + (TABLES,) * writer.uses_tables
     constants = tuple(c for c in ("TASKS", "LANES", "WIDE") if c in text)
     name = "".join(c if c.isalnum() else "_" for c in kernel.name)
+    name += "_kernel" if name in writer.functions else ""
     arguments = ", ".join([*(p.name for p in params), *(f"{c}: tl.constexpr" for c in constants)])
     functions = sorted(writer.functions.values(), key=lambda f: (f.name != "either", f.name))
     parts = [

@@ -1,0 +1,173 @@
+"""How much of the op table runs on a GPU, found out without one.
+
+    python -m benchmarks.gpu_coverage [--cubin] [NAME ...]
+
+Every op runs on its sample arguments with its kernels interpreted by Triton, and is compared with eager calls: bit for
+bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+
+from op_samples import EAGER, function, leaves, rebuilt, samples
+
+import eagerjit  # noqa: F401
+from eagerjit import gpu_kernels
+from eagerjit.compiler.codegen.triton.source import Launch
+from eagerjit.dispatch import OPS
+from eagerjit.jit import jit
+from eagerjit.runtime.program import Op
+
+ARCHITECTURES = (80, 90)
+TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+LIBRARY = (Op.MATMUL, Op.CONVOLUTION)
+
+
+@dataclass
+class Outcome:
+    """What became of an op's samples; `calls` are NumPy functions that it needs, which no kernel does."""
+
+    name: str
+    samples: int = 0
+    same: int = 0
+    close: int = 0
+    problems: list[str] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)
+    libraries: int = 0
+    launches: list[Launch] = field(default_factory=list)
+
+
+def names() -> list[str]:
+    """The ops of the table that compiled code can contain."""
+    return sorted(n for n in OPS if n not in EAGER)
+
+
+def checked(name: str) -> Outcome:
+    """Run an op's samples interpreted, and compare."""
+    out = Outcome(name)
+    for sample in samples(name):
+        call, tensors = function(name), leaves(sample.arguments)
+
+        def plain(*given: Any, call: Any = call, sample: Any = sample) -> Any:
+            return call(*rebuilt(sample.arguments, iter(given)))
+
+        out.samples += 1
+        compare(out, plain, tensors)
+    return out
+
+
+def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
+    """Note whether a function's interpreted kernels give what the plain call gives."""
+    expected = _arrays(plain(*tensors))
+    try:
+        with gpu_kernels.interpreted() as made:
+            actual = _arrays(jit(plain, fullgraph=True)(*tensors))
+    except Exception as error:
+        while error.__cause__ is not None:
+            error = error.__cause__  # type: ignore[assignment]
+        out.problems.append(f"{type(error).__name__}: {error}".split("\n")[0])
+        return
+    for executable in made:
+        out.calls |= {c.function for c in executable.program.calls}
+        out.libraries += sum(code in LIBRARY for code, *_ in executable.program.instructions)
+        out.launches += executable.launched
+    differences = {_difference(a, b) for a, b in zip(actual, expected, strict=True)}
+    if "" not in differences and differences:
+        out.problems.append(max(differences))
+    elif differences <= {""}:
+        out.same += 1
+    elif differences <= {"", "close"}:
+        out.close += 1
+    else:
+        out.problems.append(max(differences - {"", "close"}))
+
+
+def _arrays(result: Any) -> list[np.ndarray]:
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    return [r.contiguous()._data for r in results]
+
+
+def _difference(actual: np.ndarray, expected: np.ndarray) -> str:
+    """Empty for equal arrays (any NaN for a NaN), "close" within rounding errors, else what differs."""
+    if actual.dtype != expected.dtype or actual.shape != expected.shape:
+        return f"{actual.dtype}{list(actual.shape)}, not {expected.dtype}{list(expected.shape)}"
+    if actual.tobytes() == expected.tobytes():
+        return ""
+    if expected.dtype.name not in TOLERANCE:
+        return "other values"
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    if np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) | (a != a), np.signbit(b) | (b != b)):
+        return ""
+    limit = TOLERANCE[expected.dtype.name]
+    return "close" if np.allclose(a, b, rtol=limit, atol=limit, equal_nan=True) else "other values"
+
+
+def compiled(launches: Sequence[Launch], done: dict[Any, str]) -> list[str]:
+    """What fails when kernels are compiled, each once for every architecture."""
+    failures = []
+    for launch in launches:
+        for architecture in ARCHITECTURES:
+            key = (launch.source.text, tuple(launch.constants.items()), launch.warps, architecture)
+            if key not in done:
+                try:
+                    code = gpu_kernels.binary(launch, architecture).cubin
+                    done[key] = "" if code[:4] == b"\x7fELF" else "no machine code"
+                except Exception as error:
+                    done[key] = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
+            if done[key]:
+                failures.append(f"{launch.source.name} for sm_{architecture}: {done[key]}")
+    return failures
+
+
+def main() -> int:
+    """Print what fails, then the shares; the status is 1 if anything does."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_coverage", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops")
+    parser.add_argument("--cubin", action="store_true", help="compile every kernel too")
+    options = parser.parse_args()
+    done: dict[Any, str] = {}
+    outcomes, broken = [], set()
+    for name in options.names or names():
+        outcome = checked(name)
+        outcomes.append(outcome)
+        for problem in outcome.problems:
+            print(f"{name}: {problem}")
+        for failure in compiled(outcome.launches, done) if options.cubin else ():
+            broken.add(name)
+            print(f"{name}: {failure}")
+    report(outcomes, broken if options.cubin else None, len(done) // len(ARCHITECTURES))
+    return int(bool(broken) or any(o.problems for o in outcomes))
+
+
+def report(outcomes: Sequence[Outcome], broken: set[str] | None, kernels: int) -> None:
+    """The shares of the op table."""
+    lowered = [o for o in outcomes if not o.calls]
+    right = [o for o in lowered if not o.problems]
+    total = len(outcomes)
+    print(f"ops that a GPU's kernels and libraries do: {len(lowered)} of {total} ({_share(len(lowered), total)})")
+    print("ops that need NumPy: " + ", ".join(o.name for o in outcomes if o.calls))
+    print(f"of the former right by the interpreter: {len(right)} ({_share(len(right), len(lowered))})")
+    same, close = sum(o.same for o in right), sum(o.close for o in right)
+    print(f"  {same} samples the CPU's bits, {close} within rounding errors of sums")
+    print(f"  {sum(o.libraries > 0 for o in lowered)} ops have matrix products or convolutions, done by the CPU here")
+    if broken is not None:
+        fine = sum(o.name not in broken for o in lowered)
+        print(f"of the former compiled for sm_80 and sm_90: {fine} ({_share(fine, len(lowered))}), {kernels} kernels")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / max(whole, 1):.1f}%"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""Accumulators in Triton: a block of running values, and all lanes combined at the end."""
+
+from __future__ import annotations
+
+from eagerjit.compiler.codegen.accumulate import COMBINE, neutral
+from eagerjit.compiler.codegen.builder import FLOATS
+from eagerjit.compiler.codegen.triton import operations
+from eagerjit.compiler.codegen.triton.names import NONE, Axes, KernelValues, Name
+from eagerjit.compiler.codegen.triton.operations import HALVES, Function
+from eagerjit.compiler.codegen.triton.values import TYPES
+
+
+class Accumulators(KernelValues):
+    """The reductions of one kernel."""
+
+    def init(self, name: str, op: str, dtype: str) -> None:
+        self.accumulators[name] = (op, dtype, NONE)
+        if self.shape.vectors != "loop":
+            return
+        self.emit(f"{name} = {self._filled(dtype, neutral(op, dtype))}")
+        if op.startswith("arg"):
+            self.emit(f"{name}_at = {self._filled('i64', -1)}")
+
+    def _filled(self, dtype: str, number: int | float | bool) -> str:
+        block = "(TASKS, LANES)" if self.shape.tiled else "(LANES,)"
+        return f"tl.full({block}, {operations.plain(dtype, number)}, {TYPES[dtype]})"
+
+    def accumulate(self, name: str, value: Name) -> None:
+        op, dtype, _ = self.accumulators[name]
+        if value.dtype != dtype:
+            value = Name(self.operation("cast", [value], dtype), dtype, value.axes)
+        mask = self.mask(frozenset("ti"))
+        if op.startswith("arg"):
+            self._extreme(name, op, value, mask)
+            return
+        kept = f"tl.where({mask}, {self.argument(value)}, {self.number(dtype, neutral(op, dtype))})"
+        if self.shape.vectors == "loop":
+            kept = self.operation(COMBINE[op], [Name(kept, dtype), Name(name, dtype)], dtype)
+        self.emit(f"{name} = {kept}")
+
+    def _extreme(self, name: str, op: str, value: Name, mask: str) -> None:
+        """The value and the place of the most extreme element so far; a lane that took none has place -1."""
+        at = f"tl.cast({self.vector.var if self.vector else 0}, tl.int64)"
+        if self.shape.vectors != "loop":
+            outside = self.number(value.dtype, neutral(op, value.dtype))
+            self.emit(f"{name} = tl.where({mask}, {self.argument(value)}, {outside})")
+            self.emit(f"{name}_at = tl.where({mask}, {at}, {operations.full('i64', -1)})")
+            return
+        better = f"{name}_better"
+        function = self._more_extreme(op, value.dtype)
+        self.emit(f"{better} = {mask} & ({function}({self.typed(value)}, {name}) | ({name}_at < 0))")
+        self.emit(f"{name} = tl.where({better}, {self.typed(value)}, {name})")
+        self.emit(f"{name}_at = tl.where({better}, {at}, {name}_at)")
+
+    def _more_extreme(self, op: str, dtype: str) -> str:
+        """The function that says whether a new value beats an old one: a NaN beats every number."""
+        name = f"more_{op}_{dtype}"
+        sign = ">" if op == "argmax" else "<"
+        text = f"(new {sign} old)" + (" | ((new != new) & (old == old))" if dtype in FLOATS else "")
+        if dtype == "bool":
+            text = "new & ~old" if op == "argmax" else "old & ~new"
+        self.functions[name] = Function(name, f"@triton.jit\ndef {name}(new, old):\n    return {text}\n")
+        return name
+
+    def reduced(self, text: str, op: str, dtype: str) -> str:
+        """All lanes of a task combined."""
+        axis = "1" if self.shape.tiled else "0"
+        combine, kind = COMBINE[op], dtype
+        if dtype == "bool":  # there are no blocks of single bits to exchange
+            combine, kind, text = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and"}.get(op, op), "i32", (
+                f"{text}.to(tl.int32)"
+            )
+        name = f"{combine}_{kind}"
+        if name not in self.functions:
+            both = self.operation(combine, [Name("x", kind), Name("y", kind)], kind) if kind not in HALVES else ""
+            if kind in HALVES:
+                both = self.operation(combine, [Name("x", "f32"), Name("y", "f32")], "f32")
+            if not both.startswith(name):
+                self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
+        text = f"tl.reduce({text}, {axis}, {name}{', keep_dims=True' if self.shape.tiled else ''})"
+        if dtype in HALVES and op in ("add", "mul"):
+            return operations.rounded(text, dtype)
+        return f"{text} != 0" if dtype == "bool" else text
+
+    def finish(self, name: str, accumulator: str, dtype: str) -> None:
+        op, own, _ = self.accumulators[accumulator]
+        axes = frozenset("t") if self.shape.tiled else NONE
+        if op.startswith("arg"):
+            self._finish_extreme(name, accumulator, op, own, axes)
+            return
+        text = self.reduced(accumulator, op, own)
+        if dtype != own:
+            self.emit(f"{accumulator}_all = {text}")
+            text = self.operation("cast", [Name(f"{accumulator}_all", own)], dtype)
+        self.emit(f"{name} = {text}")
+        self.values[name] = Name(name, dtype, axes)
+
+    def _finish_extreme(self, name: str, accumulator: str, op: str, dtype: str, axes: Axes) -> None:
+        """The first place of the lanes that hold the extreme."""
+        at, best = f"{accumulator}_at", f"{accumulator}_best"
+        self.emit(f"{best} = {self.reduced(accumulator, op.removeprefix('arg') + 'imum', dtype)}")
+        holds = f"({accumulator} == {best})"
+        if dtype in FLOATS:
+            holds = f"({holds} | (({accumulator} != {accumulator}) & ({best} != {best})))"
+        beyond = operations.full("i64", (1 << 63) - 1)
+        self.emit(f"{at} = tl.where({holds} & ({at} >= 0), {at}, {beyond})")
+        self.emit(f"{name} = {self.reduced(at, 'minimum', 'i64')}")
+        self.values[name] = Name(name, "i64", axes)
