@@ -44,6 +44,9 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
+        own = self._parameters  # one look-up instead of one for each: that is a third of a small call
+        if "weight" in own and "bias" in own:
+            return linear_.call(input, own["weight"], own["bias"])
         return linear_.call(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
