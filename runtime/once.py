@@ -4,13 +4,39 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-lock = threading.RLock()
+
+
+class _Lock:
+    """A lock that its thread may take again. Who watches the thread's code, as a recording does, sees nothing of what
+    is made under it: imports and the compiler are not the user's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._watching: list[Any] = []
+        self.acquire, self.release = self._lock.acquire, self._lock.release
+
+    def __enter__(self) -> None:
+        self.acquire()
+        watching = sys.gettrace()
+        self._watching.append(watching)
+        if watching is not None:
+            sys.settrace(None)
+
+    def __exit__(self, *exc: object) -> None:
+        watching = self._watching.pop()
+        if watching is not None:
+            sys.settrace(watching)
+        self.release()
+
+
+lock = _Lock()
 """One lock for all of it, so that no order of taking several can be wrong. No code of the user runs under it, and no
 call that is compiled already takes it."""
 
