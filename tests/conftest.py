@@ -1,9 +1,49 @@
-"""Random tests draw the same examples in every run; HYPOTHESIS_PROFILE=explore draws new ones."""
+"""Random tests draw the same examples in every run (HYPOTHESIS_PROFILE=explore: new ones); tests of a GPU need one."""
 
 import os
+from typing import Any
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+NEEDS = "gpu"
+_deselected: dict[str, int] = {NEEDS: 0}
+
+
+def why_no_gpu() -> str | None:
+    """What is missing for tests on a device; None where nothing is."""
+    from eagerjit.runtime.gpu.devices import platform
+
+    try:
+        return None if platform().devices else "the driver knows no device"
+    except (OSError, AttributeError, RuntimeError) as error:
+        return str(error)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `gpu` are deselected where there is no GPU."""
+    marked = [item for item in items if item.get_closest_marker(NEEDS)]
+    if not marked or why_no_gpu() is None:
+        return
+    items[:] = [item for item in items if not item.get_closest_marker(NEEDS)]
+    config.hook.pytest_deselected(items=marked)
+    _deselected[NEEDS] = len(marked)
+    if hasattr(config, "workeroutput"):  # a worker of pytest-xdist, whose own output nobody sees
+        config.workeroutput[NEEDS] = len(marked)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Every worker has deselected the same tests."""
+    _deselected[NEEDS] = max(_deselected[NEEDS], getattr(node, "workeroutput", {}).get(NEEDS, 0))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many tests need a GPU and why they were not run."""
+    if _deselected[NEEDS]:
+        terminalreporter.write_line(f"{_deselected[NEEDS]} tests need a GPU and were deselected: {why_no_gpu()}")

@@ -1,0 +1,26 @@
+#!/bin/bash
+# The tests that need a GPU and the benchmarks on it, straight from the checkout, with nothing to install:
+#   benchmarks/gpu.sh [folder for the results]
+# Takes under nine minutes. The table comes last; the tests' own output is in gpu_tests.txt beside the results.
+cd "$(dirname "$0")/.." || exit 1
+export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
+export EAGERJIT_CACHE_DIR="${EAGERJIT_CACHE_DIR:-$(mktemp -d)}"
+python=${PYTHON:-python3}
+output=$(realpath -m "${1:-benchmarks/results}")
+mkdir -p "$output"
+
+if ! "$python" -c "from eagerjit.runtime.gpu.devices import platform; assert platform().devices" 2>"$output/gpu_tests.txt"; then
+    echo "no GPU: $(tail -n 1 "$output/gpu_tests.txt")"
+    exit 1
+fi
+
+# Only files with such tests are read: others import what is not there.
+mapfile -t files < <(grep -rl "mark\.gpu" tests --include="test_*.py")
+timeout 240 "$python" -m pytest -m gpu -q -p no:cacheprovider "${files[@]}" >"$output/gpu_tests.txt" 2>&1
+tests=$?
+tail -n 3 "$output/gpu_tests.txt"
+
+timeout 280 "$python" -m benchmarks gpu --output "$output"
+benchmarks=$?
+
+exit $((tests > benchmarks ? tests : benchmarks))
