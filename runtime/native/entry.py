@@ -33,6 +33,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_ptr,
 )
+from eagerjit.runtime.native.nodes import record
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
 from eagerjit.runtime.native.operators import (
     MAX_LEAVES,
@@ -40,7 +41,6 @@ from eagerjit.runtime.native.operators import (
     bind_arguments,
     chosen_leaves,
     make_key,
-    record,
     same_key,
     tuple_of,
     tuples_for_lists,

@@ -30,6 +30,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.work",
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
+    "eagerjit.runtime.native.nodes",
     "eagerjit.runtime.native.entry",
     "eagerjit.runtime.native.remembered",
     "eagerjit.runtime.native.views",

@@ -41,6 +41,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
+from eagerjit.runtime.native.nodes import record
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyLong_FromLongLong,
@@ -50,7 +51,7 @@ from eagerjit.runtime.native.objects import (
     storage_of,
     tensor_viewing,
 )
-from eagerjit.runtime.native.operators import code_of, record
+from eagerjit.runtime.native.operators import code_of
 
 ALIAS, RESHAPE, PERMUTE, EXPAND, SLICE, SELECT = 0, 1, 2, 3, 4, 5
 
