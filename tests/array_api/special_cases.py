@@ -98,9 +98,9 @@ REAL: dict[str, str] = {
     "maximum": "nan any nan; any nan nan; inf not-nan inf; -inf finite x2",
     "minimum": "nan any nan; any nan nan; -inf not-nan -inf; inf finite x2",
     "multiply": "nan any nan; any nan nan; +-inf 0 nan; 0 +-inf nan; inf positive inf; inf negative -inf; "
-    "-inf positive -inf; -inf negative inf; positive inf inf; positive -inf -inf; negative inf -inf; negative -inf inf; "
-    "inf inf inf; -inf -inf inf; inf -inf -inf; -inf inf -inf; +0 positive +0; +0 negative -0; -0 negative +0; "
-    "-0 positive -0; +0 +0 +0; +0 -0 -0; -0 -0 +0",
+    "-inf positive -inf; -inf negative inf; positive inf inf; positive -inf -inf; negative inf -inf; "
+    "negative -inf inf; inf inf inf; -inf -inf inf; inf -inf -inf; -inf inf -inf; +0 positive +0; +0 negative -0; "
+    "-0 negative +0; -0 positive -0; +0 +0 +0; +0 -0 -0; -0 -0 +0",
     "nextafter": "nan any nan; any nan nan; -0 +0 +0; +0 -0 -0; 1 1 1; inf inf inf",
     "not_equal": "nan any True; any nan True; inf -inf True; -inf inf True; inf inf False; 0 0 False; 1 -1 True",
     "pow": "not-1 nan nan; any 0 1; nan not-0 nan; |>1| inf inf; |>1| -inf +0; +-1 inf 1; +-1 -inf 1; "
@@ -141,17 +141,17 @@ COMPLEX: dict[str, str] = {
     "inf,+0 -> inf,+0; inf,1 -> inf,inf; inf,inf -> ?inf,nan; inf,nan -> inf,nan; nan,0 -> nan,?0; "
     "nan,nonzero -> nan,nan; nan,nan -> nan,nan",
     "exp": "0,+0 -> 1,+0; finite,inf -> nan,nan; finite,nan -> nan,nan; inf,+0 -> inf,+0; -inf,1 -> +0,+0; "
-    "-inf,-1 -> +0,-0; inf,1 -> inf,inf; inf,-1 -> inf,-inf; -inf,inf -> ?0,?0; inf,inf -> ?inf,nan; -inf,nan -> ?0,?0; "
-    "inf,nan -> ?inf,nan; nan,+0 -> nan,+0; nan,nonzero -> nan,nan; nan,nan -> nan,nan",
+    "-inf,-1 -> +0,-0; inf,1 -> inf,inf; inf,-1 -> inf,-inf; -inf,inf -> ?0,?0; inf,inf -> ?inf,nan; "
+    "-inf,nan -> ?0,?0; inf,nan -> ?inf,nan; nan,+0 -> nan,+0; nan,nonzero -> nan,nan; nan,nan -> nan,nan",
     "expm1": "0,+0 -> ?0,+0; finite,inf -> nan,nan; finite,nan -> nan,nan; inf,+0 -> inf,+0; -inf,1 -> -1,+0; "
-    "inf,1 -> inf,inf; -inf,inf -> -1,?0; inf,inf -> ?inf,nan; -inf,nan -> -1,?0; inf,nan -> ?inf,nan; nan,+0 -> nan,+0; "
-    "nan,nonzero -> nan,nan; nan,nan -> nan,nan",
+    "inf,1 -> inf,inf; -inf,inf -> -1,?0; inf,inf -> ?inf,nan; -inf,nan -> -1,?0; inf,nan -> ?inf,nan; "
+    "nan,+0 -> nan,+0; nan,nonzero -> nan,nan; nan,nan -> nan,nan",
     "isfinite": "nan,any -> False; any,nan -> False; +-inf,any -> False; any,+-inf -> False; finite,finite -> True",
     "isinf": "+-inf,any -> True; number,+-inf -> True; number,number -> False",
     "isnan": "nan,any -> True; any,nan -> True; not-nan,not-nan -> False",
     "log": "-0,+0 -> -inf,pi; +0,+0 -> -inf,+0; finite,inf -> inf,pi/2; finite,nan -> nan,nan; "
-    "-inf,positive -> inf,pi; inf,positive -> inf,+0; -inf,inf -> inf,3pi/4; inf,inf -> inf,pi/4; +-inf,nan -> inf,nan; "
-    "nan,finite -> nan,nan; nan,inf -> inf,nan; nan,nan -> nan,nan",
+    "-inf,positive -> inf,pi; inf,positive -> inf,+0; -inf,inf -> inf,3pi/4; inf,inf -> inf,pi/4; "
+    "+-inf,nan -> inf,nan; nan,finite -> nan,nan; nan,inf -> inf,nan; nan,nan -> nan,nan",
     "log1p": "-1,+0 -> -inf,+0; finite,inf -> inf,pi/2; finite,nan -> nan,nan; -inf,positive -> inf,pi; "
     "inf,positive -> inf,+0; -inf,inf -> inf,3pi/4; inf,inf -> inf,pi/4; +-inf,nan -> inf,nan; nan,finite -> nan,nan; "
     "nan,inf -> inf,nan; nan,nan -> nan,nan",
