@@ -20,6 +20,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete
 from eagerjit.ops.pointwise import cast
 from eagerjit.printing import format_tensor
+from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.remembered import Remembered
@@ -196,17 +197,10 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     return input if is_contiguous(input) else clone.call(input)
 
 
-_TYPE_NAMES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-    "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-    "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}  # fmt: skip
-
-
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
     if dtype is None:
-        return f"torch.{_TYPE_NAMES[input.dtype.name]}Tensor"
+        return f"torch.{TYPE_NAMES[input.dtype]}Tensor"
     if isinstance(dtype, DType):
         return to(input, dtype)
     from eagerjit.legacy import type_of

@@ -20,6 +20,9 @@ TYPE_NAMES = {
     dtypes.int16: "Short",
     dtypes.int8: "Char",
     dtypes.uint8: "Byte",
+    dtypes.uint16: "UInt16",
+    dtypes.uint32: "UInt32",
+    dtypes.uint64: "UInt64",
     dtypes.bool_: "Bool",
     dtypes.complex64: "ComplexFloat",
     dtypes.complex128: "ComplexDouble",
@@ -30,7 +33,7 @@ _KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def promote_types(a: DType, b: DType) -> DType:
-    """The smallest dtype that holds both."""
+    """The smallest dtype that holds both. RuntimeError for uint64 and a signed one, which no dtype does."""
     if a is b:
         return a
     if a.kind == "complex" or b.kind == "complex":
@@ -46,8 +49,15 @@ def promote_types(a: DType, b: DType) -> DType:
         return a
     if a.kind == b.kind:
         return max(a, b, key=lambda d: d.bits)
-    signed = a if a.kind == "int" else b
-    return dtypes.int16 if signed is dtypes.int8 else signed
+    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+    if signed.bits > unsigned.bits:
+        return signed
+    if unsigned is dtypes.uint64:
+        raise RuntimeError(
+            "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote "
+            f"{TYPE_NAMES[a]} and {TYPE_NAMES[b]}: no dtype holds both"
+        )
+    return next(d for d in dtypes.ALL if d.kind == "int" and d.bits > unsigned.bits)
 
 
 def _combine(higher: DType | None, lower: DType | None) -> DType | None:

@@ -156,7 +156,7 @@ def make_tensor(
         made = (random.rand(sizes, dtype=dtypes.float64) * (last - first) + first).to(dtype)
     else:
         first, last = (
-            (0 if dtype is dtypes.uint8 else -9) if low is None else int(low),
+            (0 if dtype.kind == "uint" else -9) if low is None else int(low),
             10 if high is None else int(high),
         )
         made = random.randint(first, last, sizes).to(dtype)

@@ -78,16 +78,19 @@ int8 = DType("int8", "i8", "int", np.int8, 2)
 int16 = DType("int16", "i16", "int", np.int16, 3)
 int32 = DType("int32", "i32", "int", np.int32, 4)
 int64 = DType("int64", "i64", "int", np.int64, 5)
-float16 = DType("float16", "f16", "float", np.float16, 6)
-bfloat16 = DType("bfloat16", "bf16", "float", ml_dtypes.bfloat16, 7)
-float32 = DType("float32", "f32", "float", np.float32, 8)
-float64 = DType("float64", "f64", "float", np.float64, 9)
+uint16 = DType("uint16", "u16", "uint", np.uint16, 6)
+uint32 = DType("uint32", "u32", "uint", np.uint32, 7)
+uint64 = DType("uint64", "u64", "uint", np.uint64, 8)
+float16 = DType("float16", "f16", "float", np.float16, 9)
+bfloat16 = DType("bfloat16", "bf16", "float", ml_dtypes.bfloat16, 10)
+float32 = DType("float32", "f32", "float", np.float32, 11)
+float64 = DType("float64", "f64", "float", np.float64, 12)
 
-ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16, bfloat16, float32, float64)
 """What kernels compute with."""
 
-complex64 = DType("complex64", "c64", "complex", np.complex64, 10)
-complex128 = DType("complex128", "c128", "complex", np.complex128, 11)
+complex64 = DType("complex64", "c64", "complex", np.complex64, 13)
+complex128 = DType("complex128", "c128", "complex", np.complex128, 14)
 COMPLEX = (complex64, complex128)
 """What NumPy computes with."""
 

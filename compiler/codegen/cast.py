@@ -145,6 +145,11 @@ def _float_to_float(value: Value, dtype: str) -> Value:
 def _float_to_int(value: Value, dtype: str) -> Value:
     b = value.builder
     value = value if value.dtype == "f64" else value.view("f32")
+    if dtype == "u64":
+        upper = value >= 2.0**63
+        return _float_to_int(b.select(upper, value - 2.0**63, value), "i64").view("u64") ^ b.select(
+            upper, b.constant("u64", 1 << 63), 0
+        )
     wide = dtype if dtype in ("i32", "i64") else "i64" if BITS[dtype] >= 32 else "i32"
     limit = 2.0 ** (BITS[wide] - 1)
     inside = b.intrinsic("fabs", value) < limit

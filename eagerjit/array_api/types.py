@@ -13,12 +13,12 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
 
 bool = _dtypes.bool_
-uint8 = _dtypes.uint8
+uint8, uint16, uint32, uint64 = _dtypes.uint8, _dtypes.uint16, _dtypes.uint32, _dtypes.uint64
 int8, int16, int32, int64 = _dtypes.int8, _dtypes.int16, _dtypes.int32, _dtypes.int64
 float32, float64 = _dtypes.float32, _dtypes.float64
 complex64, complex128 = _dtypes.complex64, _dtypes.complex128
 
-DTYPES = (bool, int8, int16, int32, int64, uint8, float32, float64, complex64, complex128)
+DTYPES = (bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64, complex64, complex128)
 """The dtypes of the standard; tensors have float16 and bfloat16 besides."""
 
 __all__ = [*(d.name for d in DTYPES), "astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

@@ -23,8 +23,9 @@ from eagerjit.tensor import Tensor, new_tensor
 
 _LONGEST_HEADER = 100_000_000
 _CODES = {
-    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
-    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64",
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
+    "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
+    "float32": "F32", "float64": "F64", "complex64": "C64",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 

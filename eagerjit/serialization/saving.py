@@ -29,10 +29,12 @@ class _Name:
 
 
 class _Memory:
-    """A reference to memory that the pickle does not hold."""
+    """A reference to memory that the pickle does not hold: numbers, or bytes where PyTorch has no name for them."""
 
     def __init__(self, key: str, dtype: DType, count: int):
-        self.identity = ("storage", _name("torch", f"{KIND_OF_DTYPE[dtype.name]}Storage"), key, "cpu", count)
+        kind = KIND_OF_DTYPE.get(dtype.name)
+        named = _name("torch", f"{kind}Storage") if kind else _name("torch.storage", "UntypedStorage")
+        self.identity = ("storage", named, key, "cpu", count if kind else count * dtype.itemsize)
 
 
 _names: dict[tuple[str, str], _Name] = {}
@@ -78,10 +80,10 @@ class Writer(_Base):  # type: ignore[misc]
         memory, offset, steps = self._place(array, tensor.dtype)
         leaf_grad = tensor._requires_grad and tensor._node is None
         parameter = isinstance(tensor, Parameter)
-        made: Any = (
-            _name("torch._utils", "_rebuild_tensor_v2"),
-            (memory, offset, tuple(array.shape), steps, leaf_grad and not parameter, OrderedDict()),
-        )
+        described = (memory, offset, tuple(array.shape), steps, leaf_grad and not parameter, OrderedDict())
+        made: Any = (_name("torch._utils", "_rebuild_tensor_v2"), described)
+        if tensor.dtype.name not in KIND_OF_DTYPE:
+            made = (_name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype))
         if not parameter:
             return made
         return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), leaf_grad, OrderedDict())

@@ -5,6 +5,7 @@ Python fills the block (`runtime/layout.py`) after verifying every fact against 
 
 from __future__ import annotations
 
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.language import global_bytes
 
 CONTEXT_BYTES = 1024
@@ -12,6 +13,7 @@ context = global_bytes(CONTEXT_BYTES)
 
 MAX_TENSOR_TYPES = 8
 MAX_NDIM = 32
+N_DTYPES = len(dtypes.ALL)
 
 # -- classes and constants --------------------------------------------------------------------------------------------
 N_TENSOR_TYPES = 0
@@ -19,8 +21,6 @@ TENSOR_TYPES = 8  # MAX_TENSOR_TYPES words
 ARRAY_TYPE = 72
 NONE = 80
 TRUE = 88
-DESCRIPTORS = 104  # one numpy descriptor per dtype code
-ITEM_SIZES = 184  # bytes per dtype code
 SAME_VALUE = 264  # the Python function behind EQUAL
 # -- NumPy's C API ----------------------------------------------------------------------------------------------------
 NEW_FROM_DESCRIPTOR = 272
@@ -79,6 +79,9 @@ OPTIONS = 664  # the dictionary of tuples of ints met as options: one object for
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648
 REMEMBERED_LEARN = 656
+# -- dtypes -----------------------------------------------------------------------------------------------------------
+DESCRIPTORS = 768  # one numpy descriptor per dtype code
+ITEM_SIZES = 896  # bytes per dtype code
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440

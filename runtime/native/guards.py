@@ -15,6 +15,7 @@ from eagerjit.runtime.native.context import (
     FLAGS_KEY,
     GRAD,
     ITEM_SIZES,
+    N_DTYPES,
     OBJECT_TYPE,
     REQUIRES_GRAD,
     SAME_VALUE,
@@ -254,7 +255,7 @@ def _write_interval(array: ptr, to: ptr) -> i64:
         else:
             high += reach
     descriptor = load_ptr(array, ARRAY_DESCRIPTOR)
-    for code in range(10):
+    for code in range(N_DTYPES):
         if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
             high += load_i64(context, ITEM_SIZES + 8 * code)
             store_i64(to, _LOW, low)

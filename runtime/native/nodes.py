@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.mode import SEQUENCE_WORD
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
@@ -50,7 +51,7 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyTuple_Type = external_data("PyTuple_Type")
 
-FIRST_FLOATING_CODE = 6
+FIRST_FLOATING_CODE = dtypes.float16.code
 
 
 def _versions(arguments: ptr, n: i64) -> ptr:

@@ -15,6 +15,7 @@ from eagerjit.runtime.native.context import (
     ARRAY_NDIM,
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
+    N_DTYPES,
     OBJECT_TYPE,
     OPERATOR_COUNT,
     OPERATOR_NUMBERS,
@@ -56,14 +57,14 @@ MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
 MAX_LEAVES = 64
 TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
-KIND_FLOAT, KIND_INT = 10, 11  # beside the dtype codes; no address is as small as any of these words
+KIND_FLOAT, KIND_INT = 14, 15  # beside the dtype codes; no address is as small as any of these words
 HASH_SEED = 0x2545F491
 HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
 
 
 def code_of(descriptor: ptr) -> i64:
     """The dtype code of an array's descriptor, or -1; common ones are found first."""
-    code = 9
+    code = N_DTYPES - 1
     while code >= 0:
         if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
             return code

@@ -13,6 +13,8 @@ from eagerjit.runtime.native.language import (
     load_i32,
     load_i64,
     load_u8,
+    load_u16,
+    load_u32,
     ptr,
     store_bf16,
     store_f16,
@@ -28,6 +30,8 @@ UINT8 = dtypes.uint8.code
 INT8 = dtypes.int8.code
 INT16 = dtypes.int16.code
 INT32 = dtypes.int32.code
+UINT16 = dtypes.uint16.code
+UINT32 = dtypes.uint32.code
 FLOAT16 = dtypes.float16.code
 BFLOAT16 = dtypes.bfloat16.code
 FLOAT32 = dtypes.float32.code
@@ -37,9 +41,9 @@ FLOAT64 = dtypes.float64.code
 def item_size(dtype: i64) -> i64:
     if dtype == BOOL or dtype == UINT8 or dtype == INT8:
         return 1
-    if dtype == INT16 or dtype == FLOAT16 or dtype == BFLOAT16:
+    if dtype == INT16 or dtype == UINT16 or dtype == FLOAT16 or dtype == BFLOAT16:
         return 2
-    return 4 if dtype == INT32 or dtype == FLOAT32 else 8
+    return 4 if dtype == INT32 or dtype == UINT32 or dtype == FLOAT32 else 8
 
 
 def work_size(dtype: i64) -> i64:
@@ -76,7 +80,13 @@ def _pack_row(dtype: i64, to: ptr, source: ptr, n: i64, stride: i64) -> None:
         case dtypes.uint8.code | dtypes.bool_.code:
             for j in range(n):
                 store_i64(to, j * 8, load_u8(source, j * stride))
-        case _:  # float64, int64
+        case dtypes.uint16.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_u16(source, j * stride * 2))
+        case dtypes.uint32.code:
+            for j in range(n):
+                store_i64(to, j * 8, load_u32(source, j * stride * 4))
+        case _:  # float64, int64, uint64
             for j in range(n):
                 store_i64(to, j * 8, load_i64(source, j * stride * 8))
 
@@ -96,10 +106,10 @@ def _unpack_row(dtype: i64, to: ptr, source: ptr, n: i64) -> None:
         case dtypes.bfloat16.code:
             for j in range(n):
                 store_bf16(to, j * 2, load_f32(source, j * 4))
-        case dtypes.int32.code:
+        case dtypes.int32.code | dtypes.uint32.code:
             for j in range(n):
                 store_i32(to, j * 4, load_i64(source, j * 8))
-        case dtypes.int16.code:
+        case dtypes.int16.code | dtypes.uint16.code:
             for j in range(n):
                 store_i16(to, j * 2, load_i64(source, j * 8))
         case dtypes.int8.code | dtypes.uint8.code:
@@ -108,6 +118,6 @@ def _unpack_row(dtype: i64, to: ptr, source: ptr, n: i64) -> None:
         case dtypes.bool_.code:
             for j in range(n):
                 store_i8(to, j, load_i64(source, j * 8) != 0)
-        case _:  # int64
+        case _:  # int64, uint64
             for j in range(n):
                 store_i64(to, j * 8, load_i64(source, j * 8))
