@@ -9,6 +9,7 @@ from typing import Any
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array
 from eagerjit.ops import differences, host, index, reduce
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
 
@@ -30,13 +31,18 @@ def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes, 0 of no elements; integers are summed as int64 unless a dtype is given."""
-    return reduce.sum_.call(*reduced("sum", x, axis, keepdims), dtype)
+    """The sum over axes, 0 of no elements; integers are summed as int64 or uint64 unless a dtype is given."""
+    return reduce.sum_.call(*reduced("sum", x, axis, keepdims), _total(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
-    """The product over axes, 1 of no elements; integers are multiplied as int64 unless a dtype is given."""
-    return reduce.prod.call(*reduced("prod", x, axis, keepdims), dtype)
+    """The product over axes, 1 of no elements; integers are multiplied as int64 or uint64 unless a dtype is given."""
+    return reduce.prod.call(*reduced("prod", x, axis, keepdims), _total(x, dtype))
+
+
+def _total(x: Tensor, dtype: DType | None) -> DType | None:
+    """The dtype of sums and products: for unsigned integers the unsigned one, which PyTorch does not keep to."""
+    return dtypes.uint64 if dtype is None and x.dtype.kind == "uint" else dtype
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -92,7 +98,7 @@ def _accumulated(
     if axis is None and check_array(name, x).ndim != 1:
         raise ValueError(f"{name}(): a tensor of {x.ndim} dimensions needs an axis")
     d = 0 if axis is None else axis_of(name, x, axis)
-    out = op(x, d, dtype=dtype)
+    out = op(x, d, dtype=_total(x, dtype))
     if not include:
         return out
     first = out.new_full([1 if i == d else size for i, size in enumerate(out.shape)], initial)

@@ -44,7 +44,7 @@ def test_functions_take_what_the_standard_says(name):
 def test_constants():
     for name, value in CONSTANTS.items():
         found = getattr(xp, name)
-        assert found == value or math.isnan(found) and math.isnan(value)
+        assert found == value or (math.isnan(found) and math.isnan(value))
     assert xp.__array_api_version__ == "2024.12"
 
 

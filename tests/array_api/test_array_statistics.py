@@ -132,10 +132,11 @@ def test_no_spread_of_fewer_elements_than_the_correction(name: str, size: int, c
 
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_dtypes_of_sums_and_products(name: str) -> None:
-    """Integers as the widest there are; unsigned ones too, for tensors have no uint64."""
+    """Integers as the widest of their kind."""
     function = getattr(xp, name)
-    for dtype in (xp.int8, xp.int16, xp.int32, xp.int64, xp.uint8):
-        assert function(ej.ones(3, dtype=dtype)).dtype is xp.int64
+    signed, unsigned = (xp.int8, xp.int16, xp.int32, xp.int64), (xp.uint8, xp.uint16, xp.uint32, xp.uint64)
+    for dtype in signed + unsigned:
+        assert function(ej.ones(3, dtype=dtype)).dtype is (xp.int64 if dtype in signed else xp.uint64)
         assert function(ej.ones(3, dtype=dtype), dtype=dtype).dtype is dtype
     for dtype in (xp.float32, xp.float64, xp.complex64, xp.complex128):
         assert function(ej.ones(3, dtype=dtype)).dtype is dtype
