@@ -10,6 +10,7 @@ import math as _math
 import sys as _sys
 from typing import Any
 
+from eagerjit import compiler as _compiler
 from eagerjit import creation, methods, places, random
 from eagerjit import late as _late
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
@@ -91,9 +92,9 @@ _LAZY = {
     "autograd": "eagerjit.autograd", "array_api": "eagerjit.array_api", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
-        "accelerator", "amp", "backends", "cpu", "cuda", "distributed", "distributions", "multiprocessing", "overrides",
-        "profiler",
-        "serialization", "testing", "types",
+        "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
+        "distributions", "functional", "hub", "mps", "mtia", "multiprocessing", "overrides", "profiler", "return_types",
+        "serialization", "signal", "testing", "types", "xpu",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {
@@ -101,6 +102,10 @@ _LAZY_NAMES = {
         "autocast", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype",
     ), "eagerjit.amp.autocast"),
+    **dict.fromkeys((
+        "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
+    ), "eagerjit.autograd.anomaly"),
+    "OutOfMemoryError": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
@@ -121,6 +126,18 @@ def __getattr__(name: str) -> Any:
         globals()[name] = value
         return value
     raise _explain_missing(_sys.modules[__name__], "torch", name)
+
+
+def _compiler_name(name: str) -> Any:
+    """PyTorch's `torch.compiler` has the name of the layer below, which knows nothing of PyTorch's functions."""
+    if not name.startswith("_"):
+        compiling = importlib.import_module("eagerjit.compiling")
+        if name in compiling.__all__:
+            return getattr(compiling, name)
+    raise AttributeError(f"module 'eagerjit.compiler' has no attribute '{name}'")
+
+
+_compiler.__getattr__ = _compiler_name  # type: ignore[attr-defined]
 
 
 def is_tensor(obj: Any) -> bool:

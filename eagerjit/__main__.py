@@ -68,6 +68,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _env(options: argparse.Namespace) -> int:
+    print(environment())
+    return 0
+
+
+def environment() -> str:
     """One line per fact that a report of a problem should have."""
     versions = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     lines = {
@@ -81,9 +86,7 @@ def _env(options: argparse.Namespace) -> int:
         "memory": f"up to {memory.cache_limit() // _MEBI} MiB kept for reuse",
         "cache": _described_cache(),
     }
-    for name, text in lines.items():
-        print(f"{name + ':':<11}{text}")
-    return 0
+    return "\n".join(f"{name + ':':<11}{text}" for name, text in lines.items())
 
 
 def _version(package: str) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit import background, pytree
 from eagerjit import explain as reports
+from eagerjit import script as script_names
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
 from eagerjit.observation import TraceBreak
@@ -30,7 +31,7 @@ from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
-from eagerjit.state import state
+from eagerjit.state import Defaults, state
 from eagerjit.turns import Busy
 from eagerjit.variants import FAILED, Variant
 
@@ -167,7 +168,7 @@ class JitFunction(Function):
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
-        if state.tracer is not None or self._eager:
+        if state.tracer is not None or self._eager or Defaults.anomaly is not None:
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         leaves: list[Any] = []
@@ -384,9 +385,14 @@ def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> An
 
 
 class _Callable(ModuleType):
-    """This module's class: calling the module is calling `jit`."""
+    """This module's class: calling the module is calling `jit`; TorchScript's rarer names are `script.py`'s."""
 
     __call__ = staticmethod(jit)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in script_names.RARER:
+            return getattr(script_names, name)
+        raise AttributeError(f"module 'eagerjit.jit' has no attribute '{name}'")
 
 
 sys.modules[__name__].__class__ = _Callable

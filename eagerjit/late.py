@@ -18,6 +18,7 @@ BOTH = {
     "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cummax cummin "
     "logcumsumexp cumsum cumprod cov corrcoef",
     "eagerjit.ops.differences": "diff",
+    "eagerjit.ops.signals": "stft istft",
     "eagerjit.ops.sorting": "sort argsort topk msort kthvalue median nanmedian mode quantile nanquantile",
     "eagerjit.ops.bins": "histc histogram isin unique bincount unique_consecutive",
     "eagerjit.ops.complexes": "conj conj_physical conj_physical_ resolve_conj resolve_neg angle is_conj is_neg",
@@ -92,6 +93,7 @@ FUNCTIONS = {
     "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
+    "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
     "eagerjit.nn.utils.norms": "norm_except_dim",
@@ -110,6 +112,10 @@ _NETWORK = {
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
     "eagerjit.nn.multihead": "multi_head_attention_forward",
+    "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices "
+    "fractional_max_pool3d_with_indices",
+    "eagerjit.overrides": "has_torch_function has_torch_function_unary has_torch_function_variadic "
+    "handle_torch_function",
     "eagerjit.ops.likelihood_loss": "ctc_loss gaussian_nll_loss poisson_nll_loss",
     "eagerjit.ops.margin_loss": "cosine_embedding_loss hinge_embedding_loss margin_ranking_loss multi_margin_loss "
     "multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss triplet_margin_loss "

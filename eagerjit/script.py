@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import typing
 from typing import Any
+
+RARER = frozenset(
+    "Final annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
+)
+"""Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
 
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
@@ -44,3 +51,27 @@ def is_tracing() -> bool:
 
 def _same(fn: Any) -> Any:
     return fn
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """The value itself."""
+    return the_value
+
+
+script_method = script_if_tracing = interface = unused
+
+
+def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
+    """The Module itself."""
+    return mod
+
+
+def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
+    """The Module itself."""
+    return mod
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Whether an object is of a type; of generic ones the container alone is looked at."""
+    kinds = target_type if type(target_type) is tuple else (target_type,)
+    return builtins.isinstance(obj, tuple(typing.get_origin(kind) or kind for kind in kinds))

@@ -25,6 +25,8 @@ class Defaults:
     """Process-wide defaults."""
 
     dtype = dtypes.float32
+    anomaly: tuple[bool] | None = None
+    """Whether a watched backward pass looks for NaN; None where none is watched."""
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.accumulation import accumulate
-from eagerjit.state import state
+from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor, new_tensor
 
 
@@ -62,6 +62,16 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
     return out
 
 
+def _walk(roots: Sequence[Tensor], grads: Any, targets: Any, retain: bool, create_graph: bool) -> Any:
+    """The engine's walk, watched where anomalies are to be detected."""
+    if Defaults.anomaly is None:
+        return engine.run(roots, grads, targets, retain, create_graph)
+    from eagerjit.autograd.anomaly import watched
+
+    with watched(roots, create_graph):
+        return engine.run(roots, grads, targets, retain, create_graph)
+
+
 def backward(
     tensors: Any,
     grad_tensors: Any = None,
@@ -74,12 +84,12 @@ def backward(
     grads = _initial(roots, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        engine.run(roots, grads, None, retain, create_graph)
+        _walk(roots, grads, None, retain, create_graph)
         return
     targets = _sequence(inputs)
     if not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    found = engine.run(roots, grads, targets, retain, create_graph)
+    found = _walk(roots, grads, targets, retain, create_graph)
     for target, gradient in zip(targets, found, strict=True):
         if gradient is not None:
             accumulate(target, gradient, create_graph)
@@ -101,7 +111,7 @@ def grad(
         if not target._requires_grad:
             raise RuntimeError(f"One of the differentiated Tensors does not require grad: the one at index {index}")
     retain = create_graph if retain_graph is None else retain_graph
-    found = engine.run(roots, grads, targets, retain, create_graph)
+    found = _walk(roots, grads, targets, retain, create_graph)
     if materialize_grads:
         from eagerjit.creation import zeros_like
 

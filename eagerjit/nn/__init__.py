@@ -20,6 +20,7 @@ _MODULES = {
     "distances": "CosineSimilarity PairwiseDistance",
     "dropouts": "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
     "embeddings": "Embedding EmbeddingBag",
+    "fractional": "FractionalMaxPool2d FractionalMaxPool3d",
     "layers": "Bilinear Flatten Identity LayerNorm Linear RMSNorm Unflatten",
     "lazy": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d "
     "LazyLinear",
@@ -45,7 +46,7 @@ _MODULES = {
 """Where the public classes are."""
 
 _WHERE = {name: module for module, names in _MODULES.items() for name in names.split()}
-_PARTS = frozenset({"attention", "functional", "init", "modules", "parallel", "parameter", "utils"})
+_PARTS = frozenset({"attention", "common_types", "functional", "init", "modules", "parallel", "parameter", "utils"})
 
 __all__ = ["Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 __all__ += sorted({*_WHERE, *_PARTS})

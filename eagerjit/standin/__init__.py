@@ -35,9 +35,10 @@ _PLACES = {
     "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
     "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
-    "torch.optim.adam": "eagerjit.optim",
-    "torch.optim.adamw": "eagerjit.optim",
-    "torch.optim.sgd": "eagerjit.optim",
+    **{f"torch.optim.{name}": "eagerjit.optim" for name in (
+        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
+    )},
+    "torch.utils.model_zoo": "eagerjit.hub",
     "torch.storage": "eagerjit.serialization.storages",
     "torch.torch_version": "eagerjit.version",
     **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (

@@ -13,7 +13,8 @@ _PLACES = {
     "activation": "activations multihead", "adaptive": "adaptive", "batchnorm": "batch", "channelshuffle": "resampling",
     "container": "containers parameter_containers", "conv": "convolution lazy_convolution", "distance": "distances",
     "flatten": "layers", "fold": "resampling", "padding": "pooling", "pixelshuffle": "resampling",
-    "pooling": "pooling", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch", "lazy": "lazy",
+    "pooling": "pooling fractional", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch",
+    "lazy": "lazy",
     "linear": "layers multihead lazy", "loss": "losses", "module": "module", "normalization": "batch layers",
     "rnn": "rnn", "sparse": "embeddings", "transformer": "transformer", "utils": "pairs",
 }  # fmt: skip

@@ -1,0 +1,27 @@
+"""Names of `torch._dynamo`: settings may be set, and change nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit._dynamo import config
+from eagerjit.compiling import allow_in_graph, disable, is_compiling, reset
+
+__all__ = ["allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "optimize", "reset"]
+
+def graph_break(msg: str = "") -> None:
+    """Nothing."""
+
+
+def mark_dynamic(t: Any, index: Any, **limits: Any) -> None:
+    """Nothing: all sizes are run-time inputs anyway."""
+
+
+maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+def optimize(*args: Any, **kwargs: Any) -> Any:
+    """What compiles a function; see `eagerjit.jit`."""
+    from eagerjit.jit import jit
+
+    return jit

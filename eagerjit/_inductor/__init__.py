@@ -1,0 +1,5 @@
+"""Names of `torch._inductor`: its settings."""
+
+from eagerjit._inductor import config
+
+__all__ = ["config"]

@@ -1,0 +1,53 @@
+"""Names of `torch.compiler`: what steers PyTorch's compiler has nothing to steer where compiling changes no result."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from eagerjit.jit import JitFunction, compile
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+]  # fmt: skip
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """The plain function of a compiled one, any other itself; also as a decorator with arguments."""
+    if fn is None:
+        return disable
+    return fn.__wrapped__ if isinstance(fn, JitFunction) else fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """The function itself."""
+    return fn
+
+
+assume_constant_result = allow_in_graph
+
+
+def is_compiling() -> bool:
+    """False, while a function is recorded too: programs do the same compiled and not."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def reset() -> None:
+    """Nothing is kept beside compiled functions themselves; see their `clear`."""
+
+
+cudagraph_mark_step_begin = reset
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """["eagerjit"]."""
+    return ["eagerjit"]
+
+
+def set_stance(stance: str = "default", **options: Any) -> Any:
+    """A context that changes nothing."""
+    return contextlib.nullcontext()

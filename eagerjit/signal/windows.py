@@ -1,0 +1,138 @@
+"""Windows of signals, with M points; `sym` ones are symmetric, others leave out the last of one point more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.creation import constant_array, finish
+from eagerjit.making import makes
+from eagerjit.state import Defaults
+from eagerjit.tensor import Tensor
+
+__all__ = [
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
+    "kaiser", "nuttall",
+]  # fmt: skip
+
+
+def _made(
+    name: str, points: int, sym: bool, rule: Callable[[np.ndarray, int], np.ndarray], dtype: Any, requires_grad: bool
+) -> Tensor:
+    """The window with `rule` (positions 0 to n - 1, n) as its values."""
+    dtype = dtype or Defaults.dtype
+    if points < 0:
+        raise ValueError(f"{name} requires non-negative window length, got M={points}")
+    if not dtype.is_floating_point:
+        raise ValueError(f"{name} expects floating point dtypes, got: {dtype}")
+    if points < 2:
+        values = np.ones(points)
+    else:
+        n = points if sym else points + 1
+        values = rule(np.arange(n, dtype=np.float64), n)[:points]
+    return finish(constant_array(values.astype(dtype.numpy)), requires_grad)
+
+
+def _cosines(weights: Sequence[float]) -> Callable[[np.ndarray, int], np.ndarray]:
+    def rule(k: np.ndarray, n: int) -> np.ndarray:
+        return sum((-1) ** i * a * np.cos(2 * math.pi * i * k / (n - 1)) for i, a in enumerate(weights))
+
+    return rule
+
+
+@makes
+def general_cosine(
+    M: int, *, a: Sequence[float], sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A sum of cosines with weights `a`, their signs alternating."""
+    if not a:
+        raise ValueError("Coefficients cannot be empty")
+    return _made("general_cosine", M, sym, _cosines(a), dtype, requires_grad)
+
+
+@makes
+def general_hamming(
+    M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """alpha - (1 - alpha) cos(2 pi n / (M - 1))."""
+    return _made("general_hamming", M, sym, _cosines([alpha, 1 - alpha]), dtype, requires_grad)
+
+
+def _fixed(name: str, weights: Sequence[float], doc: str) -> Callable[..., Tensor]:
+    def window(
+        M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
+        return _made(name, M, sym, _cosines(weights), dtype, requires_grad)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = doc
+    return makes(window)
+
+
+hamming = _fixed("hamming", [0.54, 0.46], "Hamming's window.")
+hann = _fixed("hann", [0.5, 0.5], "Hann's window.")
+blackman = _fixed("blackman", [0.42, 0.5, 0.08], "Blackman's window.")
+nuttall = _fixed("nuttall", [0.3635819, 0.4891775, 0.1365995, 0.0106411], "Nuttall's window of four terms.")
+
+
+@makes
+def bartlett(
+    M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Bartlett's window, a triangle."""
+    return _made("bartlett", M, sym, lambda k, n: 1 - np.abs(2 * k / (n - 1) - 1), dtype, requires_grad)
+
+
+@makes
+def cosine(M: int, *, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Half a wave of a sine, sampled in the middle of M intervals."""
+    return _made("cosine", M, sym, lambda k, n: np.sin(math.pi * (k + 0.5) / n), dtype, requires_grad)
+
+
+@makes
+def exponential(
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """exp(-|n - center| / tau)."""
+    if tau <= 0:
+        raise ValueError(f"Tau must be positive, got: {tau} instead.")
+    if sym and center is not None:
+        raise ValueError("Center must be None for symmetric windows")
+
+    def rule(k: np.ndarray, n: int) -> np.ndarray:
+        return np.exp(-np.abs(k - ((n - 1) / 2 if center is None else center)) / tau)
+
+    return _made("exponential", M, sym, rule, dtype, requires_grad)
+
+
+@makes
+def gaussian(
+    M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """exp(-(n - middle)^2 / (2 std^2))."""
+    if std <= 0:
+        raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
+
+    def rule(k: np.ndarray, n: int) -> np.ndarray:
+        return np.exp(-(((k - (n - 1) / 2) / std) ** 2) / 2)
+
+    return _made("gaussian", M, sym, rule, dtype, requires_grad)
+
+
+@makes
+def kaiser(
+    M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Kaiser's window: I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1."""
+    if beta < 0:
+        raise ValueError(f"beta must be non-negative, got: {beta} instead.")
+
+    def rule(k: np.ndarray, n: int) -> np.ndarray:
+        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * k / (n - 1) - 1) ** 2, 0))) / np.i0(beta)
+
+    return _made("kaiser", M, sym, rule, dtype, requires_grad)

@@ -1,0 +1,83 @@
+"""Modules of torch that programs import in passing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eagerjit
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAM = """
+import torch
+import torch.compiler
+import torch._dynamo as dynamo
+import torch._inductor.config
+from torch.autograd.graph import save_on_cpu
+from torch.autograd.grad_mode import no_grad
+from torch.functional import einsum
+from torch.hub import load_state_dict_from_url
+from torch.nn.common_types import _size_2_t
+from torch.nn.modules.pooling import FractionalMaxPool2d
+from torch.nn.utils import prune
+from torch.optim.rmsprop import RMSprop
+from torch.signal.windows import hann
+from torch.utils.benchmark import Compare, Timer
+from torch.utils.hooks import RemovableHandle
+from torch.utils.model_zoo import load_state_dict_from_url
+
+dynamo.config.suppress_errors = True
+torch._inductor.config.coordinate_descent_tuning = True
+
+
+@torch.compiler.disable
+def plain(x):
+    return x + 1
+
+
+@torch.compile
+def f(x):
+    return plain(x) * 2
+
+
+assert f(torch.ones(2)).tolist() == [4.0, 4.0]
+assert torch.compiler.disable(f)(torch.ones(2)).tolist() == [4.0, 4.0]
+assert not torch.compiler.is_compiling()
+assert einsum("i,i->", torch.ones(2), torch.ones(2)) == 2
+assert type(torch.ones(2, 2).max(0)) is torch.return_types.max
+assert not (torch.mps.is_available() or torch.xpu.is_available() or torch.mtia.is_available())
+assert isinstance(torch.nn.Linear(1, 1).register_forward_hook(print), RemovableHandle)
+assert "eagerjit" in torch.__config__.show()
+assert torch.jit.isinstance([1], list[int])
+with save_on_cpu(), no_grad():
+    pass
+timed = Timer("x + 1", globals={"x": torch.ones(3)}, label="add", sub_label="3", description="small")
+found = timed.timeit(10)
+assert found.number_per_run == 10 and found.mean > 0 and "add" in repr(found)
+assert timed.blocked_autorange(min_run_time=0.001).median > 0
+assert "[add]" in str(Compare([found, found]))
+try:
+    load_state_dict_from_url("https://localhost/none.pth")
+except FileNotFoundError as error:
+    assert "none.pth" in str(error)
+else:
+    raise AssertionError
+"""
+
+
+def test_program_runs(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    done = subprocess.run(
+        [sys.executable, "-m", "eagerjit", "run", str(script)], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_layers_below_keep_their_names() -> None:
+    assert eagerjit.compiler.disable is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = eagerjit.compiler.no_such_name
