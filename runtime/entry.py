@@ -43,9 +43,11 @@ class DirectlyCalled:
 
     def _call_natively(self, function: str) -> None:
         """Moves the object to the class that native code calls directly."""
-        if type(self) not in _native_types:
-            self._vectorcall = native().address(function)  # type: ignore[misc]
-            self.__class__ = _native_type(type(self))  # type: ignore[arg-type]
+        with lock:
+            kind = type(self)
+            if kind not in _native_types:
+                self._vectorcall = native().address(function)  # type: ignore[misc]
+                self.__class__ = _native_type(kind)
 
     def _call_in_python(self) -> None:
         """Moves the object back to the class it was made of."""
