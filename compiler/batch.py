@@ -12,7 +12,7 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, views
+from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, routines, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
@@ -218,6 +218,8 @@ RULES: dict[Primitive, Rule] = {
     indexing.slice_scatter: _along,
     indexing.replace_block: _replace_block,
     indexing.cat: _along,
+    routines.scan: _along,
+    routines.order: _along,
     elementwise.random_bits: _random,
     host.host: _host,
 }

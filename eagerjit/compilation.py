@@ -22,7 +22,7 @@ from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
-from eagerjit.runtime import cache, cpu, execute, log
+from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.program import Program
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
@@ -82,7 +82,7 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
         _log_fusion(traced.name, report.compiled)
     before = time.perf_counter()
     module = cpu.load_object(code) if code else None
-    addresses = [module.address(name) for name in program.kernels] if module is not None else []
+    addresses = [_address(name, module) for name in program.kernels]
     executable = execute.load(program, addresses, objects)
     if log.LAUNCH:
         executable = LoggedExecutable(executable, traced.name)
@@ -95,6 +95,11 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
         counts = f"{len(traced.nodes)} operations, {len(program.kernels)} kernels"
         log.write("compile", f"{traced.name}: {counts}, {origin} in {milliseconds:.1f} ms")
     return executable, report
+
+
+def _address(name: str, module: Any) -> int:
+    """Where a kernel lies: in the code compiled with the program, or in the native runtime."""
+    return routines.address(name) if name in routines.NAMES else module.address(name)
 
 
 _alive: dict[int, Any] = {}

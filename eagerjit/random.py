@@ -29,7 +29,7 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
 )
 from eagerjit.making import makes
 from eagerjit.numbers import expression
-from eagerjit.ops import host, index
+from eagerjit.ops import index, ordering
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import shape_argument
 from eagerjit.promotion import TYPE_NAMES
@@ -181,7 +181,7 @@ def randperm(
     """The integers below n in random order."""
     check_device(device)
     keys = rand(n, generator=generator, dtype=dtypes.float64)
-    return finish(host.argsort(keys).to(dtype or dtypes.int64), requires_grad)
+    return finish(ordering.argsort(keys).to(dtype or dtypes.int64), requires_grad)
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:

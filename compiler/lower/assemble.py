@@ -19,6 +19,7 @@ from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
+from eagerjit.compiler.lower.routines import call_of, work_of
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
 from eagerjit.runtime.program import Failure, Op, Program
@@ -74,7 +75,7 @@ class Assembler(Placement):
             self.n_slots,
             len(self.trace.outputs),
             instructions,
-            [k.name for k in kernels],
+            [*(k.name for k in kernels), *self.routines],
             failures,
             int(self.trace.epoch),
             self.calls,
@@ -171,12 +172,17 @@ class Assembler(Placement):
             if text not in functions:
                 functions[text] = len(kernels)
                 kernels.append(w.built.kernel)
+        called = [call_of(w.results[0]).name for w in work if w.built is None and w.results[0].op.family == "routine"]
+        self.routines = list(dict.fromkeys(called))
+        functions |= {name: len(kernels) + i for i, name in enumerate(self.routines)}
         return functions, kernels
 
     def _launch(self, work: Work, functions: dict[str, int]) -> tuple[int, ...]:
         built = work.built
         if built is None:
             node = work.results[0]
+            if node.op.family == "routine":
+                return self._routine(node, functions)
             return self._host(work.results) if node.op.family != "linear" else getattr(self, f"_{node.op.scalar}")(node)
         scratch = -1 if built.scratch == 0 else self.size(built.scratch)
         arguments = [self._argument(a) for a in built.arguments]
@@ -206,6 +212,15 @@ class Assembler(Placement):
             for x in (node.type.shape[i], a.strides[i], b.strides[i], out[i])
         ]
         return (Op.MATMUL, node.dtype.code, rank - 2, *pointers, *dims, *steps, *batch)
+
+    def _routine(self, node: Node, functions: dict[str, int]) -> tuple[int, ...]:
+        call = call_of(node)
+        where = layout(node.inputs[0])
+        slots = [self._argument(Pointer(where.root, where.offset)), self._argument(Pointer(node))]
+        slots += map(self.size, call.words)
+        scratch = -1 if call.scratch == 0 else self.size(call.scratch)
+        numbers = self.size(call.tasks), self.size(work_of(node)), scratch
+        return (Op.KERNEL, functions[call.name], *numbers, len(slots), *slots)
 
     def _host(self, results: list[Node]) -> tuple[int, ...]:
         call, words = host_call(results)
@@ -273,6 +288,8 @@ class Assembler(Placement):
                 result = sizes.add(result, w.built.work)
             elif w.results[0].op.family == "linear":
                 result = sizes.add(result, multiplications(w.results[0]))
+            elif w.results[0].op.family == "routine":
+                result = sizes.add(result, work_of(w.results[0]))
         return result
 
     def _effects(self) -> Iterator[tuple[int, ...]]:

@@ -81,7 +81,7 @@ class Group:
 
 @dataclass(slots=True, eq=False)
 class Library:
-    """A step that is not a loop nest of ours: a matrix product."""
+    """A step that is not a loop nest of ours: a matrix product, a routine of the runtime."""
 
     number: int
     node: Node

@@ -12,6 +12,9 @@ from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
 
+CONTIGUOUS = ("host", "routine")
+"""Families whose inputs lie in row-major order."""
+
 UNSEEN = ("linear", "reduction")
 """Families whose results no elementwise operation computes: to be checked they are copied by one."""
 
@@ -24,7 +27,8 @@ def watched(node: Node) -> Node:
 
 def prepared(trace: Trace) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    if not trace.checks and not any(_is_copy(n) or _is_empty(n) or n.op.family == "host" for n in trace.graph.nodes):
+    needed = (_is_copy(n) or _is_empty(n) or n.op.family in CONTIGUOUS for n in trace.graph.nodes)
+    if not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
@@ -34,7 +38,7 @@ def prepared(trace: Trace) -> Trace:
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
-        elif current.op.family == "host":
+        elif current.op.family in CONTIGUOUS:
             nodes += _contiguous(current)
         else:
             nodes.append(current)

@@ -57,7 +57,7 @@ class Scheduler:
         family = node.op.family
         if family == "view":
             return
-        if family == "linear":
+        if family in ("linear", "routine"):
             self._new_step(Library(self._count, node), node)
         elif family == "host":
             self._place_host(node)

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array, common
-from eagerjit.ops import bins, counted, host, index, pointwise, reduce, shaping
+from eagerjit.ops import bins, counted, index, ordering, pointwise, reduce, shaping
 from eagerjit.tensor import Tensor
 
 __all__ = [
@@ -66,12 +66,12 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that sort along an axis; equal elements keep their order, NaN is the largest."""
-    return host.sort(x, axis_of("argsort", x, axis), descending).indices
+    return ordering.sort(x, axis_of("argsort", x, axis), descending).indices
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Elements in order along an axis; equal elements keep their order, NaN is the largest."""
-    return host.sort(x, axis_of("sort", x, axis), descending).values
+    return ordering.sort(x, axis_of("sort", x, axis), descending).values
 
 
 # -- by position ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array
-from eagerjit.ops import differences, host, index, reduce
+from eagerjit.ops import differences, index, ordering, reduce
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
@@ -82,14 +82,14 @@ def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
 ) -> Tensor:
     """Sums up to each element along an axis, which only a vector may leave out; `include_initial` puts 0 before."""
-    return _accumulated("cumulative_sum", host.cumsum, 0, x, axis, dtype, include_initial)
+    return _accumulated("cumulative_sum", ordering.cumsum, 0, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False
 ) -> Tensor:
     """Products up to each element along an axis, which only a vector may leave out; `include_initial` puts 1 before."""
-    return _accumulated("cumulative_prod", host.cumprod, 1, x, axis, dtype, include_initial)
+    return _accumulated("cumulative_prod", ordering.cumprod, 1, x, axis, dtype, include_initial)
 
 
 def _accumulated(

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import ValuesIndices, public
-from eagerjit.ops import host, views
+from eagerjit.ops import ordering, views
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.pointwise import where as where_op
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
-sort, argsort, topk = public(host.sort), public(host.argsort), public(host.topk)
+sort, argsort, topk = public(ordering.sort), public(ordering.argsort), public(ordering.topk)
 
 
 @public
 def msort(input: Tensor) -> Tensor:
     """Elements in order along the first dimension."""
-    return host.sort(input, 0).values
+    return ordering.sort(input, 0).values
 
 
 # -- ranks ------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return _picked(host.sort(input, d), d, k - 1, keepdim)
+    return _picked(ordering.sort(input, d), d, k - 1, keepdim)
 
 
 def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
@@ -62,7 +62,7 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
     d, size = _along(input, dim)
     if size == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    ordered = host.sort(input, d)
+    ordered = ordering.sort(input, d)
     if input.ndim == 0 or not input.dtype.is_floating_point:
         return _picked(ordered, d, (size - 1) // 2, keepdim)
     # NaN sorts last: it is the median of what it occurs in, or does not count.
@@ -153,7 +153,7 @@ def _quantile(
     d = 0 if dim is None else views.dimension(dim, input.ndim)
     x = input.reshape(-1) if dim is None or input.ndim == 0 else input
     size = x.shape[d]
-    ordered = host.sort(x, d).values.movedim(d, -1)
+    ordered = ordering.sort(x, d).values.movedim(d, -1)
     missing = x.isnan().sum(d).unsqueeze(-1)
     # Ranks of NaN, which sorts last: those of the others if it is skipped, else its own.
     ranks = probabilities * ((size - missing - 1).clamp(min=0).to(x.dtype) if skip_nan else float(size - 1))

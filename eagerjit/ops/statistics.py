@@ -9,7 +9,7 @@ import numpy as np
 
 from eagerjit.calling import ValuesIndices, public, written
 from eagerjit.dispatch import Op
-from eagerjit.ops import host, reduce, views
+from eagerjit.ops import ordering, reduce, views
 from eagerjit.ops.host import HostOp, like, like_with_order
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
@@ -179,7 +179,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     return _logcumsumexp.call(input, views.dimension(dim, input.ndim))
 
 
-cumsum, cumprod = public(host.cumsum), public(host.cumprod)
+cumsum, cumprod = public(ordering.cumsum), public(ordering.cumprod)
 
 
 # -- covariances ------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.windows",
     "eagerjit.runtime.native.convolution_plan",
     "eagerjit.runtime.native.convolution",
+    "eagerjit.runtime.native.scan",
+    "eagerjit.runtime.native.order",
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.places",

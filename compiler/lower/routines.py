@@ -1,0 +1,52 @@
+"""How routines of the native runtime are called: their words, tasks, work and scratch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import routines
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, RECORD, SIGNED, UNSIGNED
+from eagerjit.runtime.native.scan import TOGETHER
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A routine's name, the words after the addresses of its input and result, and what a kernel says of itself."""
+
+    name: str
+    words: tuple[sizes.Expr, ...]
+    tasks: sizes.Expr
+    scratch: sizes.Expr
+
+
+def work_of(node: Node) -> sizes.Expr:
+    """Scalar operations of a routine."""
+    return sizes.mul(node.inputs[0].type.numel, node.op.cost)
+
+
+def _kind(dtype: DType) -> tuple[int, int]:
+    """How an element's bits make a number, and for floats the bits of infinity."""
+    if not dtype.is_floating_point:
+        return (SIGNED if dtype.kind == "int" else UNSIGNED), 0
+    return FLOAT, int(np.array(np.inf, dtype.numpy).view(f"u{dtype.itemsize}"))
+
+
+def call_of(node: Node) -> Call:
+    """The call that computes a node from a contiguous input."""
+    x = node.inputs[0].type
+    dim = node.attributes["dim"]
+    n, inner = x.shape[dim], sizes.product(x.shape[dim + 1 :])
+    lines = sizes.mul(sizes.product(x.shape[:dim]), inner)
+    if node.op is routines.scan:
+        product = int(node.attributes["combine"] == "mul")
+        words = (n, inner, lines, x.dtype.itemsize, int(x.dtype.is_floating_point), product)
+        tasks = sizes.floordiv(sizes.add(lines, TOGETHER - 1), TOGETHER)
+        return Call("routine scan", words, tasks, 0)
+    count = node.attributes["count"]
+    words = (n, inner, count, x.dtype.itemsize, *_kind(x.dtype), int(node.attributes["descending"]))
+    return Call("routine order", words, lines, sizes.add(sizes.mul(n, 2 * RECORD), HISTOGRAM_BYTES))

@@ -1,0 +1,135 @@
+"""Orders and scans along a dimension, by routines of the native runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.calling import ValuesIndices
+from eagerjit.compiler.ops import elementwise, indexing, routines
+from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import expression
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.views import dimension
+from eagerjit.runtime import dtypes
+from eagerjit.tensor import Tensor
+
+# -- orders -----------------------------------------------------------------------------------------------------------
+
+
+def _ordered(input: Tensor, dim: int, count: Any, descending: bool) -> tuple[Tensor, Tensor]:
+    """The first elements in order along a dimension, with where each was."""
+    if input.ndim == 0:
+        return emit(elementwise.cast, input, dtype=input.dtype), as_dtype(0, dtypes.int64)
+    places = emit(routines.order, input, dim=dim, count=expression(count), descending=descending)
+    return emit(indexing.gather, input, places, dim=dim), places
+
+
+def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    """Elements in order along a dimension, with where each was; equal ones keep their order, NaN is the largest."""
+    if input.dtype.is_complex:
+        raise RuntimeError(f"sort(): {input.dtype} has no order")
+    d = dimension(dim, input.ndim)
+    return _ordered(input, d, input.shape[d] if input.ndim else 1, bool(descending))
+
+
+def _argsort(input: Tensor, dim: int, descending: bool) -> Tensor:
+    """The order that sorts a dimension."""
+    return _sort(input, dim, descending)[1]
+
+
+def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The k largest (or smallest) elements along a dimension, with where they were."""
+    if input.dtype.is_complex:
+        raise RuntimeError(f"topk(): {input.dtype} has no order")
+    d = dimension(dim, input.ndim)
+    if not 0 <= k <= (input.shape[d] if input.ndim else 1):
+        raise RuntimeError("selected index k out of range")
+    return _ordered(input, d, k, bool(largest))
+
+
+def _unsorted(g: Any, input: Any, dim: int, places: Any) -> Any:
+    return g if input.ndim == 0 else g.new_zeros(input.shape).scatter_add(dim, places, g)
+
+
+_sort_op = Op("sort", _sort, (lambda g, out, input, dim, descending: _unsorted(g[0], input, dim, out[1]), None, None))
+_argsort_op = Op("argsort", _argsort, None, differentiable=False)
+_topk_op = Op(
+    "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input, dim, out[1]), None, None, None)
+)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
+    """Elements in order along a dimension, with where each was; equal ones keep theirs."""
+    return ValuesIndices(*_sort_op.call(input, dim, descending))
+
+
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The order that sorts a dimension."""
+    return _argsort_op.call(input, dim, descending)
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    """The k largest (or smallest) elements along a dimension, with where they were."""
+    return ValuesIndices(*_topk_op.call(input, k, dim, largest))
+
+
+# -- scans ------------------------------------------------------------------------------------------------------------
+
+
+def _scanned(input: Tensor, dim: int, dtype: Any, combine: str) -> Tensor:
+    """Elements up to each combined; integers as int64, floats in double precision."""
+    target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
+    d = dimension(dim, input.ndim)
+    x = as_dtype(input, target)
+    if input.ndim == 0:
+        return emit(elementwise.cast, x, dtype=target)
+    if target not in routines.SCANNED and not target.is_complex:
+        x = as_dtype(x, dtypes.float64 if target.is_floating_point else dtypes.int64)
+    return as_dtype(emit(routines.scan, x, dim=d, combine=combine), target)
+
+
+def _cumsum(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Sums of all elements up to each along a dimension."""
+    return _scanned(input, dim, dtype, "add")
+
+
+def _backwards(g: Any, dim: int) -> Any:
+    """Sums of all elements from each on."""
+    return g.flip(dim).cumsum(dim).flip(dim) if g.ndim else g
+
+
+_cumsum_op = Op("cumsum", _cumsum, (lambda g, out, input, dim, dtype: _backwards(g, dim), None, None))
+
+
+def _cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """Products of all elements up to each along a dimension."""
+    return _scanned(input, dim, dtype, "mul")
+
+
+def _cumprod_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:
+    """Later products without this factor: quotients before the first zero, and what that zero has hidden from it on."""
+    if not g.ndim:
+        return g
+    x = input.to(g.dtype)
+    zero = x == 0
+    count = zero.long().cumsum(dim)
+    first = zero.logical_and(count == 1)
+    factor = x.where(zero.logical_not(), 1.0)
+    before = _backwards(g * out, dim) / factor
+    rest = _backwards(g * x.where(first.logical_not(), 1.0).cumprod(dim), dim)
+    # After the first zero all is 0, but as a product with that zero: it has a derivative.
+    after = (rest * (x * first).sum(dim, keepdim=True) / factor).where(zero.logical_not(), 0.0)
+    return before.where(count == 0, rest.where(first, after))
+
+
+_cumprod_op = Op("cumprod", _cumprod, (_cumprod_rule, None, None))
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Sums of all elements up to each along a dimension."""
+    return _cumsum_op.call(input, dim, dtype)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Products of all elements up to each along a dimension."""
+    return _cumprod_op.call(input, dim, dtype)

@@ -1,0 +1,131 @@
+"""Orders and scans by routines of the runtime: NumPy's results, in every call of theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit.compiler.ops import routines
+from eagerjit.runtime import dtypes
+
+SHAPES = [(1,), (24,), (25,), (300,), (9000,), (17, 3), (2, 30, 3), (1, 9), (9, 1), (0, 4), (4, 0)]
+DTYPES = [d.name for d in dtypes.ALL]
+
+
+def values(shape, dtype, seed=0):
+    """Numbers of a dtype with ties among them, and for floats with every kind of zero and NaN."""
+    rng = np.random.default_rng(seed)
+    kind = dtypes.BY_NAME[dtype].numpy
+    drawn = rng.standard_normal(shape) * 15
+    if dtypes.BY_NAME[dtype].is_floating_point and drawn.size:
+        drawn.flat[::3] = np.round(drawn.flat[::3] / 8)
+        drawn.flat[::7] *= -0.0
+        drawn.flat[4::11], drawn.flat[5::13], drawn.flat[6::17] = np.nan, np.inf, -np.inf
+    return np.abs(drawn).astype(kind) if dtype == "uint8" else drawn.astype(kind)
+
+
+def same(found, expected):
+    a, b = found.numpy(), np.asarray(expected)
+    assert a.dtype == b.dtype and a.shape == b.shape
+    number = a == a  # the sign of a NaN depends on the processor's instruction
+    assert (number == (b == b)).all() and a[number].tobytes() == b[number].tobytes()
+
+
+CASES = [(shape, "float32") for shape in SHAPES] + [(s, d) for d in DTYPES for s in ((24,), (900,), (2, 30, 3))]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), CASES, ids=str)
+def test_orders(shape, dtype):
+    array = values(shape, dtype)
+    x = torch.from_numpy(array)
+    for dim in range(len(shape)):
+        for descending in (False, True):
+            order = routines.order.reference(array, dim, shape[dim], descending)
+            found = x.sort(dim, descending)
+            same(found.indices, order)
+            same(found.values, np.take_along_axis(array, order, dim))
+            for k in {2, shape[dim]} - set(range(shape[dim] + 1, 9)):
+                places = routines.order.reference(array, dim, k, descending)
+                found = x.topk(k, dim, largest=descending)
+                same(found.indices, places)
+                same(found.values, np.take_along_axis(array, places, dim))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [c for c in CASES if c[1] in ("float32", "float64", "int64")], ids=str)
+def test_scans(shape, dtype):
+    array = values(shape, dtype)
+    x = torch.from_numpy(array)
+    with np.errstate(all="ignore"):
+        for dim in range(len(shape)):
+            same(x.cumsum(dim), routines.scan.reference(array, dim, "add"))
+            same(x.cumprod(dim), routines.scan.reference(array, dim, "mul"))
+            same(x.cumsum(dim - len(shape)), routines.scan.reference(array, dim, "add"))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "bfloat16"])
+def test_scans_of_other_dtypes_convert(dtype):
+    array = values((6, 11), dtype)
+    x = torch.from_numpy(array)
+    wide = x.double() if x.is_floating_point() else x.long()
+    result = x.dtype if x.is_floating_point() else torch.int64
+    same(x.cumsum(1), wide.cumsum(1).to(result).numpy())
+    same(x.cumprod(0, dtype=torch.float64), x.double().cumprod(0).numpy())
+    same(x.cumsum(0, dtype=torch.int32), x.to(torch.int32).long().cumsum(0).to(torch.int32).numpy())
+
+
+def test_memory_that_is_not_contiguous():
+    array = values((12, 10), "float32")
+    for view in (array.T, array[::2, 1:8], array[:, ::3]):
+        x = torch.from_numpy(array)
+        x = x.T if view.shape == (10, 12) else x[::2, 1:8] if view.shape[0] == 6 else x[:, ::3]
+        same(x.sort(0).values, np.take_along_axis(view, routines.order.reference(view, 0, view.shape[0], False), 0))
+        with np.errstate(all="ignore"):
+            same(x.cumsum(1), routines.scan.reference(np.ascontiguousarray(view), 1, "add"))
+
+
+def test_many_threads_give_the_same():
+    array = values((700, 600), "float32")
+    x = torch.from_numpy(array)
+    before = torch.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            results.append([x.sort(1).indices, x.sort(0).values, x.topk(5, 0).indices, x.cumsum(1), x.cumsum(0)])
+    finally:
+        torch.set_num_threads(before)
+    for a, b in zip(*results, strict=True):
+        same(a, b.numpy())
+
+
+def test_compiled_calls_hold_them_for_all_sizes():
+    @torch.jit(fullgraph=True)
+    def ranked(x):
+        values, places = (x * 2).sort(1, True)
+        return values.cumsum(1) + 1, places, x.topk(2, 0).values.sum()
+
+    for shape in ((3, 5), (4, 40), (30, 7)):
+        x = torch.from_numpy(values(shape, "float64")).nan_to_num(0.0, 0.0, 0.0)
+        values_, places = (x * 2).sort(1, True)
+        expected = values_.cumsum(1) + 1, places, x.topk(2, 0).values.sum()
+        for a, b in zip(ranked(x), expected, strict=True):
+            same(a, b.numpy())
+    report = str(ranked.explain(x))
+    assert "order" in report and "scan" in report
+
+
+def test_gradients_and_transforms():
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((4, 6)))
+
+    def f(x):
+        return (x.sort(1).values.cumsum(1) * x.topk(6, 1).values * x.cumprod(0)).sum()
+
+    torch.autograd.gradcheck(f, (x.clone().requires_grad_(),))
+    torch.autograd.gradgradcheck(f, (x.clone().requires_grad_(),))
+    rows = torch.func.vmap(lambda row: (row.sort().values, row.argsort(), row.cumsum(0), row.topk(2).indices))(x)
+    expected = x.sort(1).values, x.argsort(1), x.cumsum(1), x.topk(2, 1).indices
+    for a, b in zip(rows, expected, strict=True):
+        same(a, b.numpy())
+    tangent = torch.func.jvp(lambda x: x.cumsum(0), (x,), (x * 2,))[1]
+    same(tangent, (x * 2).cumsum(0).numpy())
