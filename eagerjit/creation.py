@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from eagerjit.fitting import check_fit, element, fitted
 from eagerjit.making import dtype_argument, makes
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.ops.views import shape_argument
-from eagerjit.promotion import number_dtype
+from eagerjit.promotion import number_dtype, promote_types
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
@@ -47,11 +48,10 @@ def _inferred(data: Any) -> DType:
         kinds = [_inferred(d) for d in data]
         if not kinds:
             return Defaults.dtype
-        order = [dtypes.bool_, dtypes.int64, Defaults.dtype, *dtypes.COMPLEX]
-        return max(kinds, key=lambda k: order.index(k) if k in order else len(order))
+        return functools.reduce(promote_types, kinds)
     if isinstance(data, Tensor):
         return data.dtype
-    if isinstance(data, (np.ndarray, np.generic)) and not isinstance(data, float):
+    if isinstance(data, (np.ndarray, np.generic)):
         return _array_dtype(np.asarray(data))
     if isinstance(data, (bool, int, float, complex, SymbolicInt, TracedFloat)):
         return number_dtype(data)

@@ -30,7 +30,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DType | Non
     if step == 0:
         raise ValueError("arange(): step must not be 0")
     if (stop - start) * step < 0:
-        stop = start
+        stop = start + 0 * stop
     return eagerjit.arange(start, stop, step, dtype=dtype, device=device)
 
 

@@ -73,20 +73,21 @@ def _with_number(dtype: DType, number: DType) -> DType:
 def astype(x: Tensor, dtype: DType, /, *, copy: Any = True, device: Any = None) -> Tensor:
     """The tensor in another dtype; with `copy=False` itself where nothing changes.
 
-    Complex numbers become real ones by their real parts, which the standard leaves undefined.
+    Raises TypeError for complex numbers that shall become real ones: take their `real` or `imag`.
     """
-    check_array("astype", x)
+    if check_array("astype", x).dtype.is_complex and dtype.kind not in ("complex", "bool"):
+        raise TypeError(f"astype(): {x.dtype.name} cannot become {dtype.name}; take the real or the imaginary part")
     check_device(device)
     return x.to(dtype, copy=copy)
 
 
 def can_cast(from_: Any, to: DType, /) -> Any:
-    """Whether a dtype, or a tensor's, promotes to another: whether promotion of the two gives `to`."""
+    """Whether a dtype, or a tensor's, is promoted to another: integers to wider ones, real numbers to complex ones."""
     source, target = _dtype_of("can_cast", from_), _dtype_of("can_cast", to)
-    order = ("bool", "uint", "int", "float", "complex")
-    return source is target or (
-        order.index(source.kind) <= order.index(target.kind) and promote_types(source, target) is target
-    )
+    if isdtype(source, "integral") and isdtype(target, "integral"):
+        return source.fits_in(target)
+    inexact = source.is_differentiable and target.is_differentiable
+    return source is target or (inexact and promote_types(source, target) is target)
 
 
 def finfo(type: Any, /) -> finfo_object:
