@@ -23,7 +23,7 @@ from types import (
 from typing import Any
 
 from eagerjit.journal import ABSENT, CONTAINERS, Journal, is_consumed
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.runtime.source import is_library
 from eagerjit.tensor import Tensor
 
@@ -127,6 +127,8 @@ class Calls:
             journal.note_read(args[0], args[1])
             journal.objects_read[id(args[0]), args[1]] = args[0]
             return None
+        if module == "math" and not kwargs and any(type(x) in (SymbolicInt, TracedFloat) for x in args):
+            return functools.partial(python_number, function)
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
         if function is type and len(args) == 1 and type(args[0]) in (SymbolicInt, TracedFloat):

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from eagerjit import script as script_names
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
 from eagerjit.observation import TraceBreak
-from eagerjit.recompiles import Recompile, recompile
+from eagerjit.recompiles import CacheInfo, Recompile, recompile
 from eagerjit.recording import Recording, key_of, overlaps
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
@@ -47,17 +47,6 @@ __all__ = [
 PATIENCE = 1.0
 """Seconds that a call waits for another thread to record the same function; then it runs eagerly. The user's code that
 is recorded may itself wait for something that the waiting thread holds."""
-
-
-@dataclass(slots=True)
-class CacheInfo:
-    """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
-
-    compiles: int = 0
-    hits: int = 0
-    recompiles: int = 0
-    eager_calls: int = 0
-    reasons: list[Recompile] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +241,12 @@ class JitFunction(Function):
 
     def _record(self, structure: Any, leaves: list[Any]) -> Variant:
         started = time.perf_counter()
-        return self._compile(self._recording.trace(structure, leaves, PATIENCE), started)
+        return self._compile(self._trace(structure, leaves), started)
+
+    def _trace(self, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
+        """Record; a second call of the same kind tells that numbers vary."""
+        vary = any(v.structure == structure and v.key == key_of(leaves) for v in self.variants)
+        return self._recording.trace(structure, leaves, PATIENCE, vary)
 
     def _record_for_later(self, structure: Any, leaves: list[Any]) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
@@ -263,7 +257,7 @@ class JitFunction(Function):
         if any(kind == other for other, _ in pending):
             return
         started = time.perf_counter()
-        compile = self._recording.trace(structure, leaves, PATIENCE)
+        compile = self._trace(structure, leaves)
 
         def work() -> None:
             try:

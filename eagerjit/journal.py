@@ -383,6 +383,11 @@ _STORE: dict[str, Callable[..., None]] = {"attribute": _store_attribute, "item":
 _DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item": _delete_item, "cell": _delete_cell}
 
 
+def look(holder: Any, key: Any, kind: str) -> Any:
+    """What an attribute, an item or a variable holds, ABSENT for nothing."""
+    return _LOOK[kind](holder, key)
+
+
 def is_consumed(value: Any) -> bool:
     """Whether taking items from a value leaves fewer for the next reader."""
     return isinstance(value, Iterator)

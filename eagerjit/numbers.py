@@ -96,7 +96,7 @@ class SymbolicInt:
         return other / to_float(self)
 
     def __rpow__(self, other: Any) -> Any:
-        return other ** self._value()
+        return python_number(operator.pow, other, self) if isinstance(other, float) else other ** self._value()
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and other >= 0:
@@ -185,7 +185,12 @@ class TracedFloat:
         return int(self._value())
 
     def __bool__(self) -> bool:
-        return bool(self._value())
+        return bool(self != 0.0)
+
+    def __abs__(self) -> Any:
+        if state.tracer is None:
+            raise RuntimeError("a number of a traced function left it")
+        return TracedFloat(state.tracer.absolute(self), None if self.value is None else abs(self.value))
 
     def __hash__(self) -> int:
         return hash(self._value())
@@ -205,7 +210,9 @@ class TracedFloat:
 
 
 def to_float(value: Any) -> Any:
-    """An int of the trace as a float of the trace."""
+    """A number as a float, one of the trace where it is that."""
+    if type(value) is TracedFloat:
+        return value
     if isinstance(value, SymbolicInt) and state.tracer is not None:
         return state.tracer.float_of(value)
     return float(value)
@@ -244,11 +251,50 @@ for _name, _operation, _method in (
     setattr(TracedFloat, f"__r{_method}__", _reflected)
 
 
-def _divide(a: TracedFloat, b: Any) -> Any:
-    """a / b: recorded where the divisor is known or a size and not zero, else done in Python, where zero raises."""
-    if (type(b) in (int, float) or isinstance(b, SymbolicInt)) and b:
-        return _calculate("div", operator.truediv, a, b)
-    return a._value() / (float(b) if isinstance(b, (TracedFloat, SymbolicInt)) else b)
+def _divide(a: Any, b: Any) -> Any:
+    """a / b: recorded where the divisor is not zero, else done in Python, which raises."""
+    if not all(isinstance(x, (bool, int, float, SymbolicInt, TracedFloat)) for x in (a, b)):
+        return NotImplemented
+    return _calculate("div", operator.truediv, a, b) if b else plain(a) / 0.0
+
+
+_EXACT = 2**53
+"""Integers below are floats exactly."""
+
+
+def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison as a condition of the compiled call; where it cannot be one, the trace is tied to the number."""
+
+    def compare(self: TracedFloat, other: Any) -> Any:
+        if type(other) not in (bool, int, float, SymbolicInt, TracedFloat):
+            return NotImplemented
+        tracer = state.tracer
+        exact = isinstance(other, (float, TracedFloat)) or -_EXACT < other < _EXACT
+        if tracer is None or tracer.arguments is None or not exact:
+            return function(self._value(), plain(other))
+        other = to_float(other)
+        values = self.value, other.value if isinstance(other, TracedFloat) else other
+        return tracer.compare(name, self, other, None if None in values else function(*values))
+
+    return compare
+
+
+def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A float that only Python calculates as Python does, `math.cos` or a power, of numbers of the call.
+
+    The first recording is tied to the numbers. When they vary, it is a call of the Python function in the compiled one.
+    """
+    tracer = state.tracer
+    values = [x.value if isinstance(x, TracedFloat) else x for x in map(to_float, arguments)]
+    if tracer is None or not tracer.numbers_vary or tracer.arguments is None or None in values:
+        return function(*map(plain, arguments))
+    try:
+        result = function(*values)
+    except (ArithmeticError, ValueError):
+        result = None
+    if type(result) is not float:
+        return function(*map(plain, arguments))
+    return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments]), result)
 
 
 def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:
@@ -268,8 +314,22 @@ def plain(value: Any) -> Any:
     return value._value() if type(value) in (SymbolicInt, TracedFloat) else value
 
 
-for _name in ("truediv", "pow", "floordiv", "mod"):
-    _forward, _reflected = _specialized(getattr(operator, _name))
+def _python_operator(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """An operator that only Python calculates as Python does."""
+
+    def forward(self: TracedFloat, other: Any) -> Any:
+        numbers = isinstance(other, (bool, int, float, SymbolicInt, TracedFloat))
+        return python_number(function, self, other) if numbers else function(self._value(), other)
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        numbers = isinstance(other, (bool, int, float, SymbolicInt, TracedFloat))
+        return python_number(function, other, self) if numbers else function(other, self._value())
+
+    return forward, reflected
+
+
+for _name in ("pow", "floordiv", "mod"):
+    _forward, _reflected = _python_operator(getattr(operator, _name))
     setattr(TracedFloat, f"__{_name}__", _forward)
     setattr(TracedFloat, f"__r{_name}__", _reflected)
 for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
@@ -284,7 +344,8 @@ for _name, _function in (
     ("is_integer", lambda value: True),
 ):  # fmt: skip
     setattr(SymbolicInt, _name, _specialized(_function)[0])
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "abs"):
-    setattr(TracedFloat, f"__{_name}__", _specialized(getattr(operator, _name))[0])
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(TracedFloat, f"__{_name}__", _comparison(_name, getattr(operator, _name)))
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]
+TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[operator]
 TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]

@@ -16,11 +16,12 @@ import numpy as np
 from eagerjit.bytecode import accesses
 from eagerjit.callables import CHANGING, REFUSED, Calls
 from eagerjit.comparing import is_library_name
-from eagerjit.journal import ABSENT, Journal, is_consumed
+from eagerjit.journal import ABSENT, Journal, is_consumed, look
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import frames
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
+from eagerjit.varying import Varying
 
 _PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, Tensor)
 
@@ -28,14 +29,14 @@ _PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType,
 class Observer:
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
 
-    def __init__(self, tracer: Tracer, stored: set[str]) -> None:
+    def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
         self.lines: dict[CodeType, set[int]] = {}
         self.globals: dict[CodeType, dict[str, Any]] = {}
         self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
         self.closures: dict[CodeType, list[dict[str, Any]]] = {}
         self.journal = Journal(tracer)
         self.calls = Calls(self.journal)
-        self.stored = stored
+        self.stored, self.varying = stored, varying
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._missing: tuple[FrameType, Any, Any] | None = None
@@ -133,7 +134,7 @@ class Observer:
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
-        if name in self.stored and _is_data(owner, name):
+        if _is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, _kept(owner, name))):
             self._read = frame, owner, name, "attribute"
 
     def _note_class(self, owner: Any, name: str) -> None:
@@ -149,14 +150,14 @@ class Observer:
     def load_global(self, frame: FrameType, name: str) -> None:
         if name in frame.f_globals:
             self.journal.note_read(frame.f_globals, name)
-            if name in self.stored:
+            if name in self.stored or self.varying.is_input(frame.f_globals, name, frame.f_globals[name]):
                 self._read = frame, frame.f_globals, name, "item"
 
     def load_cell(self, frame: FrameType, name: str) -> None:
         cell = frames.cell(frame, name)
         self.journal.note_read(cell, "contents")
         self.journal.cells_read[id(cell)] = cell
-        if name in self.stored:
+        if name in self.stored or self.varying.is_input(cell, "contents", look(cell, "contents", "cell")):
             self._read = frame, cell, "contents", "cell"
 
     def load_item(self, frame: FrameType, augmented: bool) -> None:
@@ -306,6 +307,11 @@ class _Refusing:
 def source(frame: FrameType) -> str:
     """`file:line` of the instruction that a frame is about to execute."""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _kept(owner: Any, name: str) -> Any:
+    """What an object keeps under a name, None where it keeps nothing of its own."""
+    return getattr(owner, "__dict__", {}).get(name)
 
 
 def _is_data(owner: Any, name: str) -> bool:

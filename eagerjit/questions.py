@@ -36,15 +36,16 @@ class Questions:
         self.assumptions.hints[name] = hint
         return sizes.symbol(name)
 
-    def ask(self, node: Node, reason: str) -> Any:
+    def ask(self, node: Node, reason: str, known: Any = None) -> Any:
         """The number that a 0-d node has in this call; the recording holds for calls where it is the same.
 
-        Raises TraceBreak where that cannot be had: in an op's own body, or with `fullgraph`.
+        `known` is that number where it was calculated from Python's numbers alone. Otherwise TraceBreak is raised where
+        it cannot be had: in an op's own body, or with `fullgraph`.
         """
         if node not in self._answers:
-            if self.fullgraph:
+            if self.fullgraph and known is None:
                 raise TraceBreak(reason, user_line())
-            array = self._value_now(node, reason)
+            array = self._value_now(node, reason) if known is None else self._known(node, known)
             bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
             self.questions.append(Question(node, bits))
             self._answers[node] = array.reshape(()).item()
@@ -61,6 +62,13 @@ class Questions:
             self.questions.append(Question(node, size=size))
             self._sizes[node] = SymbolicInt(size)
         return self._sizes[node]
+
+    def _known(self, node: Node, value: Any) -> np.ndarray:
+        """A number as an answer; in a call recorded again, the value that it had first."""
+        if self.given:
+            return self.given.pop(0)
+        self.values.append(np.asarray(value, node.type.dtype.numpy))
+        return self.values[-1]
 
     def _value_now(self, node: Node, reason: str) -> np.ndarray:
         """A node's value in the call being recorded; in one recorded again, the value that it had first."""

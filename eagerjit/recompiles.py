@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
@@ -28,6 +28,17 @@ class Recompile:
     def __str__(self) -> str:
         where = f" ({self.source})" if self.source else ""
         return f"{self.what} was {self.old}, is {self.new}{where}"
+
+
+@dataclass(slots=True)
+class CacheInfo:
+    """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
+
+    compiles: int = 0
+    hits: int = 0
+    recompiles: int = 0
+    eager_calls: int = 0
+    reasons: list[Recompile] = field(default_factory=list)
 
 
 def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) -> Recompile:

@@ -33,6 +33,7 @@ from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.turns import collecting_later, recording
 from eagerjit.variants import Variant, freed_node
+from eagerjit.varying import Varying
 
 _VALUES = (str, bytes, np.dtype)
 _MOST_UNSTABLE = 8
@@ -67,20 +68,27 @@ class Recording:
     def __init__(self, function: Callable[..., Any], name: str, fullgraph: bool, fastmath: bool):
         self.function, self.name, self.fullgraph, self.fastmath = function, name, fullgraph, fastmath
         self.stored: set[str] = set()
+        self.seen: dict[tuple[int, Any], Any] = {}
+        self.slots: set[tuple[int, Any]] = set()
         self.unstable = 0
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
         """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
         return self.trace(structure, leaves)()
 
-    def trace(self, structure: Any, leaves: list[Any], patience: float = -1.0) -> Callable[[], Variant]:
+    def trace(
+        self, structure: Any, leaves: list[Any], patience: float = -1.0, numbers_vary: bool = False
+    ) -> Callable[[], Variant]:
         """Record a call on these arguments. What is returned compiles it: once, in any thread.
 
+        With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
         tracer = Tracer(self.name, needs_grad=True)
+        varying = Varying(numbers_vary, self.slots, self.seen)
         with recording(patience):
-            compile = self._traced(tracer, structure, leaves)
+            compile = self._traced(tracer, structure, leaves, varying)
+            self.slots |= varying.slots
             tracer.arguments = None
             self._check_leaks(tracer)
 
@@ -94,7 +102,7 @@ class Recording:
         """The line where the function begins."""
         return first_line(self.function, self.name)
 
-    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
+    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying) -> Callable[[], Variant]:
         """Record; no traced tensor outlives this frame unless the function kept it."""
         grad_mode = mode.grad_mode()
         with tracer:
@@ -102,7 +110,7 @@ class Recording:
             inputs = [self._argument(tracer, leaf) for leaf in leaves]
             n_arguments = tracer.n_leaves
             call = pytree.unflatten(structure, inputs)
-            observer, flattening, shape = self._run(tracer, call)
+            observer, flattening, shape = self._run(tracer, call, varying)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
@@ -118,11 +126,13 @@ class Recording:
             self._check_stability(journal, guards)
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations)
             journal.operations = []
-            return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now)
+            again = functools.partial(self._recorded_again, structure, varying.settled())
+            return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
 
-    def _run(self, tracer: Tracer, call: Any) -> tuple[Observer, Flattening, Any]:
+    def _run(self, tracer: Tracer, call: Any, varying: Varying) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
-        observer = Observer(tracer, self.stored)
+        tracer.numbers_vary = varying.functions
+        observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks
         journal.paths = paths_of(call)
@@ -159,6 +169,7 @@ class Recording:
         grad_mode: bool,
         guards: list[Callable[[], bool]],
         structure_now: Structure,
+        again: Any,
     ) -> Callable[[], Variant]:
         """What compiles the recording to a Variant."""
         structure, out = call.structure, call.out
@@ -168,8 +179,6 @@ class Recording:
         results, new_grads, own, notes = self._results(tracer, unique)
         kept, forward = retained(results), len(tracer.nodes)
         related, flags = relations(tracer, results), tracer.changed_flags()
-
-        again = functools.partial(self._recorded_again, structure)
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = pytree.unflatten(structure, arguments)
@@ -244,7 +253,7 @@ class Recording:
 
     @contextmanager
     def _recorded_again(
-        self, structure: Any, backward: Backward, arguments: Sequence[Any]
+        self, structure: Any, varying: Varying, backward: Backward, arguments: Sequence[Any]
     ) -> Iterator[tuple[Tracer, list[Any]]]:
         """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
         tracer = Tracer(self.name, needs_grad=True)
@@ -253,7 +262,7 @@ class Recording:
             with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 inputs = [self._argument(tracer, leaf) for leaf in arguments]
-                out = self._run(tracer, pytree.unflatten(structure, inputs))[1].leaves
+                out = self._run(tracer, pytree.unflatten(structure, inputs), varying)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):

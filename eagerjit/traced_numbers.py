@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.ops.host import NUMBER, host
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.questions import Questions
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.runtime.program import Op
 
 
@@ -22,6 +25,7 @@ class Numbers(Questions):
     def __init__(self) -> None:
         super().__init__()
         self._floats: dict[Node, tuple[int, float]] = {}
+        self.numbers_vary = False
 
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
         """Append one primitive."""
@@ -47,6 +51,26 @@ class Numbers(Questions):
         operands = tuple(self.constant(x, dtypes.float64) for x in (a, b))
         return self.record(getattr(elementwise, name), operands)
 
+    def absolute(self, value: TracedFloat) -> Node:
+        """Record the absolute value of a float."""
+        return self.record(elementwise.abs_, (value.node,))
+
+    def compare(self, name: str, a: TracedFloat, b: Any, known: bool | None) -> bool:
+        """Whether a comparison holds in this call, which becomes a condition of the compiled one."""
+        node = self.record(getattr(elementwise, name), tuple(self.constant(x, dtypes.float64) for x in (a, b)))
+        return bool(self.ask(node, "a tensor's value was compared by Python code", known))
+
+    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Node:
+        """Record a call of a Python function of floats that gives a float, and that it gives one."""
+        nodes = tuple(self.constant(x, dtypes.float64) for x in arguments)
+        called = {"function": python_function(function), "arguments": (NUMBER,) * len(nodes), "shape": ()}
+        value, made = (
+            self.record(host, nodes, **called, result=i, dtype=dtype)
+            for i, dtype in enumerate((dtypes.float64, dtypes.bool_))
+        )
+        self.ask(made, "a Python function was called", True)
+        return value
+
     def float_of(self, value: SymbolicInt) -> TracedFloat:
         """A size as a float."""
         hint = sizes.evaluate(value.expression, self.assumptions.hints)
@@ -62,6 +86,25 @@ class Numbers(Questions):
         if node.op is elementwise.size_value:
             size = node.attributes["size"]
             self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
+
+
+def python_function(function: Callable[..., Any]) -> str:
+    """The name under which compiled calls know a function of Python floats.
+
+    It gives the float, and whether there is one: not where the function raises or gives something else.
+    """
+    name = f"python.{function.__module__}.{function.__name__}"
+
+    def call(*arguments: float) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            found = function(*arguments)
+        except (ArithmeticError, ValueError):
+            found = None
+        made = type(found) is float
+        return np.asarray(found if made else 0.0, np.float64), np.asarray(made)
+
+    FUNCTIONS.setdefault(name, call)
+    return name
 
 
 def _plain(value: Any, dtype: dtypes.DType) -> int | float | bool:

@@ -16,6 +16,7 @@ from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
+from eagerjit.varying import Varying
 
 
 @dataclass
@@ -53,7 +54,7 @@ def walk(
     """Record the gradients of roots with respect to targets, or to those wanted, alone and added up from a start."""
     before, watched = tracer.source, tracer.observation
     trail: engine.Trail = {engine.key_of(t): [] for t in targets.values()}
-    observer = Observer(tracer, set())
+    observer = Observer(tracer, set(), Varying())
     try:
         with observer:
             grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)

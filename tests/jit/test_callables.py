@@ -209,21 +209,38 @@ def test_what_keeps_changing_is_said_with_its_line() -> None:
 
     @torch.jit(on_recompile="warn")
     def scaled(x: Any) -> Any:
+        return x * len(FACTOR)
+
+    FACTOR = "a"
+    scaled(X)
+    FACTOR = "bb"
+    with pytest.warns(JitWarning, match=r"FACTOR was 'a', is 'bb' \(.*test_callables\.py:\d+\)"):
+        assert same(scaled(X), X * 2)
+    FACTOR = "ccc"
+    with pytest.warns(JitWarning, match=r"FACTOR was .*, is 'ccc' .*change number 2 of FACTOR"):
+        assert same(scaled(X), X * 3)
+    with pytest.warns(JitWarning, match=r"x was f32\[s0, s1\].*, is f32\[s0\]"):
+        scaled(X[0])
+    first, _, third = scaled.cache_info().reasons
+    assert (first.what, first.old, first.new) == ("FACTOR", "'a'", "'bb'") and third.what == "x"
+    assert scaled.cache_info().recompiles == 3
+
+
+def test_a_number_that_changes_becomes_an_input() -> None:
+    global FACTOR
+
+    @torch.jit(on_recompile="warn")
+    def scaled(x: Any) -> Any:
         return x * FACTOR
 
     FACTOR = 1.0
     scaled(X)
     FACTOR = 2.0
-    with pytest.warns(JitWarning, match=r"FACTOR was 1\.0, is 2\.0 \(.*test_callables\.py:\d+\)"):
+    with pytest.warns(JitWarning, match=r"FACTOR was 1\.0, is a float \(.*test_callables\.py:\d+\)"):
         assert same(scaled(X), X * 2)
-    FACTOR = 3.0
-    with pytest.warns(JitWarning, match=r"FACTOR was .*, is 3\.0 .*change number 2 of FACTOR"):
-        assert same(scaled(X), X * 3)
-    with pytest.warns(JitWarning, match=r"x was f32\[s0, s1\].*, is f32\[s0\]"):
-        scaled(X[0])
-    first, _, third = scaled.cache_info().reasons
-    assert (first.what, first.old, first.new) == ("FACTOR", "1.0", "2.0") and third.what == "x"
-    assert scaled.cache_info().recompiles == 3
+    for FACTOR in (3.0, 4.5, -0.25):
+        assert same(scaled(X), X * FACTOR)
+    assert scaled.cache_info().recompiles == 1
 
 
 def test_a_recompile_can_be_an_error() -> None:

@@ -1,0 +1,35 @@
+"""Python numbers that change from call to call, found by recording more than once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.runtime.binding import same_value
+
+
+class Varying:
+    """What is known of numbers when a call is recorded.
+
+    functions   whether numbers are known to vary, so that functions of Python's own are called with those of each call
+    slots       where numbers that change are kept (attributes, globals, closure cells): they are inputs
+    seen        the numbers that recordings before have read; None: nothing new is to be found out
+    """
+
+    def __init__(self, functions: bool = False, slots: Any = (), seen: dict[tuple[int, Any], Any] | None = None):
+        self.functions, self.slots, self.seen = functions, set(slots), seen
+
+    def is_input(self, holder: Any, key: Any, value: Any) -> bool:
+        """Whether a number that code reads is another one than it was in a recording before."""
+        if type(value) not in (int, float):
+            return False
+        slot = id(holder), key
+        if slot in self.slots or self.seen is None:
+            return slot in self.slots
+        if same_value(self.seen.setdefault(slot, value), value):
+            return False
+        self.slots.add(slot)
+        return True
+
+    def settled(self) -> Varying:
+        """The same for another recording of the same call."""
+        return Varying(self.functions, self.slots)

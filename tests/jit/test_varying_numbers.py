@@ -1,0 +1,65 @@
+"""How many versions a function has whose Python numbers change in every call."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import eagerjit as ej
+
+KEPT = SimpleNamespace(temperature=1.0)
+
+
+def compared(x: Any, i: int) -> Any:
+    return x * 2 if 0.1 * 0.9**i > 0.05 else x + 1
+
+
+def scheduled(x: Any, i: int) -> Any:
+    return x * (0.5 * (1 + math.cos(math.pi * i / 100)))
+
+
+def bounded(x: Any, i: int) -> Any:
+    return x * max(0.25, min(1.0, i / 10))
+
+
+def every_tenth(x: Any, i: int) -> Any:
+    return x * i if i % 10 == 0 else x + i
+
+
+def corrected(x: Any, i: int) -> Any:
+    return x / (1 - 0.9 ** (i + 1)), x / math.sqrt(1 - 0.999 ** (i + 1))
+
+
+def kept(x: Any, i: int) -> Any:
+    return x / KEPT.temperature
+
+
+@pytest.mark.parametrize(
+    ("function", "most"), [(compared, 3), (scheduled, 2), (bounded, 4), (every_tenth, 2), (corrected, 2), (kept, 2)]
+)
+def test_versions(function: Any, most: int) -> None:
+    jitted = ej.jit(function)
+    x = ej.arange(3.0)
+    for i in range(40):
+        KEPT.temperature = 0.95**i
+        found, expected = jitted(x, i), function(x, i)
+        assert str(found) == str(expected) and jitted.cache_info().eager_calls == 0
+    assert jitted.cache_info().compiles <= most
+
+
+def test_python_numbers_are_conditions_of_a_full_graph_too() -> None:
+    jitted = ej.jit(lambda x, rate: x * rate if rate > 0.5 else x + rate, fullgraph=True)
+    for rate in (1.0, 0.25, 0.75, 0.1, 0.6):
+        assert jitted(ej.ones(2), rate).tolist() == (ej.ones(2) * rate if rate > 0.5 else ej.ones(2) + rate).tolist()
+    assert jitted.cache_info().compiles == 2
+
+
+def test_a_number_taken_from_a_tensor_is_compared_in_the_compiled_call() -> None:
+    jitted = ej.jit(lambda x: x * 2 if x.sum().item() > 1.0 else x - 1)
+    for i in range(12):
+        x = ej.full((3,), 0.1 * i)
+        assert jitted(x).tolist() == (x * 2 if x.sum().item() > 1.0 else x - 1).tolist()
+    assert jitted.cache_info().compiles == 2

@@ -1,0 +1,228 @@
+"""Python numbers that differ from call to call: compared, raised to powers, given to `math`, kept in objects."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import eagerjit as torch
+from tests.soundness.framework import case
+
+RATE = 0.5
+
+
+@case
+def compared_floats(jit):
+
+    @jit
+    def f(x, a, b):
+        out = x
+        if a < b:
+            out = out + 1
+        if a <= b:
+            out = out * 2
+        if a == b:
+            out = out - 3
+        if a != 1.0:
+            out = out / 2
+        if b > 0.25 >= a:
+            out = -out
+        return out
+
+    nan, inf = float("nan"), float("inf")
+    for a, b in ((0.1, 0.2), (0.2, 0.1), (0.5, 0.5), (nan, 1.0), (1.0, nan), (nan, nan), (inf, inf)):
+        yield f(torch.ones(3), a, b)
+    for a, b in ((-0.0, 0.0), (1.0, 2), (1.0, True)):
+        yield f(torch.ones(3), a, b)
+
+
+@case
+def compared_with_large_integers(jit):
+
+    @jit
+    def f(x, a, n):
+        return x + (a < 2**53 + 1) + 2 * (a == n) + 4 * (a > n)
+
+    for a, n in ((1.5, 1), (2.0**53, 2**53), (2.0**53, 2**53 + 1), (2.0**53 + 2, 2**53 + 1), (1e300, 3)):
+        yield f(torch.zeros(2), a, n)
+
+
+@case
+def truth_of_floats(jit):
+
+    @jit
+    def f(x, a):
+        return x + 1 if a else (x - 1 if not a * 0.0 else x)
+
+    for a in (1.0, 0.0, -0.0, float("nan"), float("inf"), 1e-320):
+        yield f(torch.ones(2), a)
+
+
+@case
+def decays(jit):
+
+    @jit
+    def f(x, step):
+        rate = 0.1 * 0.9**step
+        return x * rate, x / (1 - 0.95 ** (step + 1))
+
+    for i in range(12):
+        yield f(torch.arange(4.0), i)
+
+
+@case
+def cosine_schedule(jit):
+
+    @jit
+    def f(x, step, total):
+        if step < 3:
+            rate = step / 3
+        else:
+            rate = 0.5 * (1 + math.cos(math.pi * min(1.0, (step - 3) / (total - 3))))
+        return x * max(rate, 0.05)
+
+    for i in range(14):
+        yield f(torch.arange(4.0), i, 10)
+
+
+@case
+def powers_without_a_float(jit):
+
+    @jit
+    def f(x, a, b):
+        try:
+            return x * abs(a**b)
+        except ZeroDivisionError:
+            return x - 1
+        except OverflowError:
+            return x - 2
+
+    for a, b in ((2.0, 0.5), (3.0, 1.5), (-8.0, 1 / 3), (0.0, -1.0), (10.0, 400.0), (-2.0, 3.0), (0.0, 0.0)):
+        yield f(torch.ones(2), a, b)
+
+
+@case
+def divided_by_zero(jit):
+
+    @jit
+    def f(x, a, b):
+        return x * (a / b)
+
+    for a, b in ((1.0, 2.0), (1.0, 0.5), (3.0, -4.0), (float("inf"), 2.0)):
+        yield f(torch.ones(2), a, b)
+    for b in (0.0, -0.0, 2.0):
+        try:
+            yield f(torch.ones(2), 1.0, b)
+        except ZeroDivisionError as error:
+            yield str(error)
+
+
+@case
+def remainders_of_floats(jit):
+
+    @jit
+    def f(x, a, b):
+        return x + a % b, x * (a // b), x - abs(a)
+
+    for a, b in ((5.5, 2.0), (-5.5, 2.0), (5.5, -2.0), (-0.0, 3.0), (1e18, 0.3), (7.0, 7.0)):
+        yield f(torch.ones(2), a, b)
+
+
+@case
+def functions_of_math(jit):
+
+    @jit
+    def f(x, a):
+        more = x * math.tanh(a), x * math.pow(a, 1.5), x + math.floor(a)
+        return x * math.exp(-a), x + math.log1p(a), x - math.sqrt(a), *more
+
+    for a in (0.1, 0.2, 0.35, 2.5, 9.0):
+        yield f(torch.ones(2), a)
+    for a in (-1.5, float("inf"), 0.5):
+        try:
+            yield f(torch.ones(2), a)
+        except (ValueError, OverflowError) as error:
+            yield type(error).__name__, str(error)
+
+
+@case
+def numbers_kept_in_objects(jit):
+    settings = SimpleNamespace(temperature=2.0, steps=3, name="a")
+
+    @jit
+    def f(x):
+        return x / settings.temperature + settings.steps if settings.name == "a" else x
+
+    for i in range(7):
+        settings.temperature *= 0.7
+        settings.steps += 2
+        settings.name = "b" if i == 5 else "a"
+        yield f(torch.ones(3))
+
+
+@case
+def numbers_in_globals_and_cells(jit):
+    global RATE
+    scale = 1.0
+
+    @jit
+    def f(x):
+        return x * RATE - scale
+
+    for i in range(6):
+        RATE = 0.5**i
+        scale = scale + 1.5
+        yield f(torch.ones(3))
+    RATE = 0.5
+
+
+@case
+def varying_numbers_and_gradients(jit):
+    settings = SimpleNamespace(rate=1.0)
+    w = torch.linspace(-1, 1, 5).requires_grad_()
+
+    @jit
+    def f(x, step):
+        return (x * w.tanh() * settings.rate * 0.9**step).sum() if step % 3 else (w * settings.rate).exp().sum()
+
+    for i in range(8):
+        settings.rate *= 0.75
+        x = torch.ones(5).requires_grad_()
+        (g,) = torch.autograd.grad(f(x, i), w, create_graph=True)
+        yield g
+        if g.requires_grad:
+            yield torch.autograd.grad((g * g).sum(), w)
+
+
+@case
+def a_gradient_after_numbers_changed(jit):
+    settings = SimpleNamespace(rate=1.0)
+    w = torch.linspace(-1, 1, 5).requires_grad_()
+
+    @jit
+    def f(x):
+        return (x * w * w * settings.rate).sum()
+
+    x = torch.ones(5)
+    for i in range(4):
+        settings.rate = 0.5**i
+        out = f(x)
+        out.backward()
+        yield w.grad.clone(), out
+
+
+@case
+def a_counter_read_by_one_function_and_advanced_by_another(jit):
+    state = SimpleNamespace(step=0)
+
+    @jit
+    def warm(x):
+        return x * min(1.0, state.step / 4)
+
+    @jit
+    def advance(x):
+        state.step += 1
+        return x + state.step
+
+    for _ in range(7):
+        yield warm(torch.ones(2)), advance(torch.ones(2)), state.step
