@@ -64,6 +64,7 @@ class Op:
     wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
     evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
     absent_gradients  whether its rules take None for the gradient of a result that nothing depends on
+    results_read    which of several results rules read that read results; None: all
     """
 
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
@@ -77,6 +78,7 @@ class Op:
     wirtinger = False
     evaluated = False
     absent_gradients = False
+    results_read: tuple[int, ...] | None = None
     symbolic = True
 
     def __init__(

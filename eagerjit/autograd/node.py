@@ -72,10 +72,16 @@ class GradNode:
         return f"<{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0>"
 
     def overwrite(self, index: int, place: Any) -> None:
-        """Note where this result was overwritten."""
-        self.overwritten = place
+        """Note where this result was overwritten, if its gradient reads it."""
+        if self.reads_result(index):
+            self.overwritten = place
         if hasattr(self.op, "overwritten"):
             self.op.overwritten.setdefault(index, place)
+
+    def reads_result(self, index: int) -> bool:
+        """Whether gradient rules that read results read this one."""
+        read = getattr(self.op, "results_read", None)
+        return read is None or index in read
 
     def outputs(self) -> tuple[Tensor, ...]:
         """The results, connected to this node."""

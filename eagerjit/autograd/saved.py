@@ -60,12 +60,16 @@ def saved_by(
     """What the operations between targets and roots have saved of outside tensors and of results."""
     nodes = between(roots, ends, targets)
     bases = {id(_memory(r)): i for i, r in enumerate(results) if isinstance(r, Tensor) and type(r._data) is Node}
-    made_by = {id(_memory(r)._node): i for i, r in enumerate(results) if isinstance(r, Tensor) and r._node is not None}
+    made = [(i, _memory(r)) for i, r in enumerate(results) if isinstance(r, Tensor) and r._node is not None]
+    made_by: dict[int, list[tuple[int, int]]] = {}
+    for i, r in made:
+        made_by.setdefault(id(r._node), []).append((r._index, i))
     found: dict[Saved, None] = {}
     for node, edges in nodes.items():
         read = _positions(node, edges)
-        if (read is None or 1 in read) and id(node) in made_by:
-            found[Saved(node.name, node.source, -1, result=made_by[id(node)])] = None
+        for index, result in made_by.get(id(node), ()) if read is None or 1 in read else ():
+            if node.reads_result(index):
+                found[Saved(node.name, node.source, -1, result=result)] = None
         for index, x in _tensors(node, read):
             base = _memory(x)
             if id(base) in tracer.leaf_of:

@@ -119,7 +119,7 @@ adaptive_max_op = Op(
     (lambda g, out, input, size: scattered(g[0], out[1], input), None),
     shapes=("size",),
 )
-adaptive_max_op.absent_gradients = True
+adaptive_max_op.absent_gradients, adaptive_max_op.results_read = True, (1,)
 
 
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:

@@ -75,7 +75,7 @@ batch_norm_op = Op(
     ),
     ("eps",),
 )
-batch_norm_op.absent_gradients = True
+batch_norm_op.absent_gradients, batch_norm_op.results_read = True, (1, 2)
 
 
 # -- with statistics that are known -----------------------------------------------------------------------------------
@@ -219,4 +219,4 @@ group_norm_op = Op(
     ),
     ("eps",),
 )
-group_norm_op.absent_gradients = True
+group_norm_op.absent_gradients, group_norm_op.results_read = True, (1, 2)

@@ -36,7 +36,7 @@ def scattered(values: Any, places: Any, like: Any) -> Any:
 
 
 max_pool_op = Op("max_pool", _max_pool, (lambda g, out, input, *how: scattered(g[0], out[1], input), *(None,) * 5))
-max_pool_op.absent_gradients = True
+max_pool_op.absent_gradients, max_pool_op.results_read = True, (1,)
 
 
 def _max_pool_values(

@@ -46,6 +46,7 @@ from eagerjit.runtime.native.convolution_plan import (
     minimum,
     product,
 )
+from eagerjit.runtime.native.direct import direct, plan_direct
 from eagerjit.runtime.native.gemm import gemm
 from eagerjit.runtime.native.language import (
     address_of,
@@ -121,6 +122,8 @@ def _run(kind: i64, job: ptr) -> i64:
         return TOO_LARGE
     plain = taps == 1 and product(job, STRIDE) == 1 and has_padding(job) == 0
     store_i64(job, PLAIN, plain)
+    if kind == OUTPUT_OF and item == 4 and plan_direct(job):
+        return direct(job, work)
     choose_tiles(kind, job)
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
     columns = (load_i64(job, CHANNEL_BLOCK) * taps * tile * item + 63) & -64

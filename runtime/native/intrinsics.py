@@ -6,6 +6,7 @@ import ast
 from types import FunctionType
 
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
+from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
 
@@ -211,7 +212,75 @@ def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
     return code.emit("i64", f"call i64 @llvm.{function}.i64(i64 {code.typed(node.args[0], 'i64').text}, i1 false)")
 
 
+# -- tiles of products ------------------------------------------------------------------------------------------------
+def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's."""
+    _count(code, node, 7)
+    vectors = code.constant(node.args[0], "the vectors of a tile")
+    k = code.typed(node.args[1], "i64").text
+    a, b, places, c = (code.typed(argument, "ptr").text for argument in node.args[2:6])
+    c_row = code.typed(node.args[6], "i64").text
+    kind = f"<{LANES} x float>"
+    sums = [[code.name() for _ in range(vectors)] for _ in range(TILE_ROWS)]
+    counter = code.name()
+    code.entry.append(f"  {counter} = alloca i64")
+    code.lines.append(f"  store i64 0, ptr {counter}")
+    lines = _tile_lines(code, kind, c, c_row, sums)
+    for accumulator, line in lines:
+        code.entry.append(f"  {accumulator} = alloca {kind}")
+        before = code.emit("vector", f"load {kind}, ptr {line}, align 4").text
+        code.lines.append(f"  store {kind} {before}, ptr {accumulator}")
+    again, body, done = code.label(), code.label(), code.label()
+    code.jump(again)
+    code.place(again)
+    at = code.emit("i64", f"load i64, ptr {counter}").text
+    code.branch(code.emit("i1", f"icmp slt i64 {at}, {k}"), body, done)
+    code.place(body)
+    place = code.emit("ptr", f"getelementptr i32, ptr {places}, i64 {at}").text
+    offset = code.emit("i32", f"load i32, ptr {place}, align 4").text
+    run = code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {offset}").text
+    numbers = code.emit("ptr", f"getelementptr [{TILE_ROWS} x float], ptr {a}, i64 {at}").text
+    right = []
+    for v in range(vectors):
+        part = code.emit("ptr", f"getelementptr {kind}, ptr {run}, i64 {v}").text
+        right.append(code.emit("vector", f"load {kind}, ptr {part}, align 4").text)
+    for r in range(TILE_ROWS):
+        number = code.emit("ptr", f"getelementptr float, ptr {numbers}, i64 {r}").text
+        number = code.emit("float", f"load float, ptr {number}, align 4").text
+        single = code.emit("vector", f"insertelement {kind} poison, float {number}, i64 0").text
+        left = f"shufflevector {kind} {single}, {kind} poison, <{LANES} x i32> zeroinitializer"
+        left = code.emit("vector", left).text
+        for v in range(vectors):
+            before = code.emit("vector", f"load {kind}, ptr {sums[r][v]}").text
+            code.declare(f"declare {kind} @llvm.fmuladd.v{LANES}f32({kind}, {kind}, {kind})")
+            operands = f"{kind} {left}, {kind} {right[v]}, {kind} {before}"
+            after = code.emit("vector", f"call {kind} @llvm.fmuladd.v{LANES}f32({operands})").text
+            code.lines.append(f"  store {kind} {after}, ptr {sums[r][v]}")
+    following = code.emit("i64", f"add i64 {at}, 1").text
+    code.lines.append(f"  store i64 {following}, ptr {counter}")
+    code.jump(again)
+    code.place(done)
+    for accumulator, line in lines:
+        total = code.emit("vector", f"load {kind}, ptr {accumulator}").text
+        code.lines.append(f"  store {kind} {total}, ptr {line}, align 4")
+    return Value("void", "")
+
+
+def _tile_lines(
+    code: ExpressionTranslator, kind: str, c: str, c_row: str, sums: list[list[str]]
+) -> list[tuple[str, str]]:
+    """Per accumulator of a tile where it lies in memory."""
+    out = []
+    for r, row in enumerate(sums):
+        first = code.emit("i64", f"mul i64 {c_row}, {r}").text
+        line = code.emit("ptr", f"getelementptr float, ptr {c}, i64 {first}").text
+        for v, accumulator in enumerate(row):
+            out.append((accumulator, code.emit("ptr", f"getelementptr {kind}, ptr {line}, i64 {v}").text))
+    return out
+
+
 _SPECIAL = {
+    "multiply_tile": _multiply_tile,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

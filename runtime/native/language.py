@@ -29,6 +29,8 @@ Atomics    atomic_load(address, offset) (acquire), atomic_store(address, offset,
 Calls      call_i64 call_i32 call_f64 call_ptr call_void (function pointer, arguments...).
 Numbers    bits_of_f64(x), f64_of_bits(n), shift_right_unsigned(a, b), less_unsigned(a, b), likely(c), unlikely(c),
            trailing_zeros(n), leading_zeros(n), multiply_overflows(a, b) (1 where a*b does not fit).
+Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over i < k of a's i-th TILE_ROWS floats times
+           `vectors` vectors of floats that begin at b + places[i] (i32, in bytes); C's rows are c_row floats apart.
 """
 
 from __future__ import annotations
@@ -129,4 +131,5 @@ call_ptr, call_void = map(Intrinsic, ("call_ptr", "call_void"))
 bits_of_f64, f64_of_bits = map(Intrinsic, ("bits_of_f64", "f64_of_bits"))
 shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "less_unsigned"))
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
+multiply_tile = Intrinsic("multiply_tile")
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))

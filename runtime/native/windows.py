@@ -100,7 +100,7 @@ def _gather_row(
             if step == 1:
                 copy_run(to + left * item, line + left * item, (right - left) * item)
             else:
-                _copy_apart(to + left * item, line + left * step * item, right - left, step, item)
+                copy_apart(to + left * item, line + left * step * item, right - left, step, item)
             if right < count:
                 fill_bytes(to + right * item, 0, (count - right) * item)
         to = to + count * item
@@ -149,7 +149,7 @@ def _gather_lines(
                 _copy_lines(place, output_width * item, seen, step * input_width * item, line, high - low)
             else:
                 for _ in range(high - low):
-                    _copy_apart(place, seen, right - left, jump, item)
+                    copy_apart(place, seen, right - left, jump, item)
                     place = place + output_width * item
                     seen = seen + step * input_width * item
         at += count
@@ -166,7 +166,7 @@ def _most(origin: i64, step: i64, inputs: i64, outputs: i64) -> i64:
     return found if found < outputs else outputs
 
 
-def _copy_apart(to: ptr, source: ptr, n: i64, step: i64, item: i64) -> None:
+def copy_apart(to: ptr, source: ptr, n: i64, step: i64, item: i64) -> None:
     """Copies every step-th of the elements."""
     if item == 4:
         for i in range(n):

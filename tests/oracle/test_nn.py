@@ -266,3 +266,32 @@ def test_initial_values(name: str) -> None:
     assert abs(ours.std().item() / theirs.std().item() - 1) < 0.02
     assert abs(ours.mean().item() - theirs.mean().item()) < 0.02
     assert abs(ours.max().item() / theirs.max().item() - 1) < 0.2 and ours.requires_grad
+
+
+OVERWRITTEN = {
+    "batch_norm": lambda f, x, w: f.batch_norm(x, None, None, w, w, True),
+    "group_norm": lambda f, x, w: f.group_norm(x, 2, w, w),
+    "instance_norm": lambda f, x, w: f.instance_norm(x, weight=w, bias=w),
+    "max_pool2d": lambda f, x, w: f.max_pool2d(x, 2) * w.reshape(-1, 1, 1).exp(),
+    "known statistics": lambda f, x, w: f.batch_norm(x, w.detach(), w.detach().abs() + 1, w, w),
+}
+
+
+@pytest.mark.parametrize("name", OVERWRITTEN)
+def test_results_that_gradients_do_not_read_may_be_overwritten(name):
+    """Several results are kept for a gradient, the first one not: a ReLU in place after a norm is usual."""
+    found = []
+    for library, compiled in ((torch, False), (ej, False), (ej, True)):
+
+        def layer(x, w, library=library):
+            return OVERWRITTEN[name](library.nn.functional, x, w)
+
+        x = (library.arange(128).reshape(2, 4, 4, 4) * 0.37).sin().requires_grad_()
+        w = (library.arange(4) * 0.3).requires_grad_()
+        out = (ej.jit(layer) if compiled else layer)(x, w)
+        out.relu_().pow(2).sum().backward()
+        found.append((x.grad.numpy(), w.grad.numpy()))
+    theirs, eager, jitted = found
+    for a, b, c in zip(theirs, eager, jitted, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-4, atol=1e-4)
+        assert (b == c).all()

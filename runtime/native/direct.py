@@ -1,0 +1,332 @@
+"""Convolutions of float32 without columns: what a tap sees of a stretch of outputs is one run of the padded input.
+
+A task copies the lines that it reads, zeros around them, into memory that stays in a core's cache, the columns and
+lines that a stride skips sorted by phase. For every tap consecutive outputs then read consecutive numbers, through the
+ends of lines too: what is computed there is dropped. Weights, packed once, are multiplied with such runs in registers.
+Each output is one sum over channels and taps in order, however the work is cut.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.convolution_plan import (
+    CHANNELS,
+    GROUPS,
+    IMAGES,
+    PLAIN,
+    POINTS,
+    POSITIONS,
+    ROWS,
+    TAPS,
+    W,
+    X,
+    Y,
+    minimum,
+)
+from eagerjit.runtime.native.language import (
+    address_of,
+    buffer,
+    external,
+    fill_bytes,
+    i64,
+    load_f32,
+    load_i64,
+    load_ptr,
+    multiply_tile,
+    ptr,
+    store_f32,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.matmul import ENOUGH_TILES, SERIAL_WORK
+from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
+from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
+from eagerjit.runtime.native.windows import (
+    DEPTH,
+    DILATION,
+    HEIGHT,
+    INPUT,
+    KERNEL,
+    OUTPUT,
+    PADDING,
+    STRIDE,
+    WIDTH,
+    copy_apart,
+    copy_run,
+)
+
+# What this plan adds to a job.
+PACKED = X + 176  # weights: per block of TILE_ROWS rows and per k that many numbers
+PLACES = X + 184  # per k the bytes from a run to what that tap sees of it
+LINES = X + 192  # of outputs in a task
+SEGMENT = X + 200  # outputs of a line in a task
+PITCH = X + 208  # numbers of a copied line
+CHANNEL_FLOATS = X + 216  # copied of a channel
+LINE_TASKS = X + 224
+SEGMENT_TASKS = X + 232
+ROW_TASKS = X + 240
+RUN = X + 248  # outputs computed of a task, whole vectors
+
+MOST_SEGMENT = 768
+MOST_RUN = 1024
+MOST_ROWS = 512
+MOST_DEPTH = 512  # channels times taps multiplied at a time, about
+MOST_COPIED = 96 * 1024  # floats: they stay in the second-level cache
+
+posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
+free = external("void free(ptr)")
+
+
+def _reach(job: ptr, dimension: i64) -> i64:
+    """How many outputs further the last tap of a dimension reads, in its phase."""
+    step = load_i64(job, dimension + STRIDE)
+    return (load_i64(job, dimension + KERNEL) - 1) * load_i64(job, dimension + DILATION) // step
+
+
+def _phases(job: ptr, dimension: i64) -> i64:
+    """Into how many phases the places along a dimension are sorted."""
+    return load_i64(job, dimension + STRIDE) if load_i64(job, dimension + KERNEL) > 1 else 1
+
+
+def _flatten(job: ptr) -> None:
+    """Every output reads its own place: all of an image is one line."""
+    store_i64(job, WIDTH + INPUT, load_i64(job, POINTS))
+    store_i64(job, WIDTH + OUTPUT, load_i64(job, POINTS))
+    store_i64(job, HEIGHT + INPUT, 1)
+    store_i64(job, HEIGHT + OUTPUT, 1)
+    store_i64(job, DEPTH + INPUT, 1)
+    store_i64(job, DEPTH + OUTPUT, 1)
+
+
+def plan_direct(job: ptr) -> i64:
+    """Whether a convolution of float32 is done this way; if so the job says how."""
+    if load_i64(job, ROWS) * 2 < TILE_ROWS:
+        return 0
+    if load_i64(job, PLAIN):
+        _flatten(job)
+    lines = load_i64(job, HEIGHT + OUTPUT)
+    line = load_i64(job, WIDTH + OUTPUT)
+    segments = (line + MOST_SEGMENT - 1) // MOST_SEGMENT
+    segment = (line + segments - 1) // segments
+    if segments > 1:
+        segment = (segment + LANES - 1) // LANES * LANES
+        segments = (line + segment - 1) // segment
+        lines = 1
+    pitch = segment + _reach(job, WIDTH)
+    if pitch * 3 > segment * 4:
+        return 0
+    tall = _reach(job, HEIGHT)
+    planes = load_i64(job, DEPTH + KERNEL) * _phases(job, HEIGHT) * _phases(job, WIDTH) * pitch
+    while lines > 1 and (lines * pitch > MOST_RUN or load_i64(job, CHANNELS) * planes * (lines + tall) > MOST_COPIED):
+        lines = (lines + 1) // 2
+    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
+    lines = (load_i64(job, HEIGHT + OUTPUT) + line_tasks - 1) // line_tasks
+    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
+    tasks = load_i64(job, IMAGES) * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * line_tasks * segments
+    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    row_tasks = (blocks * TILE_ROWS + MOST_ROWS - 1) // MOST_ROWS
+    if tasks * row_tasks < 2 * ENOUGH_TILES:
+        row_tasks = minimum(blocks, (2 * ENOUGH_TILES + tasks - 1) // tasks)
+    store_i64(job, LINES, lines)
+    store_i64(job, SEGMENT, segment)
+    store_i64(job, PITCH, pitch)
+    store_i64(job, CHANNEL_FLOATS, planes * (lines + tall))
+    store_i64(job, LINE_TASKS, line_tasks)
+    store_i64(job, SEGMENT_TASKS, segments)
+    store_i64(job, ROW_TASKS, row_tasks)
+    store_i64(job, RUN, ((lines - 1) * pitch + segment + LANES - 1) // LANES * LANES)
+    return 1
+
+
+def direct(job: ptr, work: i64) -> i64:
+    """The output of a convolution that is planned so: 0 or a negative status."""
+    groups = load_i64(job, GROUPS)
+    depth = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    memory: ptr = buffer(8)
+    packed = groups * blocks * depth * TILE_ROWS * 4
+    if posix_memalign(memory, 64, packed + depth * 4 + 64) != 0:
+        return OUT_OF_MEMORY
+    store_ptr(job, PACKED, load_ptr(memory))
+    store_ptr(job, PLACES, load_ptr(memory) + packed)
+    _note_places(job)
+    tasks = load_i64(job, IMAGES) * groups * load_i64(job, DEPTH + OUTPUT) * load_i64(job, LINE_TASKS)
+    tasks *= load_i64(job, SEGMENT_TASKS) * load_i64(job, ROW_TASKS)
+    copied = load_i64(job, CHANNELS) * load_i64(job, CHANNEL_FLOATS) + _reach(job, WIDTH) + LANES
+    row_tasks = load_i64(job, ROW_TASKS)
+    scratch = copied * 4 + 64 + (blocks + row_tasks - 1) // row_tasks * TILE_ROWS * load_i64(job, RUN) * 4
+    status = 0
+    if work < SERIAL_WORK:
+        _pack_kernel(job, 0, groups * blocks, ptr(0))
+        status = serial_for(address_of(_direct_kernel), job, tasks, scratch)
+    else:
+        status = parallel_for(address_of(_pack_kernel), job, groups * blocks, 0)
+        if status == 0:
+            status = parallel_for(address_of(_direct_kernel), job, tasks, scratch)
+    free(load_ptr(memory))
+    return status
+
+
+def _note_places(job: ptr) -> None:
+    """Where each channel and tap finds what it sees of a run."""
+    places: ptr = load_ptr(job, PLACES)
+    pitch = load_i64(job, PITCH)
+    high = load_i64(job, LINES) + _reach(job, HEIGHT)
+    for channel in range(load_i64(job, CHANNELS)):
+        for z in range(load_i64(job, DEPTH + KERNEL)):
+            for y in range(load_i64(job, HEIGHT + KERNEL)):
+                down = y * load_i64(job, HEIGHT + DILATION)
+                plane = z * _phases(job, HEIGHT) + down % load_i64(job, HEIGHT + STRIDE)
+                for x in range(load_i64(job, WIDTH + KERNEL)):
+                    right = x * load_i64(job, WIDTH + DILATION)
+                    phase = plane * _phases(job, WIDTH) + right % load_i64(job, WIDTH + STRIDE)
+                    line = phase * high + down // load_i64(job, HEIGHT + STRIDE)
+                    at = line * pitch + right // load_i64(job, WIDTH + STRIDE)
+                    store_i32(places, 0, (channel * load_i64(job, CHANNEL_FLOATS) + at) * 4)
+                    places = places + 4
+
+
+def _pack_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Blocks of rows of the weight: per k the rows' numbers side by side, zeros for rows that there are not."""
+    rows = load_i64(job, ROWS)
+    depth = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
+    for task in range(begin, end):
+        row = task % blocks * TILE_ROWS
+        source: ptr = load_ptr(job, W) + (task // blocks * rows + row) * depth * 4
+        to: ptr = load_ptr(job, PACKED) + task * depth * TILE_ROWS * 4
+        count = minimum(TILE_ROWS, rows - row)
+        if count < TILE_ROWS:
+            fill_bytes(to, 0, depth * TILE_ROWS * 4)
+        r = 0
+        while r + 4 <= count:
+            _pack_four(to + r * 4, source + r * depth * 4, depth)
+            r += 4
+        while r < count:
+            for k in range(depth):
+                store_f32(to, (k * TILE_ROWS + r) * 4, load_f32(source, (r * depth + k) * 4))
+            r += 1
+    return 0
+
+
+def _pack_four(to: ptr, source: ptr, depth: i64) -> None:
+    second: ptr = source + depth * 4
+    third: ptr = second + depth * 4
+    fourth: ptr = third + depth * 4
+    for k in range(depth):
+        store_f32(to, 0, load_f32(source, k * 4))
+        store_f32(to, 4, load_f32(second, k * 4))
+        store_f32(to, 8, load_f32(third, k * 4))
+        store_f32(to, 12, load_f32(fourth, k * 4))
+        to = to + TILE_ROWS * 4
+
+
+def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Stretches of outputs, numbered by images, groups, depths, lines, segments and rows."""
+    rows = load_i64(job, ROWS)
+    channels = load_i64(job, CHANNELS)
+    groups = load_i64(job, GROUPS)
+    depth = channels * load_i64(job, TAPS)
+    high = load_i64(job, HEIGHT + OUTPUT)
+    wide = load_i64(job, WIDTH + OUTPUT)
+    run = load_i64(job, RUN)
+    row_tasks = load_i64(job, ROW_TASKS)
+    blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
+    copied = channels * load_i64(job, CHANNEL_FLOATS) + _reach(job, WIDTH) + LANES
+    out: ptr = scratch + ((copied * 4 + 63) & -64)
+    some_channels = MOST_DEPTH // load_i64(job, TAPS) + 1
+    for task in range(begin, end):
+        first_block = task % row_tasks * blocks // row_tasks
+        last_block = (task % row_tasks + 1) * blocks // row_tasks
+        rest = task // row_tasks
+        x = rest % load_i64(job, SEGMENT_TASKS) * load_i64(job, SEGMENT)
+        rest = rest // load_i64(job, SEGMENT_TASKS)
+        y = rest % load_i64(job, LINE_TASKS) * load_i64(job, LINES)
+        rest = rest // load_i64(job, LINE_TASKS)
+        z = rest % load_i64(job, DEPTH + OUTPUT)
+        plane = rest // load_i64(job, DEPTH + OUTPUT)  # image and group
+        source: ptr = load_ptr(job, X) + plane * channels * load_i64(job, POINTS) * 4
+        _copy_lines_read(job, scratch, source, z, y, x)
+        lines = minimum(load_i64(job, LINES), high - y)
+        segment = minimum(load_i64(job, SEGMENT), wide - x)
+        vectors = ((lines - 1) * load_i64(job, PITCH) + segment + LANES - 1) // LANES
+        fill_bytes(out, 0, (last_block - first_block) * TILE_ROWS * run * 4)
+        k = 0
+        while k < depth:
+            some = minimum(some_channels * load_i64(job, TAPS), depth - k)
+            a: ptr = load_ptr(job, PACKED) + ((plane % groups * blocks + first_block) * depth + k) * TILE_ROWS * 4
+            places: ptr = load_ptr(job, PLACES) + k * 4
+            _multiply(some, a, depth * TILE_ROWS * 4, scratch, places, out, run, vectors, last_block - first_block)
+            k += some
+        for row in range(first_block * TILE_ROWS, minimum(last_block * TILE_ROWS, rows)):
+            to: ptr = load_ptr(job, Y) + (plane * rows + row) * load_i64(job, POSITIONS) * 4
+            to = to + ((z * high + y) * wide + x) * 4
+            found: ptr = out + (row - first_block * TILE_ROWS) * run * 4
+            for i in range(lines):
+                copy_run(to + i * wide * 4, found + i * load_i64(job, PITCH) * 4, segment * 4)
+    return 0
+
+
+def _multiply(k: i64, a: ptr, a_block: i64, b: ptr, places: ptr, out: ptr, run: i64, vectors: i64, blocks: i64) -> None:
+    """Blocks of rows times so many vectors: the few runs that a tile reads stay in the first-level cache."""
+    while vectors > 0:
+        row: ptr = out
+        weights: ptr = a
+        for _ in range(blocks):
+            if vectors >= TILE_VECTORS:
+                multiply_tile(3, k, weights, b, places, row, run)
+            elif vectors == 2:
+                multiply_tile(2, k, weights, b, places, row, run)
+            else:
+                multiply_tile(1, k, weights, b, places, row, run)
+            row = row + TILE_ROWS * run * 4
+            weights = weights + a_block
+        b = b + TILE_VECTORS * LANES * 4
+        out = out + TILE_VECTORS * LANES * 4
+        vectors -= TILE_VECTORS
+
+
+def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> None:
+    """All that a task reads: per channel, depth of the kernel and phases the lines, zeros where that is padding."""
+    input_depth = load_i64(job, DEPTH + INPUT)
+    input_height = load_i64(job, HEIGHT + INPUT)
+    input_width = load_i64(job, WIDTH + INPUT)
+    pitch = load_i64(job, PITCH)
+    lines = load_i64(job, LINES) + _reach(job, HEIGHT)
+    step = load_i64(job, WIDTH + STRIDE)
+    left = x * step - load_i64(job, WIDTH + PADDING)
+    top = y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING)
+    front = z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING)
+    for _ in range(load_i64(job, CHANNELS)):
+        for depth in range(load_i64(job, DEPTH + KERNEL)):
+            in_z = front + depth * load_i64(job, DEPTH + DILATION)
+            for tall in range(_phases(job, HEIGHT)):
+                for wide in range(_phases(job, WIDTH)):
+                    for i in range(lines):
+                        in_y = top + i * load_i64(job, HEIGHT + STRIDE) + tall
+                        if in_z < 0 or in_z >= input_depth or in_y < 0 or in_y >= input_height:
+                            fill_bytes(to, 0, pitch * 4)
+                        else:
+                            line: ptr = source + (in_z * input_height + in_y) * input_width * 4
+                            _copy_line(to, line, left + wide, step, pitch, input_width)
+                        to = to + pitch * 4
+        source = source + load_i64(job, POINTS) * 4
+
+
+def _copy_line(to: ptr, line: ptr, first: i64, step: i64, count: i64, size: i64) -> None:
+    """Every step-th number of a line from `first` on, `count` of them, zeros outside of the line."""
+    begin = 0
+    if first < 0:
+        begin = (step - 1 - first) // step
+        begin = minimum(begin, count)
+        fill_bytes(to, 0, begin * 4)
+    end = begin
+    if first + begin * step < size:
+        end = minimum(count, (size - first + step - 1) // step)
+        at = (first + begin * step) * 4
+        if step == 1:
+            copy_run(to + begin * 4, line + at, (end - begin) * 4)
+        else:
+            copy_apart(to + begin * 4, line + at, end - begin, step, 4)
+    if end < count:
+        fill_bytes(to + end * 4, 0, (count - end) * 4)

@@ -1,0 +1,12 @@
+"""How large the tiles are that `multiply_tile` computes in registers."""
+
+from __future__ import annotations
+
+import platform
+
+from eagerjit.runtime import cpu
+
+LANES = cpu.vector_width_bits() // 32
+TILE_VECTORS = 3  # of a tile's row, at most
+TILE_ROWS = 8 if LANES == 16 or platform.machine() in ("aarch64", "arm64") else 4
+"""Rows times vectors accumulators, a row's vectors and one more fit the registers there are: 32 or 16."""
