@@ -6,7 +6,6 @@ import ast
 from types import FunctionType
 
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
-from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
 
@@ -215,6 +214,8 @@ def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
 # -- tiles of products ------------------------------------------------------------------------------------------------
 def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
     """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's."""
+    from eagerjit.runtime.native.tiles import LANES, TILE_ROWS  # asks LLVM for the processor
+
     _count(code, node, 7)
     vectors = code.constant(node.args[0], "the vectors of a tile")
     k = code.typed(node.args[1], "i64").text

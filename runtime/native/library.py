@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from eagerjit.runtime import cache, cpu
-from eagerjit.runtime.native import expressions, intrinsics, language, tiles, translate
+from eagerjit.runtime.native import expressions, intrinsics, language, translate
 from eagerjit.runtime.once import once
 
 MODULES: tuple[str, ...] = (
@@ -22,6 +22,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.gemm",
     "eagerjit.runtime.native.windows",
     "eagerjit.runtime.native.convolution_plan",
+    "eagerjit.runtime.native.tiles",
     "eagerjit.runtime.native.direct",
     "eagerjit.runtime.native.convolution",
     "eagerjit.runtime.native.scan",
@@ -81,7 +82,6 @@ def compiled(modules: list[ModuleType]) -> bytes:
 
 def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
     """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
-    modules = [tiles, *modules]
     parts = [Path(str(m.__file__)).read_bytes() for m in (language, expressions, intrinsics, translate, *modules)]
     for module in modules:
         for name, value in vars(module).items():
