@@ -69,18 +69,23 @@ def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int,
     return id(value)
 
 
-def state_of(value: Any, kept: list[Any], seen: tuple[int, ...] = ()) -> Any:
-    """What an object holds, and what that holds in turn, comparable; `kept` keeps what is known by identity."""
+def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) -> Any:
+    """What an object holds, and what that holds in turn, comparable; `kept` keeps what is known by identity.
+
+    What is met again is the number under which it was met first.
+    """
+    seen = {} if seen is None else seen
+    sequence = isinstance(value, (list, tuple, deque))
+    plain = has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__dict__")
+    if not (plain or sequence or isinstance(value, dict)):
+        return contents(value, kept)
     if id(value) in seen:
-        return seen.index(id(value))
-    seen = (*seen, id(value))
-    if isinstance(value, dict):
-        return type(value), tuple((k, state_of(v, kept, seen)) for k, v in value.items())
-    if isinstance(value, (list, tuple, deque)):
-        return type(value), tuple(state_of(v, kept, seen) for v in value)
-    if has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__dict__"):
-        return type(value), tuple((k, state_of(v, kept, seen)) for k, v in vars(value).items())
-    return contents(value, kept)
+        return seen[id(value)]
+    seen[id(value)] = len(seen)
+    if sequence:
+        return type(value), tuple([state_of(v, kept, seen) for v in value])
+    held = value if isinstance(value, dict) else vars(value)
+    return type(value), tuple([(k, state_of(v, kept, seen)) for k, v in held.items()])
 
 
 def has_state(value: Any) -> bool:

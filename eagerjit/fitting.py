@@ -89,7 +89,7 @@ def where_fits(arguments: tuple[Any, ...]) -> bool:
     """Check the integer that `where` mixes with a tensor of integers."""
     _, *branches = arguments
     tensors = [b for b in branches if isinstance(b, Tensor)]
-    if len(tensors) != 1 or tensors[0].dtype is dtypes.float16:
+    if len(tensors) != 1 or tensors[0].dtype is dtypes.float16 or any(isinstance(b, complex) for b in branches):
         return False
     return limits_fit(tuple(branches))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dis
 import functools
+import importlib._bootstrap
 import os
 import sys
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class Observer:
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._missing: tuple[FrameType, Any, Any] | None = None
         self._readable = frames.readable()
+        self._importing = False
 
     def __enter__(self) -> Observer:
         self._before = sys.gettrace()
@@ -52,8 +54,11 @@ class Observer:
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
-        made_of_text = code.co_filename == "<string>"
-        if is_internal(code) or (made_of_text and is_library_name(frame.f_globals.get("__name__", ""))):
+        if code is _IMPORT and not self._importing:
+            frame.f_trace_lines, self._importing = False, True
+            return self._imported
+        library = is_internal(code) or self._importing
+        if library or (code.co_filename == "<string>" and is_library_name(frame.f_globals.get("__name__", ""))):
             frame.f_trace_lines = False
             return None
         if code not in self.lines:
@@ -67,6 +72,11 @@ class Observer:
         frame.f_trace_opcodes = self._readable
         self._note(frame)
         return self._event
+
+    def _imported(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """The library imports a module of its own: what finders of modules do is no part of the program."""
+        self._importing = event != "return"
+        return self._imported
 
     def _note_cells(self, frame: FrameType) -> None:
         """Remember the cells that code runs with; without sight of them, those of its function are not known."""
@@ -97,9 +107,7 @@ class Observer:
     def _note(self, frame: FrameType) -> None:
         """Remember objects in local variables whose attributes the code reads."""
         names = self._names[frame.f_code]
-        if not names:
-            return
-        for name, value in frame.f_locals.items():
+        for name, value in frame.f_locals.items() if names else ():
             if name in names and not isinstance(value, _PLAIN):
                 self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
 
@@ -333,6 +341,7 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "GET_ITER": Observer.iterate, "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
     "IMPORT_NAME": Observer.bring_in, "BINARY_SLICE": Observer.load_slice, "STORE_SLICE": Observer.store_slice,
 }  # fmt: skip
+_IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
 _IN_PLACE = {"+=": "__iadd__", "*=": "__imul__", "|=": "__ior__", "&=": "__iand__", "-=": "__isub__", "^=": "__ixor__"}

@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 from eagerjit import linalg
+from eagerjit.array_api import statistics
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array, common
 from eagerjit.ops import contraction, factor, linear, norms, products, reduce, shaping
@@ -124,8 +125,8 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:
-    """The sums of diagonals of matrices; integers are summed as int64 unless a dtype is given."""
-    return reduce.sum_.call(diagonal(x, offset=offset), -1, False, dtype)
+    """The sums of diagonals of matrices; integers are summed as int64 or uint64 unless a dtype is given."""
+    return statistics.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 # -- norms ------------------------------------------------------------------------------------------------------------

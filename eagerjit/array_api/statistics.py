@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array
-from eagerjit.ops import differences, index, ordering, reduce
+from eagerjit.ops import differences, index, ordering, pointwise, reduce
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
@@ -62,7 +62,9 @@ def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
 def _spread(op: Callable[..., Tensor], x: Tensor, axes: Any, keepdims: bool, correction: float) -> Tensor:
     out = op(x, axes, None, keepdims, correction=correction)
-    return out * math.nan if reduce.extent(x, axes) - correction <= 0 else out
+    if reduce.extent(x, axes) - correction > 0:
+        return out
+    return pointwise.where.call(out.new_zeros((), dtype=dtypes.bool_), out, math.nan)
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:

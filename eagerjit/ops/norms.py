@@ -7,6 +7,7 @@ from typing import Any
 
 from eagerjit.calling import public
 from eagerjit.ops import factor, reduce, spectral, views
+from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
 
@@ -27,6 +28,13 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
             "an identity"
         )
     return reduce.norm(x, ord, tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim), keepdim)
+
+
+def _singular_values(name: str, A: Tensor) -> Tensor:
+    """Singular values, falling. Raises RuntimeError for dtypes that have none."""
+    if A.dtype not in dtypes.COMPLEX_OF and not A.dtype.is_complex:
+        raise RuntimeError(f"linalg.{name}: Expected matrices of real or complex numbers. Got {A.dtype.name}")
+    return spectral.svdvals.call(A)
 
 
 def _one(dim: Any) -> Any:
@@ -63,7 +71,7 @@ def matrix_norm(
         extreme = reduce.amax if ord > 0 else reduce.amin
         out = extreme.call(sums, second, True)
     elif ord in ("nuc", 2, -2):
-        values = spectral.svdvals.call(A.movedim((rows, columns), (-2, -1)))
+        values = _singular_values("matrix_norm", A.movedim((rows, columns), (-2, -1)))
         if ord == "nuc":
             out = values.sum(-1)
         else:
@@ -98,7 +106,7 @@ def matrix_rank(A: Tensor, tol: Any = None, *, atol: Any = None, rtol: Any = Non
     """How many singular values are larger than max(atol, rtol * largest)."""
     if A.ndim < 2:
         raise RuntimeError("linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
-    values = spectral.svdvals.call(A)
+    values = _singular_values("matrix_rank", A)
     if tol is not None:
         return (values > tol).sum(-1)
     if rtol is None:
@@ -115,7 +123,7 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     if A.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
     if p in (None, 2, -2):
-        values = spectral.svdvals.call(A)
+        values = _singular_values("cond", A)
         large, small = values[..., 0], values[..., -1]
         return small / large if p == -2 else large / small
     if A.shape[-1] != A.shape[-2]:

@@ -86,6 +86,37 @@ def check_compiled(case: Case) -> None:
             assert gradients(found, fast) == gradients(expected, plain)
 
 
+def check_sizes(case: Case) -> None:
+    """Assert that one compiled function gives the plain call's bits, or raises its class of error, for other sizes."""
+    function, arrays = case
+
+    def call(*inputs: Any) -> Any:
+        return function(xp, *inputs)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # results that are complex numbers come eagerly
+        compiled = ej.jit(call)
+        for count in (1, 2, 3, 1):
+            sized = [np.concatenate([a] * count) if a.ndim else a for a in arrays]
+            assert _outcome(compiled, sized) == _outcome(call, sized)
+
+
+def _outcome(function: Callable[..., Any], arrays: list[np.ndarray]) -> Any:
+    try:
+        return bits(flat(function(*tensors(arrays))))
+    except (ValueError, RuntimeError, IndexError) as error:
+        return type(error)
+
+
+def first_of_each(cases: dict[str, Case]) -> list[str]:
+    """The first case of each function that has inputs of real numbers, which are compiled."""
+    found = {}
+    for name, (_, arrays) in cases.items():
+        if arrays and all(a.dtype.kind != "c" for a in arrays):
+            found.setdefault(name.split()[0], name)
+    return list(found.values())
+
+
 def gradients(results: list[Any], inputs: list[Any]) -> list[Any]:
     """Bits of the inputs' gradients, for a gradient of the results that tells elements apart; or the class of error."""
     total = None

@@ -20,6 +20,8 @@ from array_oracle import (
     check,
     check_compiled,
     check_gradient,
+    check_sizes,
+    first_of_each,
     tensors,
 )
 
@@ -111,6 +113,7 @@ CASES: dict[str, Case] = {
     "trace": (lambda t, x: t.linalg.trace(x), [CUBE]),
     "trace above": (lambda t, x: t.linalg.trace(x, offset=1), [MATRIX]),
     "trace int8": (lambda t, x: t.linalg.trace(x), [SMALL]),
+    "trace uint16": (lambda t, x: t.linalg.trace(x), [np.abs(INTEGERS).astype(np.uint16)]),
     "trace in int8": (lambda t, x: t.linalg.trace(x, dtype=t.int8, offset=0), [SMALL]),
     "trace in float64": (lambda t, x: t.linalg.trace(x, dtype=t.float64), [MATRIX]),
     "trace complex": (lambda t, x: t.linalg.trace(x), [COMPLEX]),
@@ -204,6 +207,11 @@ def test_agrees_with_the_strict_namespace(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_gives_the_same_bits(name: str) -> None:
     check_compiled(CASES[name])
+
+
+@pytest.mark.parametrize("name", first_of_each(CASES))
+def test_compiled_serves_other_sizes(name: str) -> None:
+    check_sizes(CASES[name])
 
 
 # -- what defines the results -----------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from array_oracle import (
     check,
     check_compiled,
     check_gradient,
+    check_sizes,
+    first_of_each,
     tensors,
 )
 
@@ -116,6 +118,11 @@ def test_agrees_with_the_strict_namespace(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_gives_the_same_bits(name: str) -> None:
     check_compiled(CASES[name])
+
+
+@pytest.mark.parametrize("name", first_of_each(CASES))
+def test_compiled_serves_other_sizes(name: str) -> None:
+    check_sizes(CASES[name])
 
 
 GRADIENTS: dict[str, tuple[Any, Any, list[np.ndarray]]] = {

@@ -7,7 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from array_oracle import COMPLEX, CUBE, EMPTY, INTEGERS, SCALAR, SMALL, TRUTH, VECTOR, Case, check, check_compiled, flat
+from array_oracle import (
+    COMPLEX,
+    CUBE,
+    EMPTY,
+    INTEGERS,
+    SCALAR,
+    SMALL,
+    TRUTH,
+    VECTOR,
+    Case,
+    check,
+    check_compiled,
+    check_sizes,
+    first_of_each,
+    flat,
+)
 
 import eagerjit as ej
 from eagerjit import array_api as xp
@@ -39,6 +54,11 @@ def test_agrees_with_the_strict_namespace(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_gives_the_same_bits(name: str) -> None:
     check_compiled(CASES[name])
+
+
+@pytest.mark.parametrize("name", first_of_each(CASES))
+def test_compiled_serves_other_sizes(name: str) -> None:
+    check_sizes(CASES[name])
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -12,6 +12,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.comparing import state_of
 from eagerjit.jit import JitWarning
 
 
@@ -273,3 +274,16 @@ def test_clear_forgets_that_a_function_ran_eagerly() -> None:
     noted.clear()
     assert noted.variants == [] and noted.executables == []
     assert same(noted(X), X * 2) and noted.cache_info().compiles == 1
+
+
+def test_what_an_object_holds_is_compared_in_time_however_it_is_shared() -> None:
+    plain = type("Holder", (), {})()
+    plain.parts = plain.first = [1]
+    for _ in range(100):
+        plain.parts = [plain.parts, plain.parts, plain]
+    before = state_of(plain, [])
+    assert state_of(plain, []) == before
+    plain.first[0] = 2
+    assert state_of(plain, []) != before
+    plain.first[0] = 1
+    assert state_of(plain, []) == before

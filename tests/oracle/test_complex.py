@@ -90,6 +90,8 @@ CASES: dict[str, Any] = {
     "einsum": lambda t, z: t.einsum("ij,kj->ik", z, z.conj()),
     "gather": lambda t, z: z.gather(1, t.tensor([[0], [1], [2]])),
     "where": lambda t, z: t.where(z.real > 0, z, 0),
+    "where of a real tensor": lambda t, z: t.where(z.real > 0, z.real, 1j) + t.where(z.real > 0, 2 - 1j, z.imag),
+    "where of integers": lambda t, z: t.where(z.real > 0, (z.real > 1).int(), 1j),
     "mf": lambda t, z: z.masked_fill(z.real > 0, 2j),
     "lt": lambda t, z: z < z,
     "max": lambda t, z: z.max(),
