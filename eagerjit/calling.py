@@ -99,3 +99,16 @@ def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tenso
     write.__name__ = write.__qualname__ = name or f"{function.__name__}_"
     write.__doc__ = f"In-place version of `{write.__name__[:-1]}`."
     return write
+
+
+def own_memory(result: Any, arguments: tuple[Any, ...]) -> Any:
+    """What an operation's body gave, copied where sizes of 1 made it a view of an argument."""
+    if isinstance(result, tuple):
+        parts = [own_memory(part, arguments) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    base = result
+    while isinstance(base, Tensor) and base._view is not None:
+        base = base._view.base
+        if any(base is argument for argument in arguments):
+            return result.clone()
+    return result

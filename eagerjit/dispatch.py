@@ -16,7 +16,7 @@ import numpy as np
 from eagerjit.arguments import class_of, constant, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
-from eagerjit.calling import ARGUMENT_NAMES, write_out
+from eagerjit.calling import ARGUMENT_NAMES, own_memory, write_out
 from eagerjit.compilation import finish
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.evaluated import evaluate, has_complex
@@ -185,7 +185,7 @@ class Op:
             tracer.source = user_line()
         before, observation = mode.set_grad_mode(False), pause_observation()
         try:
-            result = self.body(*arguments)
+            result = self._computed(arguments)
             mode.set_grad_mode(before)
             if self.differentiable and before:
                 record(self, arguments, result)
@@ -272,10 +272,15 @@ class Op:
             try:
                 inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
                 arguments_ = tracer.n_leaves
-                result = self.body(*inputs)
+                result = self._computed(tuple(inputs))
                 return finish(tracer, arguments_, flatten_result(result), self.aliases)[0]
             finally:
                 mode.set_grad_mode(before)
+
+    def _computed(self, arguments: tuple[Any, ...]) -> Any:
+        """What the body gives, in memory of its own."""
+        result = self.body(*arguments)
+        return result if self.aliases or self.needs_grad else own_memory(result, arguments)
 
     def _placeholder(self, tracer: Tracer, index: int, argument: Any) -> Any:
         """A stand-in with its own identity, so that passing one tensor twice compiles nothing special."""

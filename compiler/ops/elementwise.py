@@ -186,7 +186,7 @@ div = _binary(
     "div",
     np.divide,
     lambda g, out, x, y: g / y,
-    lambda g, out, x, y: -g * out / y,
+    lambda g, out, x, y: -g * (x / y) / y,
     "x / y, a real number.",
     promotion="float",
     domain=POSITIVE,

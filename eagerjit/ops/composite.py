@@ -38,10 +38,13 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
     shape = (1,) * added + tuple(input.shape)
     spread = [x for c, d in zip(counts, shape, strict=True) for x in (c, d)]
     paired = [x for d in shape for x in (1, d)]
-    return views.reshape(
-        views.expand(views.view(input.contiguous(), paired), spread),
-        [c * d for c, d in zip(counts, shape, strict=True)],
-    )
+    spread_ = views.expand(views.view(input.contiguous(), paired), spread)
+    return _copied(views.reshape(spread_, [c * d for c, d in zip(counts, shape, strict=True)]), input)
+
+
+def _copied(out: Tensor, input: Tensor) -> Tensor:
+    """A result in memory of its own, also where the input's shape let it be a view."""
+    return out.clone() if out._storage is not None and out._storage is input._storage else out
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -61,7 +64,7 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         repeats = measured(repeats, "the size of the result depends on values")
     shape = tuple(input.shape)
     spread = views.expand(input.unsqueeze(d + 1), *shape[: d + 1], repeats, *shape[d + 1 :])
-    return views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :])
+    return _copied(views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :]), input)
 
 
 def flip(input: Tensor, *dims: Any) -> Tensor:

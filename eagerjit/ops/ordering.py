@@ -56,6 +56,7 @@ _argsort_op = Op("argsort", _argsort, None, differentiable=False)
 _topk_op = Op(
     "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input, dim, out[1]), None, None, None)
 )
+_sort_op.results_read = _topk_op.results_read = (1,)
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:

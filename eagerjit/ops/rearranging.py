@@ -85,7 +85,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise RuntimeError(
             f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
         )
-    return input.reshape((batch, groups, channels // groups, *rest)).transpose(1, 2).reshape((batch, channels, *rest))
+    parts = input.reshape((batch, groups, channels // groups, *rest)).transpose(1, 2)
+    return parts.clone().reshape((batch, channels, *rest))
 
 
 # -- windows as columns -----------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ def _mode_types(input: Tensor, dim: int) -> Any:
 
 
 _mode = HostOp("mode", _mode_arrays, (_mode_rule, None), types=_mode_types)
+_mode.results_read = (1,)
 
 
 @public

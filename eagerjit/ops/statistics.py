@@ -130,6 +130,7 @@ def _running_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
 
 _cummax = HostOp("cummax", _running(True), (_running_rule, None), types=like_with_order)
 _cummin = HostOp("cummin", _running(False), (_running_rule, None), types=like_with_order)
+_cummax.results_read = _cummin.results_read = (1,)
 
 
 @public

@@ -77,7 +77,8 @@ class Timer:
             raise NotImplementedError("only Python code is timed: eagerjit runs without a C++ compiler")
         self._timer = timeit.Timer(stmt, setup, timer, globals)
         self._about = {
-            "title": label or stmt, "label": label or stmt, "sub_label": sub_label or "", "description": description or "",
+            "title": label or stmt, "label": label or stmt, "sub_label": sub_label or "",
+            "description": description or "",
             "env": env or "", "num_threads": num_threads,
         }  # fmt: skip
 
