@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ class Explanation:
         self.guards = guards_of(report)
         self.timings = dict(report.seconds)
         """Seconds by stage."""
+        self.gpu = _gpu_kernels(report)
+        """The launches on the GPU that EAGERJIT_TARGET names, as Triton and PTX; none where it names none."""
         self.backward = None if backward is None else Explanation(f"{name}, backward", backward)
         """The report on the gradient of a call whose results need one."""
 
@@ -89,9 +92,14 @@ class Explanation:
             "",
             *_shortened(str(self.memory_plan).split("\n"), MEMORY_LINES, ".memory_plan"),
             "",
+            *self._gpu_lines(),
             "times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items()),
         ]
         return "\n".join(lines) + "\n"
+
+    def _gpu_lines(self) -> list[str]:
+        lines = [line for kernel in self.gpu for line in (*str(kernel).split("\n"), "")]
+        return _shortened(lines, GPU_LINES, ".gpu")
 
     def _bodies(self) -> list[str]:
         out = []
@@ -110,7 +118,7 @@ class Explanation:
         return out
 
 
-GRAPH_LINES, LAUNCH_LINES, GUARD_LINES, MEMORY_LINES = 24, 24, 10, 8
+GRAPH_LINES, LAUNCH_LINES, GUARD_LINES, MEMORY_LINES, GPU_LINES = 24, 24, 10, 8, 60
 """Lines of each part that a printed report shows."""
 WIDTH = 160
 
@@ -153,6 +161,16 @@ def explain(function: Any, variant: Variant) -> Explanation:
 
 def _short(line: str) -> str:
     return line.rpartition("/")[2]
+
+
+def _gpu_kernels(report: Report) -> list[Any]:
+    if not os.environ.get("EAGERJIT_TARGET"):
+        return []
+    from eagerjit import gpu_kernels
+
+    architecture = gpu_kernels.target()
+    assert architecture is not None
+    return list(gpu_kernels.reports(report.trace, architecture))
 
 
 def _kernel(built: Any) -> KernelReport:

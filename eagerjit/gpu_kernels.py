@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import os
 import struct
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from eagerjit import compilation
-from eagerjit.compiler import loops
+from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
+from eagerjit.compiler.lower.emit import Amount
 from eagerjit.compiler.signature import Trace
 from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import PythonExecutable, exception_class
@@ -26,8 +30,9 @@ class GpuCall:
     """The GPU's Program of a trace. `kernels` are in the order of its functions."""
 
     def __init__(self, trace: Trace):
+        self.trace = trace
         self.compiled: Compiled = compile_trace(trace, GPU)
-        built = [b for b in self.compiled.built if isinstance(b, Built)]
+        self.built = built = [b for b in self.compiled.built if isinstance(b, Built)]
         self.launches: list[TritonKernel] = []
         made: dict[str, TritonKernel] = {}
         several = {loops.body_text(b.kernel) for b in built if b.tasks != 1}
@@ -37,6 +42,21 @@ class GpuCall:
                 made[text] = TritonKernel(b.kernel, text not in several, GPU.flat, source_lines(b.sources))
             self.launches.append(made[text])
         self.kernels = list(made.values())
+
+    def launch(self, position: int) -> Launch:
+        """The file, constants and grid of a launch for the sizes of the call that was recorded."""
+        built = self.built[position]
+        words = {
+            p.name: self._known(a.size)
+            for p, a in zip(built.kernel.params, built.arguments, strict=True)
+            if isinstance(a, Amount)
+        }
+        return self.launches[position].launch(self._known(built.tasks), words)
+
+    def _known(self, size: sizes.Expr) -> int:
+        """A size in the recorded call; one that is measured in its course counts as 64."""
+        hints = self.trace.hints
+        return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
 
 
 def source_lines(places: Sequence[str]) -> list[str]:
@@ -103,6 +123,68 @@ def interpreted() -> Iterator[list[InterpretedExecutable]]:
 def _number(word: int) -> float:
     """The float whose bits a slot holds."""
     return struct.unpack("d", struct.pack("q", word))[0]
+
+
+def target() -> int | None:
+    """The compute capability that EAGERJIT_TARGET names (90 for cuda:90), None where it names no GPU."""
+    text = os.environ.get("EAGERJIT_TARGET", "")
+    if not text:
+        return None
+    kind, _, number = text.partition(":")
+    if kind != "cuda" or not number.isdigit():
+        raise ValueError(f"EAGERJIT_TARGET is {text!r}: it names a GPU as cuda:80 or cuda:90")
+    return int(number)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernelReport:
+    """One launch on a GPU of compute capability `architecture`, for the sizes of the recorded call."""
+
+    name: str
+    lines: tuple[str, ...]
+    architecture: int
+    launch: Launch
+
+    @property
+    def triton(self) -> str:
+        """The Triton file."""
+        return self.launch.source.text
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return compiler.written(self.triton)
+
+    @property
+    def binary(self) -> compiler.Binary:
+        """What Triton makes of it; ImportError where it is not installed."""
+        return binary(self.launch, self.architecture)
+
+    @property
+    def ttir(self) -> str:
+        """Triton's own representation."""
+        return self.binary.ttir
+
+    @property
+    def ptx(self) -> str:
+        """The assembly for NVIDIA GPUs."""
+        return self.binary.ptx
+
+    def __str__(self) -> str:
+        constants = ", ".join(f"{k} {v}" for k, v in self.launch.constants.items() if k != "WIDE")
+        grid = " x ".join(map(str, self.launch.grid))
+        head = f"{self.name}: grid {grid}, {self.launch.warps} warps{', ' * bool(constants)}{constants}; {self.path}"
+        _, _, kernel = self.triton.rpartition("@triton.jit\n")
+        return head + "\n" + "\n".join(f"  {line}" for line in kernel.rstrip().split("\n"))
+
+
+def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
+    """The launches of a trace on a GPU."""
+    call = GpuCall(trace)
+    return [
+        GpuKernelReport(b.kernel.name, b.sources, architecture, call.launch(position))
+        for position, b in enumerate(call.built)
+    ]
 
 
 def binary(launch: Launch, architecture: int) -> compiler.Binary:

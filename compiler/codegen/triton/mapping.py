@@ -70,8 +70,8 @@ def structure(kernel: Kernel, single: bool) -> Structure:
     extent = vectors[0].stop
     if not serial:
         if len(vectors) == 1 and not accumulates:
-            return Structure((Shape(True, "grid"),), extent)
-        return Structure((Shape(True, "whole"), Shape(True, "loop")), extent)
+            return Structure((Shape(not single, "grid"),), extent)
+        return Structure((Shape(not single, "whole"), Shape(not single, "loop")), extent)
     kept = _kept(tasks.body, serial)
     simple = not accumulates and sum(isinstance(s, Loop) for s in walk(serial[0].body)) == 1
     if kept and simple:
