@@ -20,7 +20,7 @@ One with a method `selecting(results)` gives the function that computes those of
 _NUMPY = {d.code: d.numpy for d in dtypes.ALL}
 
 
-class _Memory:
+class Memory:
     """Memory at an address, kept alive by its owner, as NumPy's array interface describes it."""
 
     def __init__(self, owner: object, description: dict[str, Any]):
@@ -39,7 +39,7 @@ def memory_at(
     description = {"version": 3, "data": (address, read_only), "shape": shape, "typestr": f"|V{dtype.itemsize}"}
     if strides is not None:
         description["strides"] = strides
-    return np.asarray(_Memory(owner, description)).view(dtype)
+    return np.asarray(Memory(owner, description)).view(dtype)
 
 
 class BoundCall:

@@ -22,7 +22,7 @@ from eagerjit.runtime.program import Op, Program
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 ALIGNMENT = 64
 _ABSENT = object()
-_TYPES = tuple(d.numpy for d in sorted(dtypes.ALL, key=lambda d: d.code))
+TYPES = tuple(d.numpy for d in sorted(dtypes.ALL, key=lambda d: d.code))
 
 
 class _Miss:
@@ -35,11 +35,11 @@ class _Miss:
 MISS = _Miss()
 
 
-class _Abandon(Exception):
+class Abandon(Exception):
     """Ends a run with MISS."""
 
 
-class _Frame:
+class Frame:
     """The tables of one run."""
 
     __slots__ = ("alive", "executable", "leaves", "outputs", "slots")
@@ -64,34 +64,38 @@ class PythonExecutable:
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = program.n_arguments
         self.n_outputs = program.n_outputs
-        self._steps = [(_HANDLERS[Op(code)], tuple(operands)) for code, *operands in program.instructions]
+        self._steps = [(HANDLERS[Op(code)], tuple(operands)) for code, *operands in program.instructions]
+
+    def frame(self, leaves: Sequence[Any]) -> Frame:
+        """The tables of a run on these arguments."""
+        return Frame(self, leaves)
 
     def run(self, leaves: Sequence[Any]) -> Any:
         """The single output, or a tuple where `n_outputs` is not 1; MISS where a guard fails."""
         if len(leaves) != self.n_arguments:
             raise TypeError(f"this executable takes {self.n_arguments} arguments, not {len(leaves)}")
-        frame = _Frame(self, leaves)
+        frame = self.frame(leaves)
         try:
             for handler, operands in self._steps:
                 handler(frame, *operands)
-        except _Abandon:
+        except Abandon:
             return MISS
         return frame.outputs[0] if len(frame.outputs) == 1 else tuple(frame.outputs)
 
 
 def _require(condition: bool) -> None:
     if not condition:
-        raise _Abandon
+        raise Abandon
 
 
 # -- leaves -----------------------------------------------------------------------------------------------------------
 
 
-def _load_object(frame: _Frame, leaf: int, index: int) -> None:
+def _load_object(frame: Frame, leaf: int, index: int) -> None:
     frame.leaves[leaf] = frame.executable.objects[index]
 
 
-def _load_item(frame: _Frame, leaf: int, container: int, index: int) -> None:
+def _load_item(frame: Frame, leaf: int, container: int, index: int) -> None:
     mapping = frame.leaves[container]
     _require(isinstance(mapping, dict))
     value = dict.get(mapping, frame.executable.objects[index], _ABSENT)
@@ -99,21 +103,21 @@ def _load_item(frame: _Frame, leaf: int, container: int, index: int) -> None:
     frame.leaves[leaf] = value
 
 
-def _load_cell(frame: _Frame, leaf: int, index: int) -> None:
+def _load_cell(frame: Frame, leaf: int, index: int) -> None:
     cell: CellType = frame.executable.objects[index]
     try:
         frame.leaves[leaf] = cell.cell_contents
     except ValueError:
-        raise _Abandon from None
+        raise Abandon from None
 
 
-def _load_attribute(frame: _Frame, leaf: int, container: int, index: int) -> None:
+def _load_attribute(frame: Frame, leaf: int, container: int, index: int) -> None:
     value = getattr(frame.leaves[container], frame.executable.objects[index], _ABSENT)
     _require(value is not _ABSENT)
     frame.leaves[leaf] = value
 
 
-def _load_grad(frame: _Frame, leaf: int, tensor: int) -> None:
+def _load_grad(frame: Frame, leaf: int, tensor: int) -> None:
     _require(type(frame.leaves[tensor]) in bound.tensor_types)
     frame.leaves[leaf] = frame.leaves[tensor]._grad
 
@@ -121,23 +125,23 @@ def _load_grad(frame: _Frame, leaf: int, tensor: int) -> None:
 # -- guards -----------------------------------------------------------------------------------------------------------
 
 
-def _is(frame: _Frame, leaf: int, index: int) -> None:
+def _is(frame: Frame, leaf: int, index: int) -> None:
     _require(frame.leaves[leaf] is frame.executable.objects[index])
 
 
-def _equal(frame: _Frame, leaf: int, index: int) -> None:
+def _equal(frame: Frame, leaf: int, index: int) -> None:
     _require(same_value(frame.leaves[leaf], frame.executable.objects[index]))
 
 
-def _type_is(frame: _Frame, leaf: int, index: int) -> None:
+def _type_is(frame: Frame, leaf: int, index: int) -> None:
     _require(type(frame.leaves[leaf]) is frame.executable.objects[index])
 
 
-def _grad_mode(frame: _Frame, expected: int) -> None:
+def _grad_mode(frame: Frame, expected: int) -> None:
     _require(mode.grad_mode() == bool(expected))
 
 
-def _epoch(frame: _Frame, word: int) -> None:
+def _epoch(frame: Frame, word: int) -> None:
     _require(frame.executable.epochs[word] == mode.epoch())
 
 
@@ -150,11 +154,11 @@ def _array_of(leaf: Any) -> np.ndarray:
 
 
 def _tensor(
-    frame: _Frame, leaf: int, code: int, ndim: int, contiguous: int, grad: int, pointer: int, dims: int, strides: int
+    frame: Frame, leaf: int, code: int, ndim: int, contiguous: int, grad: int, pointer: int, dims: int, strides: int
 ) -> None:
     tensor = frame.leaves[leaf]
     array = _array_of(tensor)
-    _require(array.dtype is _TYPES[code] and array.ndim == ndim and array.flags.aligned)
+    _require(array.dtype is TYPES[code] and array.ndim == ndim and array.flags.aligned)
     _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
     _require(not contiguous or array.flags.c_contiguous)
     frame.alive.append(array)
@@ -165,49 +169,49 @@ def _tensor(
         frame.slots[strides : strides + ndim] = [stride // array.itemsize for stride in array.strides]
 
 
-def _captured(frame: _Frame, leaf: int, index: int, code: int, grad: int, pointer: int, *dims: int) -> None:
+def _captured(frame: Frame, leaf: int, index: int, code: int, grad: int, pointer: int, *dims: int) -> None:
     _load_object(frame, leaf, index)
     tensor = frame.leaves[leaf]
     array = _array_of(tensor)
-    _require(array.dtype is _TYPES[code] and array.shape == dims and array.flags.c_contiguous and array.flags.aligned)
+    _require(array.dtype is TYPES[code] and array.shape == dims and array.flags.c_contiguous and array.flags.aligned)
     _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
     frame.alive.append(array)
     frame.slots[pointer] = array.ctypes.data
 
 
-def _read_float(frame: _Frame, leaf: int, slot: int) -> None:
+def _read_float(frame: Frame, leaf: int, slot: int) -> None:
     _require(type(frame.leaves[leaf]) is float)
     frame.slots[slot] = struct.unpack("q", struct.pack("d", frame.leaves[leaf]))[0]
 
 
-def _read_int(frame: _Frame, leaf: int, slot: int) -> None:
+def _read_int(frame: Frame, leaf: int, slot: int) -> None:
     value = frame.leaves[leaf]
     _require(type(value) is int and -(2**63) <= value < 2**63)
     frame.slots[slot] = value
 
 
-def _check_eq(frame: _Frame, a: int, b: int) -> None:
+def _check_eq(frame: Frame, a: int, b: int) -> None:
     _require(frame.slots[a] == frame.slots[b])
 
 
-def _check_const(frame: _Frame, slot: int, constant: int) -> None:
+def _check_const(frame: Frame, slot: int, constant: int) -> None:
     _require(frame.slots[slot] == constant)
 
 
-def _check_ge(frame: _Frame, slot: int, constant: int) -> None:
+def _check_ge(frame: Frame, slot: int, constant: int) -> None:
     _require(frame.slots[slot] >= constant)
 
 
-def _check_true(frame: _Frame, slot: int, expected: int) -> None:
+def _check_true(frame: Frame, slot: int, expected: int) -> None:
     _require((frame.slots[slot] != 0) == bool(expected))
 
 
-def _check_value(frame: _Frame, slot: int, width: int, bits: int) -> None:
+def _check_value(frame: Frame, slot: int, width: int, bits: int) -> None:
     found = ctypes.string_at(frame.slots[slot], width)
     _require(int.from_bytes(found, "little") == bits & (1 << 8 * width) - 1)
 
 
-def _read_size(frame: _Frame, slot: int, pointer: int) -> None:
+def _read_size(frame: Frame, slot: int, pointer: int) -> None:
     frame.slots[slot] = ctypes.c_int64.from_address(frame.slots[pointer]).value
 
 
@@ -218,7 +222,7 @@ def _extent(array: np.ndarray) -> tuple[int, int]:
     return np.lib.array_utils.byte_bounds(array)
 
 
-def _distinct(frame: _Frame, n_written: int, *operands: int) -> None:
+def _distinct(frame: Frame, n_written: int, *operands: int) -> None:
     written, read = operands[:n_written], operands[n_written + 1 :]
     tensors = [frame.leaves[leaf] for leaf in (*written, *read)]
     arrays = [_array_of(tensor) for tensor in tensors]
@@ -235,7 +239,7 @@ def _distinct(frame: _Frame, n_written: int, *operands: int) -> None:
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 
-def _const(frame: _Frame, slot: int, constant: int) -> None:
+def _const(frame: Frame, slot: int, constant: int) -> None:
     frame.slots[slot] = constant
 
 
@@ -244,11 +248,11 @@ def _wrap(value: int) -> int:
 
 
 def _arithmetic(function: Callable[[int, int], int]) -> Callable[..., None]:
-    def handler(frame: _Frame, slot: int, a: int, b: int) -> None:
+    def handler(frame: Frame, slot: int, a: int, b: int) -> None:
         try:
             frame.slots[slot] = _wrap(function(frame.slots[a], frame.slots[b]))
         except ZeroDivisionError:
-            raise _Abandon from None
+            raise Abandon from None
 
     return handler
 
@@ -256,32 +260,32 @@ def _arithmetic(function: Callable[[int, int], int]) -> Callable[..., None]:
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-def _scratch(frame: _Frame, size: int) -> int:
+def _scratch(frame: Frame, size: int) -> int:
     """The address of `size` aligned bytes that live as long as the frame."""
     block = np.empty(size + ALIGNMENT, np.uint8)
     frame.alive.append(block)
     return -(-block.ctypes.data // ALIGNMENT) * ALIGNMENT
 
 
-def _arena(frame: _Frame, pointer: int, size: int) -> None:
+def _arena(frame: Frame, pointer: int, size: int) -> None:
     frame.slots[pointer] = _scratch(frame, frame.slots[size])
 
 
-def _output(frame: _Frame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
-    array = memory.empty(tuple(frame.slots[d] for d in dims), _TYPES[code])
+def _output(frame: Frame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
+    array = memory.empty(tuple(frame.slots[d] for d in dims), TYPES[code])
     frame.slots[pointer] = array.ctypes.data
     frame.outputs[output] = new_tensor(array)
 
 
-def _output_leaf(frame: _Frame, output: int, leaf: int) -> None:
+def _output_leaf(frame: Frame, output: int, leaf: int) -> None:
     frame.outputs[output] = frame.leaves[leaf]
 
 
 def _output_view(
-    frame: _Frame, output: int, is_output: int, base: int, code: int, ndim: int, pointer: int, *sizes: int
+    frame: Frame, output: int, is_output: int, base: int, code: int, ndim: int, pointer: int, *sizes: int
 ) -> None:
     owner = frame.outputs[base] if is_output else frame.leaves[base]
-    dtype = _TYPES[code]
+    dtype = TYPES[code]
     shape = tuple(frame.slots[d] for d in sizes[:ndim])
     strides = tuple(frame.slots[s] * dtype.itemsize for s in sizes[ndim:])
     view = new_tensor(memory_at(frame.slots[pointer], shape, dtype, strides=strides, owner=owner._data))
@@ -290,25 +294,30 @@ def _output_view(
     frame.outputs[output] = view
 
 
-def _output_object(frame: _Frame, output: int, index: int) -> None:
+def _output_object(frame: Frame, output: int, index: int) -> None:
     frame.outputs[output] = frame.executable.objects[index]
 
 
 # -- work and effects -------------------------------------------------------------------------------------------------
 
 
-def _nothing(frame: _Frame, *operands: int) -> None:
+def _nothing(frame: Frame, *operands: int) -> None:
     """END, BEGIN and FINISH: ctypes releases the GIL around every kernel by itself."""
 
 
-def _kernel(frame: _Frame, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
+def _kernel(frame: Frame, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
     arguments = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
     memory = _scratch(frame, frame.slots[scratch]) if scratch >= 0 else None
     status = frame.executable.functions[function](ctypes.addressof(arguments), 0, frame.slots[tasks], memory)
     if status:
-        failure = frame.executable.program.errors[status - 1]
-        message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
-        raise exception_class(failure.exception)(message)
+        raise failure_of(frame, status)
+
+
+def failure_of(frame: Frame, status: int) -> BaseException:
+    """What a kernel's status means in this run."""
+    failure = frame.executable.program.errors[status - 1]
+    message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
+    return exception_class(failure.exception)(message)
 
 
 def exception_class(name: str) -> type[BaseException]:
@@ -316,34 +325,34 @@ def exception_class(name: str) -> type[BaseException]:
     return getattr(builtins, name)
 
 
-def _matmul(frame: _Frame, code: int, n_batch: int, *operands: int) -> None:
+def _matmul(frame: Frame, code: int, n_batch: int, *operands: int) -> None:
     a, b, c, m, n, k, a_row, a_column, b_row, b_column, c_row, *rest = (frame.slots[slot] for slot in operands)
     batch = [(rest[i], rest[i + 1], rest[i + 2], rest[i + 3]) for i in range(0, 4 * n_batch, 4)]
     blas.matmul_into(code, a, b, c, (m, n, k), (a_row, a_column, b_row, b_column, c_row), batch)
 
 
-def _convolution(frame: _Frame, kind: int, code: int, *slots: int) -> None:
+def _convolution(frame: Frame, kind: int, code: int, *slots: int) -> None:
     blas.convolution_into(kind, code, [frame.slots[slot] for slot in slots])
 
 
-def _copy(frame: _Frame, destination: int, source: int, size: int) -> None:
+def _copy(frame: Frame, destination: int, source: int, size: int) -> None:
     ctypes.memmove(frame.slots[destination], frame.slots[source], frame.slots[size])
 
 
-def _call(frame: _Frame, index: int, n: int, *slots: int) -> None:
+def _call(frame: Frame, index: int, n: int, *slots: int) -> None:
     words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
     frame.executable.calls[index](ctypes.addressof(words))
 
 
-def _set_grad(frame: _Frame, leaf: int, output: int) -> None:
+def _set_grad(frame: Frame, leaf: int, output: int) -> None:
     frame.leaves[leaf]._grad = None if output == -1 else frame.outputs[output]
 
 
-def _bump_version(frame: _Frame, leaf: int, line: int, times: int) -> None:
+def _bump_version(frame: Frame, leaf: int, line: int, times: int) -> None:
     bump_version(frame.leaves[leaf], None if line == -1 else frame.executable.objects[line], times)
 
 
-_HANDLERS: dict[Op, Callable[..., None]] = {
+HANDLERS: dict[Op, Callable[..., None]] = {
     Op.END: _nothing,
     Op.LOAD_OBJECT: _load_object,
     Op.LOAD_ITEM: _load_item,

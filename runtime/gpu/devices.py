@@ -61,7 +61,7 @@ class Device:
         self.modules = Modules(self)
 
     def __repr__(self) -> str:
-        return f"<device {self.index}: {self.properties.name}>"
+        return f"<device {self.index}>"
 
     @cached_property
     def context(self) -> int:

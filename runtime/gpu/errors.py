@@ -21,5 +21,3 @@ class AcceleratorError(RuntimeError):
 
 class OutOfMemoryError(RuntimeError):
     """The device has no memory left for a request; the message has the figures."""
-
-

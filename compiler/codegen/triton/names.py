@@ -197,6 +197,8 @@ class KernelValues:
         dtype = self.dtypes[param]
         for key in [k for k in self.known if isinstance(k, tuple) and k[0] == "load" and memory_of(k) == param]:
             del self.known[key]
+        if "t" in value.axes - axes:  # the one task's value, a block of one element
+            pointer, axes = f"{pointer} + t * 0", axes | {"t"}
         mask = self.mask(axes)
         # Storing converts to the memory's type by itself; a number is given one.
         self.emit(f"tl.store({pointer}, {self.argument(value)}{f', mask={mask}' if mask else ''})")

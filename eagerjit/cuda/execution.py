@@ -1,0 +1,105 @@
+"""Compiled calls on a device: their kernels compiled by Triton for it, their Programs run by its executor."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from eagerjit import compilation, gpu_kernels
+from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
+from eagerjit.compiler.codegen.triton.values import table_words
+from eagerjit.runtime.gpu import arrays
+from eagerjit.runtime.gpu.devices import Device
+from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
+from eagerjit.runtime.gpu.launch import Kernel
+
+Compile = Callable[[Launch, Device], Kernel]
+_tables: WeakKeyDictionary[Device, arrays.Array] = WeakKeyDictionary()
+
+
+def layouts(launch: Launch) -> list[str]:
+    """How the arguments of a launch's kernel lie in memory; a float64 as the 64 bits that Programs hold."""
+    types = [t for t in launch.source.signature(launch.wide).values() if t != "constexpr"]
+    return ["pointer" if t[0] == "*" else "i64" if t == "fp64" else t for t in types]
+
+
+def compiled(launch: Launch, device: Device) -> Kernel:
+    """The kernel of a launch for the device that there is."""
+    properties = device.properties
+    binary = gpu_kernels.binary(launch, 10 * properties.major + properties.minor)
+    own = layouts(launch)
+    hidden = parameters(binary.ptx, binary.name) - len(own)
+    return Kernel(device, binary.cubin, binary.name, own, binary.warps, binary.shared, hidden)
+
+
+def parameters(ptx: str, name: str) -> int:
+    """How many parameters a kernel has, with those that the compiler adds."""
+    found = re.search(rf"\.entry\s+{re.escape(name)}\s*\((.*?)\)", ptx, re.DOTALL)
+    if found is None:
+        raise RuntimeError(f"no kernel {name} in what Triton compiled")
+    return found[1].count(".param")
+
+
+def tables(device: Device) -> int:
+    """The address of the elementary functions' tables on a device."""
+    if device not in _tables:
+        _tables[device] = arrays.upload(np.array(table_words(), np.uint32), device.streams.default)
+        device.synchronize()
+    return int(_tables[device].ctypes.data)
+
+
+class Function:
+    """A kernel of a Program, compiled for the sizes that it meets: kinds of sizes share a binary."""
+
+    def __init__(self, kernel: TritonKernel, device: Device, compile: Compile):
+        self.kernel, self.device, self.compile = kernel, device, compile
+        names = [p.name for p in kernel.kernel.params]
+        self._place = {name: index for index, name in enumerate([*names, "tasks", "status", "tables"])}
+        self._sizes = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "size"]
+        self._launches: dict[tuple[int, ...], tuple[Kernel, tuple[int, int, int], list[int]]] = {}
+        self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self._tables = 0
+
+    def launch(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
+        """Queues the kernel with these arguments."""
+        key = (tasks, *(words[index] for index in self._sizes))
+        found = self._launches.get(key)
+        if found is None:
+            found = self._launches[key] = self._prepared(tasks, words)
+        kernel, grid, picks = found
+        everything = (*words, tasks, status, self._tables)
+        kernel.launch(grid, frame.stream, *[everything[index] for index in picks])
+
+    def _prepared(self, tasks: int, words: Sequence[int]) -> tuple[Kernel, tuple[int, int, int], list[int]]:
+        params = self.kernel.kernel.params
+        launch = self.kernel.launch(tasks, {params[index].name: words[index] for index in self._sizes})
+        key = (launch.source.name, launch.source.shape, launch.warps, *sorted(launch.constants.items()))
+        if key not in self._kernels:
+            self._kernels[key] = self.compile(launch, self.device)
+        if not self._tables and any(p.name == "tables" for p in launch.source.params):
+            self._tables = tables(self.device)
+        return self._kernels[key], (*launch.grid, 1), [self._place[p.name] for p in launch.source.params]
+
+
+@contextlib.contextmanager
+def offloaded(device: Device, compile: Compile = compiled) -> Iterator[list[DeviceExecutable]]:
+    """What is compiled within the block runs on a device; the executables that were made."""
+    made: list[DeviceExecutable] = []
+
+    def backend(report: compilation.Report) -> DeviceExecutable:
+        assert report.compiled is not None  # its passes have run
+        call = gpu_kernels.GpuCall(report.trace)
+        functions = [Function(kernel, device, compile) for kernel in call.kernels]
+        made.append(DeviceExecutable(call.compiled.program, functions, report.objects, device))
+        return made[-1]
+
+    before, compilation.backend = compilation.backend, backend
+    try:
+        yield made
+    finally:
+        compilation.backend = before

@@ -1,0 +1,51 @@
+"""Arrays over a device's memory: their shapes, strides and views are NumPy's, and nothing may read their elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime.gpu.memory import DeviceMemory, copy_to_device, copy_to_host
+from eagerjit.runtime.gpu.replay import Result
+from eagerjit.runtime.gpu.stream import Stream
+from eagerjit.runtime.host import Memory, memory_at
+
+Array = np.ndarray[Any, Any]
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream) -> Array:
+    """A contiguous array over fresh memory, for work in a stream."""
+    memory = DeviceMemory(int(np.prod(shape)) * dtype.itemsize, stream)
+    return memory_at(memory.address, shape, dtype, owner=memory)
+
+
+def memory_of(array: Array) -> DeviceMemory | Result | None:
+    """The device's memory that an array, maybe a view, lies in; None for memory of the host."""
+    found: object = array
+    while found is not None and not isinstance(found, DeviceMemory | Result):
+        found = found.owner if isinstance(found, Memory) else getattr(found, "base", None)
+    return found
+
+
+def upload(array: Array, stream: Stream) -> Array:
+    """A copy on the device of an array of the host, contiguous; later work in the stream sees it."""
+    source = np.ascontiguousarray(array)
+    made = empty(array.shape, array.dtype, stream)
+    copy_to_device(made.ctypes.data, source.ctypes.data, source.nbytes, stream)
+    return made
+
+
+def download(array: Array, stream: Stream) -> Array:
+    """A copy on the host of an array of the device, after what the stream has been given; waits."""
+    low, high = extent(array)
+    host = np.empty(high - low, np.uint8)
+    copy_to_host(host.ctypes.data, low, high - low, stream)
+    stream.synchronize()
+    start = host.ctypes.data + array.ctypes.data - low
+    return memory_at(start, array.shape, array.dtype, strides=array.strides, owner=host)
+
+
+def extent(array: Array) -> tuple[int, int]:
+    """First and one-past-last address of the array's elements; equal where it has none."""
+    return np.lib.array_utils.byte_bounds(array) if array.size else (array.ctypes.data,) * 2
