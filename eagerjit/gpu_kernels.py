@@ -22,7 +22,7 @@ from eagerjit.compiler.lower.build import GPU, Built
 from eagerjit.compiler.lower.emit import Amount
 from eagerjit.compiler.signature import Trace
 from eagerjit.runtime.gpu import compiler
-from eagerjit.runtime.interpret import PythonExecutable, exception_class
+from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
 
 
@@ -98,9 +98,7 @@ class InterpretedExecutable(PythonExecutable):
             source.text, source.name, source.signature(launch.wide), launch.constants, launch.grid, arguments
         )
         if status[0]:
-            failure = self.program.errors[int(status[0]) - 1]
-            message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
-            raise exception_class(failure.exception)(message)
+            raise self.program.errors[int(status[0]) - 1].error(frame.slots)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from eagerjit.runtime import blas, heap_types, layout, mode
 from eagerjit.runtime.binding import bind, new_tensor
 from eagerjit.runtime.check import check_program
 from eagerjit.runtime.host import BoundCall
-from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable, exception_class
+from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
 from eagerjit.runtime.native.library import native
@@ -32,7 +32,7 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
     __slots__ = ("__dict__", "__weakref__", "_kept", "epochs", "n_arguments", "n_outputs", "program")
 
     def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
-        failures = [(exception_class(f.exception), f.message, f.slot) for f in program.errors]
+        failures = [(f.exception_class, f.message, f.slot) for f in program.errors]
         arenas = sum(code == Op.ARENA for code, *_ in program.instructions)
         parameters = max((n_parameters(step) for step in program.instructions), default=0)
         calls = [BoundCall(c) for c in program.calls]

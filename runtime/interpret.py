@@ -5,7 +5,6 @@ The native executor (`native/execute.py`) decodes the same words with the same m
 
 from __future__ import annotations
 
-import builtins
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
@@ -310,19 +309,7 @@ def _kernel(frame: Frame, function: int, tasks: int, work: int, scratch: int, n:
     memory = _scratch(frame, frame.slots[scratch]) if scratch >= 0 else None
     status = frame.executable.functions[function](ctypes.addressof(arguments), 0, frame.slots[tasks], memory)
     if status:
-        raise failure_of(frame, status)
-
-
-def failure_of(frame: Frame, status: int) -> BaseException:
-    """What a kernel's status means in this run."""
-    failure = frame.executable.program.errors[status - 1]
-    message = failure.message if failure.slot < 0 else failure.message % frame.slots[failure.slot]
-    return exception_class(failure.exception)(message)
-
-
-def exception_class(name: str) -> type[BaseException]:
-    """The builtin exception that a Failure names."""
-    return getattr(builtins, name)
+        raise frame.executable.program.errors[status - 1].error(frame.slots)
 
 
 def _matmul(frame: Frame, code: int, n_batch: int, *operands: int) -> None:

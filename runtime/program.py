@@ -13,6 +13,7 @@ A guard that fails ends the run with MISS before anything has been written. Ever
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -102,6 +103,15 @@ class Failure:
     exception: str
     message: str
     slot: int = -1
+
+    @property
+    def exception_class(self) -> type[BaseException]:
+        """The builtin exception."""
+        return getattr(builtins, self.exception)  # type: ignore[no-any-return]
+
+    def error(self, slots: Sequence[int]) -> BaseException:
+        """The exception of a run with these slots."""
+        return self.exception_class(self.message if self.slot < 0 else self.message % slots[self.slot])
 
 
 @dataclass(frozen=True, slots=True)

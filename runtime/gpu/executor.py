@@ -27,7 +27,7 @@ from eagerjit.runtime.gpu.host_work import (
 )
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device, copy_to_device, copy_to_host, fill_bytes
 from eagerjit.runtime.gpu.stream import current_stream
-from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, KernelType, PythonExecutable, failure_of
+from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, KernelType, PythonExecutable
 from eagerjit.runtime.program import Op, Program
 
 STATUS_BYTES = 4
@@ -230,7 +230,7 @@ def _finish(frame: DeviceFrame) -> None:
     if frame.status:
         found = np.frombuffer(frame.peek(frame.status, STATUS_BYTES * len(frame.executable.launches)), np.int32)
         for status in found[found != 0]:
-            raise failure_of(frame, int(status))
+            raise frame.executable.program.errors[status - 1].error(frame.slots)
 
 
 def _finish_last(frame: DeviceFrame) -> None:
