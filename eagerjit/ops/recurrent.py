@@ -86,6 +86,8 @@ def _forward(
     rows = _rows(x, sizes)
     order = range(len(rows) - 1, -1, -1) if reverse else range(len(rows))
     count = len(initial)
+    if len(rows) > 1:  # a product reads a transposed weight as it lies; only one that is used again is worth a copy
+        weights = (weights[0].t().contiguous().t(), *weights[1:])
     current, now = list(initial), 0
     ended: list[list[Tensor]] = [[] for _ in initial]
     steps = _Steps([[] for _ in rows], [[] for _ in rows], [[] for _ in rows])

@@ -22,6 +22,7 @@ from eagerjit.runtime.native.convolution_plan import (
     Y,
     minimum,
 )
+from eagerjit.runtime.native.few_rows import pack_four
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -200,25 +201,13 @@ def _pack_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             fill_bytes(to, 0, depth * TILE_ROWS * 4)
         r = 0
         while r + 4 <= count:
-            _pack_four(to + r * 4, source + r * depth * 4, depth)
+            pack_four(to + r * 4, source + r * depth * 4, depth, depth)
             r += 4
         while r < count:
             for k in range(depth):
                 store_f32(to, (k * TILE_ROWS + r) * 4, load_f32(source, (r * depth + k) * 4))
             r += 1
     return 0
-
-
-def _pack_four(to: ptr, source: ptr, depth: i64) -> None:
-    second: ptr = source + depth * 4
-    third: ptr = second + depth * 4
-    fourth: ptr = third + depth * 4
-    for k in range(depth):
-        store_f32(to, 0, load_f32(source, k * 4))
-        store_f32(to, 4, load_f32(second, k * 4))
-        store_f32(to, 8, load_f32(third, k * 4))
-        store_f32(to, 12, load_f32(fourth, k * 4))
-        to = to + TILE_ROWS * 4
 
 
 def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:

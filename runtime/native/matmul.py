@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.native.few_rows import few_rows, suits_few_rows
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -295,6 +296,9 @@ def _product(
         return
     if rows == 1:
         _gemv(double, b, -b_leading, columns, k, a, a_column, c, 1)
+        return
+    if not double and b_leading > 0 and suits_few_rows(rows, columns, k, b_row):
+        few_rows(a, a_row, a_column, b, b_row, c, c_row, rows, columns, k)
         return
     a_transposed = NO_TRANSPOSE if a_leading > 0 else TRANSPOSE
     b_transposed = NO_TRANSPOSE if b_leading > 0 else TRANSPOSE

@@ -203,3 +203,15 @@ def test_the_openblas_inside_numpy_serves_as_well() -> None:
     script += "blas.importlib.util.find_spec = lambda name: None if name == 'scipy_openblas32' else find(name)\n"
     report = run(script + COMPARE)
     assert "numpy" in report or report.startswith("no BLAS")
+
+
+@pytest.mark.parametrize("rows", [3, 5, 8, 20, 32, 33])
+def test_few_rows_by_a_row_major_matrix(rows: int) -> None:
+    """Every way that the last rows, the last columns and a long sum are cut."""
+    random = np.random.default_rng(rows)
+    for columns, k in ((16, 32), (50, 255), (96, 257), (201, 520)):
+        a = random.standard_normal((rows, k)).astype(np.float32)
+        b = random.standard_normal((k, columns)).astype(np.float32)
+        expected = a.astype(np.float64) @ b
+        for left in (a, np.asfortranarray(a)):
+            np.testing.assert_allclose(blas.matmul(left, b), expected, rtol=1e-4, atol=1e-4)
