@@ -288,6 +288,14 @@ def written(x: Inputs) -> Table:
 
 
 RANDOM = frozenset(
-    ("rand", "randn", "randn_like", "randint", "randperm", "multinomial", "normal_", "uniform_", "empty", "dropout")
+    "rand randn randn_like randint randperm multinomial normal_ uniform_ empty dropout nn.Dropout".split()
 )
 """Results that differ between libraries."""
+
+WRITTEN = frozenset(
+    (
+        *("add_", "mul_", "v += w", "copy_", "zero_", "fill_", "clamp_", "masked_fill_", "normal_", "uniform_"),
+        *("scatter_", "setitem slice", "setitem rows", "setitem mask"),
+    )
+)
+"""Calls that write a leaf."""
