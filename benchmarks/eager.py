@@ -1,4 +1,4 @@
-"""The operations that programs use most, run eagerly at 16 elements and at a million: plain, and recording gradients."""
+"""The operations that programs use most, run eagerly at 16 elements and at a million, plain and recording."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
 from eagerjit.making import makes
 from eagerjit.numbers import expression
 from eagerjit.ops import index, ordering
+from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import shape_argument
 from eagerjit.promotion import TYPE_NAMES
@@ -239,19 +240,38 @@ def _with_replacement(weights: Tensor, count: int, generator: Generator | None) 
 # -- in place ---------------------------------------------------------------------------------------------------------
 
 
+def _unmoved(g: Any, out: Any, input: Any, *arguments: Any) -> Any:
+    """What is overwritten has no gradient."""
+    return g.new_zeros(input.shape)
+
+
+def _normal_like(input: Tensor, generator_state: Tensor, mean: Any, std: Any) -> Tensor:
+    """Normal numbers in input's shape and dtype."""
+    return _randn(generator_state, tuple(input.shape), input.dtype) * std + mean
+
+
+def _uniform_like(input: Tensor, generator_state: Tensor, a: Any, b: Any) -> Tensor:
+    """Uniform numbers in input's shape and dtype."""
+    return _rand(generator_state, tuple(input.shape), input.dtype) * (b - a) + a
+
+
+_NO_RULES = (_unmoved, None, None, None)
+_fill_normal = InplaceOp(Op("normal_like", _normal_like, _NO_RULES, ("mean", "std"))).method()
+_fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"))).method()
+
+
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    return self.copy_(
-        randn(tuple(self.shape), generator=generator, dtype=_floating("normal_", self.dtype)) * std + mean
-    )
+    _floating("normal_", self.dtype)
+    return _fill_normal(self, _state(generator), mean, std)
 
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
-    drawn = rand(tuple(self.shape), generator=generator, dtype=_floating("uniform_", self.dtype))
-    return self.copy_(drawn * (b - a) + a)
+    _floating("uniform_", self.dtype)
+    return _fill_uniform(self, _state(generator), a, b)
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:

@@ -187,7 +187,18 @@ SAMPLES: dict[str, list[Sample]] = {
     "tril": [Sample((M,)), Sample((M, 1))],
     "triu": [Sample((M,)), Sample((M, -1))],
     "sort": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((draw("", ()), 0, False))],
-    "topk": [Sample((M, 1, 2, True)), Sample((M, 1, 1, False))],
+    "argsort": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((draw("", ()), 0, False))],
+    "topk": [Sample((M, 2, 1, True)), Sample((M, 1, 1, False)), Sample((draw("", ()), 1, 0, True))],
+    **{f"{name}_with_index": [Sample((M, 1, False)), Sample((M, -2, True)), Sample((draw("", ()), 0, False))]
+       for name in ("amax", "amin")},
+    "flip": [Sample((M, (0, -1))), Sample((V, (0,))), Sample((M, ()))],
+    "roll": [Sample((M, (1, -1), (0, 1))), Sample((V, (2,), (-1,)))],
+    "repeat": [Sample((M, (2, 1, 3))), Sample((V, (0, 2))), Sample((draw("", ()), (2,)))],
+    "repeat_interleave": [Sample((M, (3,), 1)), Sample((M, (1,), 0)), Sample((V, (0,), 0))],
+    "stack": [Sample(([M, N], 0)), Sample(([M, N, M], -1)), Sample(([draw("", ())], 0))],
+    "einsum": [Sample(("ij,kj->ik", M, N)), Sample(("ii->i", draw("q", (3, 3)))), Sample(("i,ij,j->", V[:2], M, V))],
+    "outer": [Sample((V, V[:2]))],
+    "normalize": [Sample((M, 2, 1, 1e-12)), Sample((M, 1, 0, 1e-3))],
     "linear_index": [Sample(((integers(0, -1), integers(2, 1)), (2, 3)))],
     "arange": [Sample((0, 1, 5, torch.int64)), Sample((0.5, 0.25, 4, torch.float32)), Sample((3, -1, 0, torch.int64))],
     "alias": elementwise(1),
@@ -203,6 +214,8 @@ SAMPLES: dict[str, list[Sample]] = {
              Sample((STATE, (0,), torch.float32))],
     "randn": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64))],
     "randint": [Sample((STATE, (2, 3), -3, 9, torch.int64))],
+    "normal_like": [Sample((M, STATE, 0.5, 2.0)), Sample((V, STATE, 0, 1))],
+    "uniform_like": [Sample((M, STATE, -0.5, 2.0)), Sample((V, STATE, 0, 1))],
     "dropout": [Sample((M, STATE, 0.5, 2.0))],
     "sgd_step": [*optimizer(3, torch.tensor(1.0), True, False, 0.1, 0.9, 0.0, 0.01),
                  *optimizer(2, [], None, False, True, 0.1, 0.0, 0.0, 0.0)],
@@ -241,7 +254,7 @@ CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", *COMPLEX)
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 
 WRITES = {
-    "rand": (0,), "randn": (0,), "randint": (0,), "dropout": (1,),
+    "rand": (0,), "randn": (0,), "randint": (0,), "dropout": (1,), "normal_like": (1,), "uniform_like": (1,),
     "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
 }  # fmt: skip
 """Arguments that ops write into: generators' states, and what optimizers keep."""
@@ -260,7 +273,9 @@ def samples(name: str) -> list[Sample]:
 def _keeps_shape(op: Any, sample: Sample) -> bool:
     """Whether the result fits into the first argument, which is a matrix: one shape is enough for a write."""
     target = sample.arguments[0]
-    return target.ndim == 2 and target.numel() > 0 and op.call(*sample.arguments).shape == target.shape
+    if target.ndim != 2 or target.numel() == 0:
+        return False
+    return op.name in WRITES or op.call(*sample.arguments).shape == target.shape
 
 
 def function(name: str) -> Any:
@@ -269,8 +284,10 @@ def function(name: str) -> Any:
     if isinstance(op, ViewOp):
         return op
     if isinstance(op, InplaceOp):
-        method = op.method()
-        return lambda target, *rest: method(target.clone(), *rest)
+        method, also = op.method(), WRITES.get(op.functional.name, ())
+        return lambda target, *rest: method(
+            target.clone(), *(_copied(a) if i in also else a for i, a in enumerate(rest, start=1))
+        )
     written = WRITES.get(name, ())
     if not written:
         return op.call

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from eagerjit.compiler import sizes
@@ -28,6 +30,28 @@ def _scan_reference(x: np.ndarray, dim: int, combine: str) -> np.ndarray:
     return out.astype(x.dtype)
 
 
+def backwards(g: Any, dim: int) -> Any:
+    """Sums of all elements from each on."""
+    return g.flip(dim).cumsum(dim).flip(dim)
+
+
+def product_rule(g: Any, out: Any, x: Any, dim: int) -> Any:
+    """Later products without this factor: quotients before the first zero, and what that zero has hidden from it on."""
+    zero = x == 0
+    count = zero.long().cumsum(dim)
+    first = zero.logical_and(count == 1)
+    factor = x.where(zero.logical_not(), 1.0)
+    before = backwards(g * out, dim) / factor
+    rest = backwards(g * x.where(first.logical_not(), 1.0).cumprod(dim), dim)
+    # After the first zero all is 0, but as a product with that zero: it has a derivative.
+    after = (rest * (x * first).sum(dim, keepdim=True) / factor).where(zero.logical_not(), 0.0)
+    return before.where(count == 0, rest.where(first, after))
+
+
+def _scan_derivative(g: Any, out: Any, x: Any, dim: int, combine: str) -> Any:
+    return backwards(g, dim) if combine == "add" else product_rule(g, out, x, dim)
+
+
 scan = declare(
     Primitive(
         "scan",
@@ -35,7 +59,7 @@ scan = declare(
         _scan_type,
         _scan_reference,
         "All elements up to each along dim combined in order, floats in double precision.",
-        derivative=(None,),
+        derivative=(_scan_derivative,),
         cost=4,
     )
 )

@@ -31,7 +31,7 @@ _WIDE = frozenset(
 )
 """Ops that compute in float32."""
 
-_ALIKE = frozenset({"cat", "index_copy"})
+_ALIKE = frozenset({"cat", "stack", "index_copy"})
 """Ops whose arguments all get the widest dtype among them."""
 
 _DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "meta", "maia")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.dispatch import Op
 from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
 from eagerjit.tensor import Tensor
 
 
+def _normalize(input: Tensor, p: Any, dim: Any, eps: Any) -> Tensor:
+    """input divided by its norm along a dimension, the norm at least eps."""
+    return input / norm(input, p, dim, keepdim=True).clamp(min=eps)
+
+
+_normalize_op = Op("normalize", _normalize, numbers=("eps",))
+
+
 def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     """input divided by its norm along a dimension, the norm at least eps."""
-    result = input / norm(input, p, dim, keepdim=True).clamp(min=eps)
+    order = int(p) if type(p) is float and p.is_integer() else p
+    result = _normalize_op.call(input, order, dim, eps)
     return result if out is None else out.copy_(result)
 
 

@@ -50,6 +50,7 @@ attention_weights = Op(
         None,
         None,
     ),
+    ("scale",),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
@@ -31,7 +32,11 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
 
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
     """Copies side by side, so many along each dimension."""
-    counts = views.shape_argument(sizes)
+    return _repeat_op.call(input, views.shape_argument(sizes))
+
+
+def _repeat(input: Tensor, counts: Any) -> Tensor:
+    """Copies side by side, so many along each dimension."""
     added = len(counts) - input.ndim
     if added < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
@@ -45,6 +50,9 @@ def repeat(input: Tensor, *sizes: Any) -> Tensor:
 def _copied(out: Tensor, input: Tensor) -> Tensor:
     """A result in memory of its own, also where the input's shape let it be a view."""
     return out.clone() if out._storage is not None and out._storage is input._storage else out
+
+
+_repeat_op = Op("repeat", _repeat, shapes=("counts",))
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -62,21 +70,39 @@ def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Te
         if repeats.ndim and repeats.shape[0] != 1:
             return index.index_select(input, d, repeated_positions(repeats))
         repeats = measured(repeats, "the size of the result depends on values")
+    return _interleave_op.call(input, (repeats,), d)
+
+
+def _interleave(input: Tensor, counts: Any, d: int) -> Tensor:
+    """Every element of a dimension so many times in a row."""
+    (repeats,) = counts
     shape = tuple(input.shape)
     spread = views.expand(input.unsqueeze(d + 1), *shape[: d + 1], repeats, *shape[d + 1 :])
     return _copied(views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :]), input)
 
 
+_interleave_op = Op("repeat_interleave", _interleave, shapes=("counts",))
+
+
 def flip(input: Tensor, *dims: Any) -> Tensor:
+    """Reversed along dimensions."""
+    return _flip_op.call(input, views.shape_argument(dims))
+
+
+def _flip(input: Tensor, dims: Any) -> Tensor:
     """Reversed along dimensions."""
     from eagerjit.creation import arange
 
     out = input
-    for dim in views.shape_argument(dims):
+    for dim in dims:
         d = views.dimension(dim, input.ndim)
         size = out.shape[d]
         out = index.index_select(out, d, size - 1 - arange(size))
     return out if out is not input else input.clone()
+
+
+_flip_op = Op("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))
+_flip_op.linear = True
 
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -84,6 +110,11 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if dims is None:
         return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
     shifts, dims = ((x,) if isinstance(x, int) else tuple(x) for x in (shifts, dims))
+    return _roll_op.call(input, shifts, dims)
+
+
+def _roll(input: Tensor, shifts: Any, dims: Any) -> Tensor:
+    """Elements moved along dimensions, those pushed out coming in at the other end."""
     for shift, dim in zip(shifts, dims, strict=True):
         d = views.dimension(dim, input.ndim)
         size = input.shape[d]
@@ -93,6 +124,10 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         parts = [views.slice_dim(input, d, cut, size), views.slice_dim(input, d, 0, cut)]
         input = index.cat.call(parts, d)
     return input
+
+
+_roll_op = Op("roll", _roll, (lambda g, out, input, shifts, dims: g.roll(tuple(-s for s in shifts), dims), None, None))
+_roll_op.linear = True
 
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:

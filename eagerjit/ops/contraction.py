@@ -5,7 +5,9 @@ from __future__ import annotations
 import string
 from typing import Any
 
+from eagerjit.dispatch import Op
 from eagerjit.ops import views
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 
@@ -16,7 +18,20 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """
     if not isinstance(equation, str):
         equation, operands = _lettered((equation, *operands))
-    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if state.casting is not None or not 1 <= len(operands) <= 3:  # autocast converts what is multiplied
+        return _contraction(equation, operands)
+    return einsum_op.call(equation, *operands)
+
+
+def _few(equation: str, first: Tensor, second: Tensor | None = None, third: Tensor | None = None) -> Tensor:
+    """Sums of products of up to three tensors, by index letters."""
+    return _contraction(equation, [x for x in (first, second, third) if x is not None])
+
+
+def _contraction(equation: str, tensors: Any) -> Tensor:
+    """Sums of products by index letters."""
     inputs, output = _parsed(equation, tensors)
     current, letters = _single(tensors[0], inputs[0])
     for number in range(1, len(tensors)):
@@ -28,6 +43,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         current = current.sum(tuple(gone))
         letters = [letter for letter in letters if letter in output]
     return current.permute([letters.index(letter) for letter in output])
+
+
+einsum_op = Op("einsum", _few)
 
 
 def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

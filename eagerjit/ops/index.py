@@ -185,9 +185,8 @@ cat = Op("cat", _cat, (_cat_rule, None), fused_rules=False)
 cat.linear = True
 
 
-def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+def _stack(tensors: Any, dim: int = 0) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
-    tensors = list(tensors)
     if not tensors:
         raise RuntimeError("stack expects a non-empty TensorList")
     first = tensors[0].shape
@@ -198,7 +197,23 @@ def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
                 f"entry {i}"
             )
     d = views.dimension(dim, len(first) + 1)
-    joined = cat.call([x.unsqueeze(d) for x in tensors], d)
+    return _cat([x.unsqueeze(d) for x in tensors], d)
+
+
+stack_op = Op(
+    "stack",
+    _stack,
+    (lambda g, out, tensors, dim: [views.select(g, dim, i).to(x.dtype) for i, x in enumerate(tensors)], None),
+    fused_rules=False,
+)
+stack_op.linear = True
+
+
+def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Tensors of one shape joined along a new dimension."""
+    if type(tensors) is not tuple and type(tensors) is not list:
+        tensors = tuple(tensors)
+    joined = stack_op.call(tensors, dim)
     return joined if out is None else write_out("stack", joined, out)
 
 

@@ -94,12 +94,11 @@ def _cumsum(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return _scanned(input, dim, dtype, "add")
 
 
-def _backwards(g: Any, dim: int) -> Any:
-    """Sums of all elements from each on."""
-    return g.flip(dim).cumsum(dim).flip(dim) if g.ndim else g
+def _cumsum_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:
+    return routines.backwards(g, dim) if g.ndim else g
 
 
-_cumsum_op = Op("cumsum", _cumsum, (lambda g, out, input, dim, dtype: _backwards(g, dim), None, None))
+_cumsum_op = Op("cumsum", _cumsum, (_cumsum_rule, None, None))
 
 
 def _cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
@@ -108,19 +107,7 @@ def _cumprod(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 
 
 def _cumprod_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any:
-    """Later products without this factor: quotients before the first zero, and what that zero has hidden from it on."""
-    if not g.ndim:
-        return g
-    x = input.to(g.dtype)
-    zero = x == 0
-    count = zero.long().cumsum(dim)
-    first = zero.logical_and(count == 1)
-    factor = x.where(zero.logical_not(), 1.0)
-    before = _backwards(g * out, dim) / factor
-    rest = _backwards(g * x.where(first.logical_not(), 1.0).cumprod(dim), dim)
-    # After the first zero all is 0, but as a product with that zero: it has a derivative.
-    after = (rest * (x * first).sum(dim, keepdim=True) / factor).where(zero.logical_not(), 0.0)
-    return before.where(count == 0, rest.where(first, after))
+    return routines.product_rule(g, out, input.to(g.dtype), dim) if g.ndim else g
 
 
 _cumprod_op = Op("cumprod", _cumprod, (_cumprod_rule, None, None))

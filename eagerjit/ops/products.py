@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public, written
+from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, reduce, views
 from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensor import Tensor
@@ -92,7 +93,15 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The outer product of two vectors."""
     if input.ndim != 1 or vec2.ndim != 1:
         raise RuntimeError(f"outer: Expected 1-D argument self, but got {input.ndim}-D and {vec2.ndim}-D")
+    return _outer_op.call(input, vec2)
+
+
+def _outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of an element of one vector and one of another."""
     return input.unsqueeze(1) * vec2
+
+
+_outer_op = Op("outer", _outer)
 
 
 ger = outer

@@ -182,6 +182,21 @@ argmin = _position("argmin", reductions.argmin)
 
 
 def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
+    def body(input: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+        indices = position.body(input, dim, True)
+        if input.ndim == 0:
+            return emit(elementwise.cast, input, dtype=input.dtype), indices
+        values = input.gather(dim, indices)
+        return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
+
+    def rule(g: Any, out: Any, input: Any, dim: int, keepdim: bool) -> Any:
+        if input.ndim == 0:
+            return g[0]
+        places, values = (x if keepdim else x.unsqueeze(dim) for x in (out[1], g[0]))
+        return values.new_zeros(input.shape).scatter_add(dim, places, values)
+
+    both = Op(f"{extreme.name}_with_index", body, (rule, None, None))
+
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
         from eagerjit.ops.pointwise import POINTWISE
 
@@ -192,11 +207,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
             return POINTWISE[elementwise_name].call(input, dim)
         if dim is None:
             return extreme.call(input)
-        indices = position.call(input, dim, True)
-        values = input.gather(dim, indices) if input.ndim else input.clone()
-        if not keepdim and input.ndim:
-            values, indices = values.squeeze(dim), indices.squeeze(dim)
-        return ValuesIndices(values, indices)
+        return ValuesIndices(*both.call(input, dim, keepdim))
 
     more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
     function.__name__ = extreme.name[1:]
@@ -288,6 +299,7 @@ logsumexp = Op(
 
 def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
     """Vector norm of order p, 0 < p < infinity, over dimensions."""
+    p = float(p)
     wide = dtypes.float32 if input.dtype in (dtypes.float16, dtypes.bfloat16) else input.dtype
     x = as_dtype(input, wide)
     if p == 0.0:
@@ -303,6 +315,7 @@ def _norm(input: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
 
 def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) -> Any:
     """Zero where the norm is zero."""
+    p = float(p)
     g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
     if p == 0.0:
         return (g * 0.0).expand(input.shape)
@@ -333,4 +346,4 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
         return amax.call(input.abs(), () if dim is None else dim, keepdim)
     if p == -math.inf:
         return amin.call(input.abs(), () if dim is None else dim, keepdim)
-    return _norm_op.call(input, p, tuple(dim) if isinstance(dim, list) else dim, keepdim)
+    return _norm_op.call(input, int(p) if p.is_integer() else p, dim, keepdim)

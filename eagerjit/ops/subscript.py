@@ -12,9 +12,10 @@ from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS
 from eagerjit.ops.counted import nonzero
-from eagerjit.ops.index import add_rows, put_rows, wrapped
+from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.views import ITEM, ViewCall
+from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
 
@@ -133,6 +134,8 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     """input[key]: a view for ints, slices, None and ...; a copy where tensors index."""
     if type(key) is int:
         return views.select(input, 0, key)
+    if type(key) is Tensor and input.ndim and state.tracer is None and key.dtype in (dtypes.int64, dtypes.int32):
+        return take_rows.call(input, key)
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)
