@@ -81,6 +81,8 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "slice_scatter": [([(2, 5), (2, 2)], cut)],
         "replace_block": [([(3, 5), (2, 2)], {"starts": (1, 0), "steps": (1, 3)})],
         "cat": [([(2, 3), (2, 1), (2, 2)], {"dim": 1}), ([(1, 2), (3, 2)], {"dim": 0})],
+        "scan": [([(2, 3)], {"dim": d, "combine": c}) for d in (0, 1) for c in ("add", "mul")],
+        "order": [([(4, 3)], {"dim": d, "count": 2, "descending": d == 0}) for d in (0, 1)],
         "cast": [([(2, 3)], {"dtype": dtypes.float64}), ([(2, 3)], {"dtype": dtypes.int64})],
         "where": [([*shapes], {}) for shapes in SHAPES[3]],
     }
