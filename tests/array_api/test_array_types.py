@@ -34,7 +34,7 @@ def dtype(name: str) -> torch.dtype:
 # -- promotion --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.combinations_with_replacement(DTYPES, 2))
+@pytest.mark.parametrize(("first", "second"), list(itertools.combinations_with_replacement(DTYPES, 2)))
 def test_promotion_is_the_standards(first, second):
     try:
         wanted = str(array_api_strict.result_type(*(getattr(array_api_strict, n) for n in (first, second))))
@@ -46,7 +46,7 @@ def test_promotion_is_the_standards(first, second):
         assert xp.result_type(*pair) is xp.result_type(*pair[::-1]) is dtype(wanted)
 
 
-@pytest.mark.parametrize(("source", "target"), itertools.product(DTYPES, repeat=2))
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(DTYPES, repeat=2)))
 def test_can_cast_where_promotion_leads(source, target):
     wanted = array_api_strict.can_cast(*(getattr(array_api_strict, n) for n in (source, target)))
     assert xp.can_cast(dtype(source), dtype(target)) is wanted
@@ -91,7 +91,7 @@ def extremes(name: str) -> np.ndarray:
     return (numbers + 1j * numbers[::-1] if name in COMPLEXES else numbers).astype(name)
 
 
-@pytest.mark.parametrize(("source", "target"), itertools.product(DTYPES, repeat=2))
+@pytest.mark.parametrize(("source", "target"), list(itertools.product(DTYPES, repeat=2)))
 def test_astype(source, target):
     values = extremes(source)
     x = torch.tensor(values)
