@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import cpu, dtypes
-from eagerjit.runtime.native import matmul as layout
+from eagerjit.runtime.native import products as layout
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.once import once

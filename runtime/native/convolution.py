@@ -63,13 +63,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.matmul import (
-    INT32_MAX,
-    NO_TRANSPOSE,
-    SERIAL_WORK,
-    TOO_LARGE,
-    TRANSPOSE,
-)
+from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, SERIAL_WORK, TOO_LARGE, TRANSPOSE
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
 from eagerjit.runtime.native.windows import (
     DILATION,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
-from eagerjit.runtime.native.matmul import ENOUGH_TILES
+from eagerjit.runtime.native.products import ENOUGH_TILES
 from eagerjit.runtime.native.windows import DEPTH, DIMENSION_BYTES, HEIGHT, OUTPUT, PADDING, WIDTH
 
 OUTPUT_OF = 0

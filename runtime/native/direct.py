@@ -39,7 +39,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.matmul import ENOUGH_TILES, SERIAL_WORK
+from eagerjit.runtime.native.products import ENOUGH_TILES, SERIAL_WORK
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import (

@@ -14,7 +14,7 @@ from eagerjit.runtime.native.language import (
     store_f32,
     store_f64,
 )
-from eagerjit.runtime.native.matmul import DGEMM, ROW_MAJOR, SGEMM, TRANSPOSE, blas_functions
+from eagerjit.runtime.native.products import DGEMM, ROW_MAJOR, SGEMM, TRANSPOSE, blas_functions
 
 
 def gemm(

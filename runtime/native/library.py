@@ -18,6 +18,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.memory",
     "eagerjit.runtime.native.threads",
     "eagerjit.runtime.native.packing",
+    "eagerjit.runtime.native.products",
     "eagerjit.runtime.native.tiles",
     "eagerjit.runtime.native.few_rows",
     "eagerjit.runtime.native.matmul",

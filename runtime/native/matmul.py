@@ -8,9 +8,6 @@ plain loop. Without BLAS, the plain loop does the floats too.
 
 from __future__ import annotations
 
-import os
-
-from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.few_rows import few_rows, suits_few_rows
 from eagerjit.runtime.native.language import (
     address_of,
@@ -19,7 +16,6 @@ from eagerjit.runtime.native.language import (
     f32,
     f64,
     fill_bytes,
-    global_bytes,
     i64,
     load_f32,
     load_f64,
@@ -32,33 +28,29 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.packing import item_size, pack, unpack, work_size
+from eagerjit.runtime.native.products import (
+    BFLOAT16,
+    DGEMM,
+    DGEMV,
+    ENOUGH_TILES,
+    FLOAT16,
+    FLOAT32,
+    FLOAT64,
+    INT32_MAX,
+    LEAST_TILE,
+    LEAST_TILE_WORK,
+    NO_TRANSPOSE,
+    ROW_MAJOR,
+    SERIAL_WORK,
+    SGEMM,
+    SGEMV,
+    TILE,
+    TILE_ALIGNMENT,
+    TOO_LARGE,
+    TRANSPOSE,
+    blas_functions,
+)
 from eagerjit.runtime.native.threads import parallel_for, serial_for
-
-TOO_LARGE = -2  # a status of ours: a size or stride beyond what BLAS can count
-
-FLOAT16 = dtypes.float16.code
-BFLOAT16 = dtypes.bfloat16.code
-FLOAT32 = dtypes.float32.code
-FLOAT64 = dtypes.float64.code
-
-# Offsets in `blas_functions`: addresses of cblas functions, 0 where there are none.
-SGEMM = 0
-DGEMM = 8
-SGEMV = 16
-DGEMV = 24
-blas_functions = global_bytes(32)
-
-ROW_MAJOR = 101
-NO_TRANSPOSE = 111
-TRANSPOSE = 112
-INT32_MAX = 2**31 - 1
-
-TILE = 512  # rows and columns of a tile of a large product: BLAS runs at full speed from about 256
-ENOUGH_TILES = min(16, max(2, os.cpu_count() or 1))  # one per processor; more would pack the operands more often
-LEAST_TILE = 64
-LEAST_TILE_WORK = 1 << 18  # multiplications worth a task of their own: some 3 microseconds
-SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had better do alone
-TILE_ALIGNMENT = 16
 
 # Offsets in the job block that tasks read.
 DTYPE = 0

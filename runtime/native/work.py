@@ -24,7 +24,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.matmul import FLOAT64, TOO_LARGE, matmul
+from eagerjit.runtime.native.matmul import matmul
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
@@ -35,6 +35,7 @@ from eagerjit.runtime.native.objects import (
     not_a_tensor,
     replace_slot,
 )
+from eagerjit.runtime.native.products import FLOAT64, TOO_LARGE
 from eagerjit.runtime.native.threads import parallel_for, serial_for
 
 PARALLEL_WORK = 200_000
