@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from fake_driver import FakeLibrary
 
+from eagerjit.cuda.execution import Compile, compiled, layouts
+from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.gpu.devices import Device, platform, using
 from eagerjit.runtime.gpu.launch import Kernel
 
@@ -94,3 +98,35 @@ def machine(kind: str) -> Iterator[Machine]:
     image = library.define("add_one", (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int32), add_one)
     with using(library.driver()) as found:
         yield Machine(found.device(0), image, library)
+
+
+WORDS = {"pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "i32": ctypes.c_int32}
+
+
+def interpreted(library: FakeLibrary) -> Compile:
+    """Kernels that the fake device executes by Triton's interpreter when their turn has come."""
+    numbers = itertools.count()
+
+    def compile(launch: Any, device: Any) -> Kernel:
+        source, own = launch.source, layouts(launch)
+        signature = source.signature(launch.wide)
+        types = [t for t in signature.values() if t != "constexpr"]
+        name = f"{source.name}_{next(numbers)}"
+
+        def body(run: Any, *words: int) -> None:
+            for kind, word in zip(types, words, strict=True):
+                if kind[0] == "*" and word:
+                    library.memory.view(word, 1, name)
+            values = [
+                np.int64(w).view(np.float64).item() if t == "fp64" else w for t, w in zip(types, words, strict=True)
+            ]
+            compiler.interpret(source.text, source.name, signature, launch.constants, run.grid[:2], values)
+
+        return Kernel(device, library.define(name, tuple(WORDS[k] for k in own), body), name, own, launch.warps)
+
+    return compile
+
+
+def compile_for(target: Machine) -> Compile:
+    """How kernels are made for a machine."""
+    return compiled if target.library is None else interpreted(target.library)

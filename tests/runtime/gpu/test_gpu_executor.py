@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from fake_driver import FakeLibrary
-from machines import Machine, machine
+from machines import Machine, compile_for, interpreted, machine
 
 import eagerjit as ej
 from eagerjit import gpu_kernels
-from eagerjit.cuda.execution import Compile, compiled, layouts, offloaded, parameters
+from eagerjit.cuda.execution import layouts, offloaded, parameters
 from eagerjit.nn import functional as F
 from eagerjit.runtime.binding import new_tensor
-from eagerjit.runtime.gpu import arrays, compiler
+from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import using
 from eagerjit.runtime.gpu.errors import AcceleratorError
 from eagerjit.runtime.gpu.launch import Kernel
 from eagerjit.runtime.gpu.stream import current_stream
-
-WORDS = {"pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "i32": ctypes.c_int32}
-
-
-def interpreted(library: FakeLibrary) -> Compile:
-    """Kernels that the fake device executes by Triton's interpreter when their turn has come."""
-    numbers = itertools.count()
-
-    def compile(launch: Any, device: Any) -> Kernel:
-        source, own = launch.source, layouts(launch)
-        signature = source.signature(launch.wide)
-        types = [t for t in signature.values() if t != "constexpr"]
-        name = f"{source.name}_{next(numbers)}"
-
-        def body(run: Any, *words: int) -> None:
-            for kind, word in zip(types, words, strict=True):
-                if kind[0] == "*" and word:
-                    library.memory.view(word, 1, name)
-            values = [
-                np.int64(w).view(np.float64).item() if t == "fp64" else w for t, w in zip(types, words, strict=True)
-            ]
-            compiler.interpret(source.text, source.name, signature, launch.constants, run.grid[:2], values)
-
-        return Kernel(device, library.define(name, tuple(WORDS[k] for k in own), body), name, own, launch.warps)
-
-    return compile
-
-
-def compile_for(target: Machine) -> Compile:
-    return compiled if target.library is None else interpreted(target.library)
 
 
 @pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)])
