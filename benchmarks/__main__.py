@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks import harness, report
 
-NAMES = ("latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu")
+NAMES = ("latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu", "gpu_kernels")
 
 
 def main() -> None:

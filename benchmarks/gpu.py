@@ -81,7 +81,7 @@ def _eagerjit() -> Rows:
         graph.end()
     rows.numbers["queue a graph of 100 kernels"] = host_seconds(lambda: graph.replay(stream), wait)
     rows.numbers["a graph of 100 kernels, on the device"] = device_seconds(
-        lambda: graph.replay(stream), _timed(Event, stream)
+        lambda: graph.replay(stream), timed(Event, stream)
     )
 
     source, target = (gpu.DeviceMemory(GIB, stream) for _ in range(2))
@@ -92,11 +92,11 @@ def _eagerjit() -> Rows:
         "copy 1 GiB to pinned memory": lambda: gpu.copy_to_host(pinned.address, source.address, GIB, stream),
     }
     for name, copy in pairs.items():
-        rows.numbers[name] = device_seconds(copy, _timed(Event, stream))
+        rows.numbers[name] = device_seconds(copy, timed(Event, stream))
     return rows
 
 
-def _timed(event: Callable[..., Any], stream: Any) -> Callable[[], Any]:
+def timed(event: Callable[..., Any], stream: Any) -> Callable[[], Any]:
     """Makes events that are recorded in a stream."""
 
     class Recorded:
@@ -141,14 +141,34 @@ def _torch() -> Rows:
     return rows
 
 
-def footer(medians: dict[str, dict[str, float]]) -> list[str]:
-    """Which device it was, and copies as bandwidth: a copy on the device reads and writes."""
+def device_name() -> str:
+    """The GPU and its driver."""
     from eagerjit.runtime.gpu.devices import available, platform
 
-    lines = ["no GPU"]
-    if available():
-        version = platform().driver.integer("cuDriverGetVersion")
-        lines = [f"{platform().device(0).properties.name}, driver for CUDA {version // 1000}.{version % 1000 // 10}"]
+    if not available():
+        return "no GPU"
+    version = platform().driver.integer("cuDriverGetVersion")
+    return f"{platform().device(0).properties.name}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
+
+
+def copy_bandwidth() -> float | None:
+    """Bytes per second that a copy on the device reads and writes; None without a device."""
+    from eagerjit.runtime.gpu.devices import available, platform
+    from eagerjit.runtime.gpu.event import Event
+    from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device
+    from eagerjit.runtime.gpu.stream import current_stream
+
+    if not available():
+        return None
+    stream = current_stream(platform().device(0))
+    source, target = (DeviceMemory(GIB, stream) for _ in range(2))
+    copy = lambda: copy_on_device(target.address, source.address, GIB, stream)  # noqa: E731
+    return 2 * GIB / device_seconds(copy, timed(Event, stream))
+
+
+def footer(medians: dict[str, dict[str, float]]) -> list[str]:
+    """Which device it was, and copies as bandwidth: a copy on the device reads and writes."""
+    lines = [device_name()]
     for peer, numbers in medians.items():
         for name, size in COPIES.items():
             if name in numbers:

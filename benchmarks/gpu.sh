@@ -20,7 +20,7 @@ timeout 240 "$python" -m pytest -m gpu -q -p no:cacheprovider "${files[@]}" >"$o
 tests=$?
 tail -n 3 "$output/gpu_tests.txt"
 
-timeout 280 "$python" -m benchmarks gpu --output "$output"
+timeout 280 "$python" -m benchmarks gpu gpu_kernels --output "$output"
 benchmarks=$?
 
 exit $((tests > benchmarks ? tests : benchmarks))

@@ -36,7 +36,10 @@ BUSY = 0.7  # load average above which the numbers are not to be trusted
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
 # What has to be importable for a peer to run; other peers are called as their module is.
-MODULE = {"eagerjit eager": "eagerjit", "torch.compile": "torch", "numba parallel": "numba"}
+MODULE = {
+    "eagerjit eager": "eagerjit", "torch.compile": "torch", "torch.compile with CUDA graphs": "torch",
+    "numba parallel": "numba",
+}  # fmt: skip
 
 
 @dataclass

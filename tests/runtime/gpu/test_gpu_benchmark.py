@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from fake_driver import FakeLibrary
+from machines import interpreted
 
-from eagerjit.runtime.gpu.devices import Platform
+from eagerjit.runtime.gpu.devices import Device, Platform
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import gpu, report
+from benchmarks import gpu, gpu_kernels, report
 
 
 def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +33,23 @@ def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeyp
         "title": gpu.TITLE, "unit": "s", "machine": machine, "medians": medians, "footer": lines, "missing": {},
     })  # fmt: skip
     assert "queue a kernel that does nothing" in text and "GB/s" in text
+
+
+def test_kernels_on_a_fake_device(library: FakeLibrary, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (
+        ("CHAIN", 64),
+        ("ROWS", 8),
+        ("COLUMNS", 16),
+        ("CLASSES", 7),
+        ("PARAMETERS", 32),
+        ("REPEATS", 1),
+    ):
+        monkeypatch.setattr(gpu_kernels, name, value)
+    monkeypatch.setattr(gpu, "GIB", 1 << 16)
+    rows = gpu_kernels.measured(device, interpreted(library))
+    assert rows.numbers.keys() == gpu_kernels.cases(torch).keys() and all(v > 0 for v in rows.numbers.values())
+    for name, (function, shapes) in gpu_kernels.cases(torch).items():
+        result = function(*(torch.from_numpy(x) for x in gpu_kernels.inputs(shapes)))
+        expected = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
+        assert rows.check[name] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    assert "of a copy's" in gpu_kernels.footer({"eagerjit": rows.numbers})[1]

@@ -1,0 +1,131 @@
+"""Compiled kernels on a GPU, on tensors that lie there: device time of a call, beside torch and torch.compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gpu import copy_bandwidth, device_name, device_seconds, timed
+from benchmarks.harness import Rows
+
+TITLE = "Compiled kernels on a GPU, float32, device time"
+UNIT = "s"
+PEERS = ("eagerjit", "torch", "torch.compile", "torch.compile with CUDA graphs")
+ROUNDS = 1
+PHASES = ("all",)
+
+CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26
+REPEATS = 5  # calls between two events
+
+
+def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]]:
+    """Functions of tensors of these shapes, written for any library with PyTorch's API."""
+    functional = torch.nn.functional
+
+    def chain(x):
+        return torch.tanh(2 * x + 1) * torch.exp(-x * x) + torch.log1p(torch.abs(x))
+
+    def adam(weight, gradient, mean, square):
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient * gradient
+        return weight - 1e-3 * mean / (torch.sqrt(square) + 1e-8), mean, square
+
+    def cross_entropy(x):
+        return -torch.log_softmax(x, 1)[:, 0].mean()
+
+    matrix, classes = (ROWS, COLUMNS), (ROWS // 4, CLASSES)
+    return {
+        "elementwise chain": (chain, [(CHAIN,)]),
+        "softmax of rows": (lambda x: torch.softmax(x, -1), [matrix]),
+        "layer norm of rows": (
+            lambda x, w, b: functional.layer_norm(x, w.shape, w, b), [matrix, matrix[1:], matrix[1:]]
+        ),
+        "cross entropy": (cross_entropy, [classes]),
+        "sum of columns": (lambda x: x.sum(0), [matrix]),
+        "Adam's update": (adam, [(PARAMETERS,)] * 4),
+    }  # fmt: skip
+
+
+def measure(peer: str, phase: str) -> Rows:
+    """Times of one library."""
+    return _eagerjit() if peer == "eagerjit" else _torch(peer)
+
+
+def inputs(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """The same numbers for every library."""
+    generator = np.random.default_rng(0)
+    return [generator.random(shape, np.float32) for shape in shapes]
+
+
+def repeated(call: Callable[[], object]) -> Callable[[], None]:
+    """Several calls, so that the host is ahead of the device."""
+
+    def run() -> None:
+        for _ in range(REPEATS):
+            call()
+
+    return run
+
+
+def _eagerjit() -> Rows:
+    from eagerjit.cuda.execution import compiled
+    from eagerjit.runtime.gpu.devices import platform
+
+    return measured(platform().device(0), compiled)
+
+
+def measured(device: Any, compile: Any) -> Rows:
+    """eagerjit's times, with kernels made in this way."""
+    import eagerjit
+    from eagerjit.cuda.execution import offloaded
+    from eagerjit.runtime.binding import new_tensor
+    from eagerjit.runtime.gpu import arrays
+    from eagerjit.runtime.gpu.event import Event
+    from eagerjit.runtime.gpu.stream import current_stream
+
+    rows, stream = Rows(), current_stream(device)
+    with offloaded(device, compile):
+        for name, (function, shapes) in cases(eagerjit).items():
+            call = eagerjit.jit(function, fullgraph=True)
+            tensors = [new_tensor(arrays.upload(x, stream)) for x in inputs(shapes)]
+            result = call(*tensors)
+            first = (result[0] if isinstance(result, tuple) else result)._data.reshape(-1)[:4]
+            rows.check[name] = arrays.download(first, stream).tolist()
+            del result, first
+            seconds = device_seconds(repeated(lambda call=call, tensors=tensors: call(*tensors)), timed(Event, stream))
+            rows.numbers[name] = seconds / REPEATS
+    return rows
+
+
+def _torch(peer: str) -> Rows:
+    import torch
+
+    rows = Rows()
+    options = {} if peer == "torch.compile" else {"mode": "reduce-overhead"}
+    for name, (function, shapes) in cases(torch).items():
+        call = function if peer == "torch" else torch.compile(function, **options)
+        tensors = [torch.from_numpy(x).cuda() for x in inputs(shapes)]
+        result = call(*tensors)
+        rows.check[name] = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
+        del result
+        event = lambda: torch.cuda.Event(enable_timing=True)  # noqa: E731
+        run = repeated(lambda call=call, tensors=tensors: call(*tensors))
+        rows.numbers[name] = device_seconds(run, event) / REPEATS
+        del tensors
+        torch.cuda.empty_cache()
+    return rows
+
+
+def footer(medians: dict[str, dict[str, float]]) -> list[str]:
+    """Which device it was, and the chain's bandwidth beside that of a copy."""
+    lines = [device_name()]
+    own = medians.get("eagerjit", {}).get("elementwise chain")
+    if own is not None and (copied := copy_bandwidth()) is not None:
+        bandwidth = 2 * 4 * CHAIN / own
+        lines.append(
+            f"eagerjit, elementwise chain: {bandwidth / 1e9:.0f} GB/s, {bandwidth / copied:.0%} of a copy's "
+            f"{copied / 1e9:.0f} GB/s"
+        )
+    return lines
