@@ -8,6 +8,7 @@
                 | loop KIND VAR from A to B [lanes N] { stmt* }
                 | init ACC OP : DTYPE | accumulate ACC NAME | NAME = finish ACC : DTYPE
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
+                | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
@@ -21,6 +22,7 @@ extreme (a NaN counts as extreme, the first one wins).
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 LANES = 32
@@ -105,7 +107,34 @@ class Check:
     status: int
 
 
-Stmt = Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+@dataclass(frozen=True, slots=True)
+class Product:
+    """out = left @ right in a tile per program. `sizes` are rows, columns and the summed extent; `steps` the strides of
+    left, right and out along their two dimensions; `batch` per further dimension its extent and the three strides.
+
+    In a kernel with loops `out` is no memory: their loads of it are the product.
+    """
+
+    out: str
+    left: str
+    right: str
+    sizes: tuple[int | str, ...]
+    steps: tuple[tuple[int | str, ...], ...]
+    batch: tuple[tuple[int | str, ...], ...]
+    dtype: str
+
+    def renamed(self, names: dict[str, str]) -> Product:
+        """The same product of parameters of other names."""
+
+        def other(x: int | str) -> int | str:
+            return names[x] if isinstance(x, str) else x
+
+        groups = [tuple(tuple(map(other, group)) for group in part) for part in (self.steps, self.batch)]
+        memory = (names[n] for n in (self.out, self.left, self.right))
+        return Product(*memory, tuple(map(other, self.sizes)), *groups, self.dtype)
+
+
+Stmt = Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +186,17 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Product(out, left, right, sizes, steps, batch, dtype):
+                lines.append(f"{indent}product {out} = {left} @ {right} : {dtype}")
+                lines.append(f"{indent}  sizes {sizes} steps {steps} batch {batch}")
+
+
+def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """All statements, loops before what is in them."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk(statement.body)
 
 
 def _index(index: Index) -> str:

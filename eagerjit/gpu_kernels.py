@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import linecache
 import os
 import struct
@@ -15,14 +16,16 @@ import numpy as np
 
 from eagerjit import compilation
 from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
 from eagerjit.compiler.lower.emit import Amount
 from eagerjit.compiler.signature import Trace
+from eagerjit.runtime import routines
 from eagerjit.runtime.gpu import compiler
-from eagerjit.runtime.interpret import PythonExecutable
+from eagerjit.runtime.interpret import KernelType, PythonExecutable
 from eagerjit.runtime.program import Op
 
 
@@ -33,13 +36,13 @@ class GpuCall:
         self.trace = trace
         self.compiled: Compiled = compile_trace(trace, GPU)
         self.built = built = [b for b in self.compiled.built if isinstance(b, Built)]
-        self.launches: list[TritonKernel] = []
-        made: dict[str, TritonKernel] = {}
+        self.launches: list[TritonKernel | ProductKernel] = []
+        made: dict[str, TritonKernel | ProductKernel] = {}
         several = {loops.body_text(b.kernel) for b in built if b.tasks != 1}
         for b in built:
             text = loops.body_text(b.kernel)
             if text not in made:
-                made[text] = TritonKernel(b.kernel, text not in several, GPU.flat, source_lines(b.sources))
+                made[text] = _kernel_of(b.kernel, text not in several, source_lines(b.sources))
             self.launches.append(made[text])
         self.kernels = list(made.values())
 
@@ -57,6 +60,10 @@ class GpuCall:
         """A size in the recorded call; one that is measured in its course counts as 64."""
         hints = self.trace.hints
         return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
+
+
+def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> TritonKernel | ProductKernel:
+    return ProductKernel(kernel, lines) if is_product(kernel) else TritonKernel(kernel, single, GPU.flat, lines)
 
 
 def source_lines(places: Sequence[str]) -> list[str]:
@@ -82,6 +89,9 @@ class InterpretedExecutable(PythonExecutable):
             self._steps[i] = (self._kernel, self._steps[i][1])
 
     def _kernel(self, frame: Any, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
+        if function >= len(self.kernels):
+            self._routine(frame, function, tasks, scratch, n, *slots)
+            return
         kernel = self.kernels[function]
         params = kernel.kernel.params
         words = {p.name: frame.slots[slot] for p, slot in zip(params, slots, strict=True)}
@@ -99,6 +109,14 @@ class InterpretedExecutable(PythonExecutable):
         )
         if status[0]:
             raise self.program.errors[int(status[0]) - 1].error(frame.slots)
+
+
+    def _routine(self, frame: Any, function: int, tasks: int, scratch: int, n: int, *slots: int) -> None:
+        """What the host's native routines do: sorting, scans."""
+        words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
+        memory = np.empty(frame.slots[scratch] if scratch >= 0 else 0, np.uint8)
+        call = KernelType(routines.address(self.program.kernels[function]))
+        call(ctypes.addressof(words), 0, frame.slots[tasks], memory.ctypes.data)
 
 
 @contextlib.contextmanager

@@ -75,6 +75,13 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         with_gradients(lambda q, k, v: Function.scaled_dot_product_attention(q, k, v, is_causal=True)),
         (real(2, 3, 8, 4), real(2, 3, 8, 4), real(2, 3, 8, 4)),
     ),
+    "product": (with_gradients(lambda x, w, b: Function.gelu(Function.linear(x, w, b))), (
+        real(20, 33), real(17, 33), real(17))),
+    "batched product": (lambda x, y: (x @ y.mT).tanh() + x[..., :1], (real(2, 3, 9, 5), real(2, 3, 7, 5))),
+    "product in order": (lambda x, y: (x @ y).relu(), (real(40, 20), real(20, 35))),
+    "half product": (lambda x, w, b: Function.linear(x, w, b).relu(), tuple(
+        real(*shape, dtype="float16") for shape in ((5, 40), (6, 40), (6,)))),
+    "brain product": (lambda x, y: (x @ y) * 0.5, (real(9, 18, dtype="bfloat16"), real(18, 20, dtype="bfloat16"))),
     "conv": (with_gradients(lambda x, w: Function.conv2d(x, w, padding=1).relu()), (real(2, 3, 6, 5), real(4, 3, 3, 3))),
     "pool": (with_gradients(lambda x: Function.max_pool2d(x, 2)), (real(2, 3, 6, 8),)),
     "half": (lambda x: (x.exp() * x).softmax(-1) + x.sum(-1, keepdim=True), (real(5, 12, dtype="float16"),)),
@@ -133,6 +140,31 @@ def test_all_shapes_are_among_the_programs(monkeypatch: pytest.MonkeyPatch) -> N
     assert {(False, "grid", True), (True, "whole", False)} <= seen
 
 
+def test_a_product_is_one_kernel_with_what_follows() -> None:
+    """16-bit factors are read as they are; a product that something else reads has memory of its own."""
+
+    def layer(x: Any, w: Any, b: Any) -> Any:
+        return Function.gelu(Function.linear(x, w, b))
+
+    def twice(x: Any, w: Any) -> Any:
+        y = x @ w
+        return y.relu(), y.sum()
+
+    def in_place(x: Any, w: Any) -> Any:
+        x += x @ w
+        return x
+
+    halves = [real(*shape, dtype="bfloat16") for shape in ((5, 7), (6, 7), (6,))]
+    x, w = real(6, 6), real(6, 6)
+    for call, arguments, alone in ((layer, halves, False), (twice, (x, w), True), (in_place, (x, w), True)):
+        expected = flat(call(*(a.clone() for a in arguments)))
+        with gpu_kernels.interpreted() as made:
+            actual = flat(jit(call, fullgraph=True)(*(a.clone() for a in arguments)))
+        assert all(close(a, e) for a, e in zip(actual, expected, strict=True))
+        names = [launch.source.name for m in made for launch in m.launched]
+        assert ("k0_matmul" in names) == alone and (alone or len(names) == 1)
+
+
 def test_random_numbers_are_those_of_the_cpu() -> None:
     def draw() -> Any:
         return torch.rand(5, 7), torch.randn(11), torch.randint(0, 9, (4,)), torch.rand(3, dtype=torch.float64)
@@ -150,7 +182,7 @@ def test_a_failed_check_is_the_cpus_error() -> None:
     with gpu_kernels.interpreted():
         lookup = jit(lambda at: Function.embedding(at, table) * 2.0)
         assert flat(lookup(good))[0].tobytes() == (table[good] * 2.0)._data.tobytes()
-        with pytest.raises(IndexError, match="out of range.*size 5"):
+        with pytest.raises(IndexError, match=r"out of range.*size 5"):
             lookup(bad)
         divide = jit(lambda a, b: a // b)
         with pytest.raises(RuntimeError, match="ZeroDivisionError"):

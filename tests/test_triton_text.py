@@ -92,6 +92,11 @@ COMPILED: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "drawn": (drawn, (torch.ones(8),)),
     "placed": (placed, (torch.ones(4, 8), torch.zeros(4, 8, dtype=torch.int64))),
     "divided": (divided, (NUMBERS, NUMBERS)),
+    "product": (lambda x, y: (x @ y.mT).exp(), (torch.ones(2, 40, 24), torch.ones(2, 40, 24))),
+    "brain product": (
+        lambda x, w, b: Function.gelu(Function.linear(x, w, b)),
+        tuple(torch.ones(*shape, dtype=torch.bfloat16) for shape in ((40, 24), (24, 24), (24,))),
+    ),
     "brain": (lambda x: (x.exp().softmax(-1), x.erf() ** 1.5, x % 0.3), (torch.ones(4, 8, dtype=torch.bfloat16),)),
     "double": (lambda x: (x.tan(), x.erfinv(), x.log1p(), x.float()), (torch.ones(4, 8, dtype=torch.float64) / 2,)),
     "long": (lambda x: (x.softmax(-1), x.argmax(-1), x.sum()), (torch.ones(2, 20000),)),

@@ -28,6 +28,7 @@ class Blocking:
               or 64 rows
     running   whether a sum over a long row is taken in chunks
     scratch   whether a task has memory of its own for values that it needs again
+    products  whether matrix products are kernels
     """
 
     lanes: int
@@ -36,6 +37,7 @@ class Blocking:
     parts: int = 0
     running: bool = True
     scratch: bool = True
+    products: bool = False
 
     def part(self, count: sizes.Expr) -> sizes.Expr:
         """Elements that one partial result of a total reduction covers."""
@@ -48,7 +50,7 @@ class Blocking:
         return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
 
 
-GPU = Blocking(1024, flat=1024, columns=128, parts=256, running=False, scratch=False)
+GPU = Blocking(1024, flat=1024, columns=128, parts=256, running=False, scratch=False, products=True)
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 

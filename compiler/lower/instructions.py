@@ -18,7 +18,7 @@ class Instructions:
     """The instruction list of one Trace, and the slots that hold its sizes, pointers and numbers."""
 
     def __init__(self, trace: Trace, blocking: Blocking):
-        self.trace = prepared(trace)
+        self.trace = prepared(trace, blocking.products)
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = known_from(self.trace)
         self.scheduler = Scheduler(self.graph, self.known_from)

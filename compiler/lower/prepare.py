@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eagerjit.compiler.ir import Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
-from eagerjit.compiler.ops import elementwise, reductions, views
+from eagerjit.compiler.ops import elementwise, linear, reductions, views
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
@@ -25,10 +25,10 @@ def watched(node: Node) -> Node:
     return node.inputs[0] if is_copy else node
 
 
-def prepared(trace: Trace) -> Trace:
+def prepared(trace: Trace, narrow: bool = False) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
     needed = (_is_copy(n) or _is_empty(n) or n.op.family in CONTIGUOUS for n in trace.graph.nodes)
-    if not trace.checks and not any(needed):
+    if not narrow and not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
@@ -38,6 +38,8 @@ def prepared(trace: Trace) -> Trace:
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
+        elif narrow and current.op is linear.matmul:
+            nodes.append(_narrowed(current))
         elif current.op.family in CONTIGUOUS:
             nodes += _contiguous(current)
         else:
@@ -66,6 +68,14 @@ def _copied(node: Node) -> Iterator[Node]:
     copy = _copy(node.inputs[0], node.source)
     yield copy
     yield Node(node.op, (copy,), node.attributes, node.type, node.source)
+
+
+def _narrowed(node: Node) -> Node:
+    """A product of factors before they were converted from one 16-bit format: kernels multiply those exactly."""
+    factors = [i.inputs[0] if i.op is elementwise.cast and i.dtype.short == "f32" else i for i in node.inputs]
+    if len({f.dtype for f in factors}) > 1 or factors[0].dtype.short not in ("f16", "bf16"):
+        return node
+    return Node(node.op, tuple(factors), node.attributes, node.type, node.source)
 
 
 def _contiguous(node: Node) -> Iterator[Node]:

@@ -154,6 +154,7 @@ def _exact_interpreter() -> Iterator[None]:
         (interpreter.InterpreterBuilder, "create_fma", _fma),
         (interpreter.InterpreterBuilder, "binary_op", _compared(interpreter.InterpreterBuilder.binary_op)),
         (interpreter, "_convert_float", _converted(interpreter._convert_float)),
+        (interpreter.InterpreterBuilder, "create_dot", _dot),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
         (interpreter, "_patch_lang_tensor", _with_index(interpreter._patch_lang_tensor)),
         (builder, "options", replace(builder.options, sanitize_overflow=False)),
@@ -173,6 +174,15 @@ def _fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
     from triton.runtime.interpreter import TensorHandle
 
     return TensorHandle(fused(x.data, y.data, z.data), z.dtype.scalar)
+
+
+def _dot(builder: Any, a: Any, b: Any, d: Any, precision: Any, most: Any) -> Any:
+    """Factors as numbers, bfloat16 too."""
+    import ml_dtypes
+
+    factors = [f.data.view(ml_dtypes.bfloat16) if str(f.dtype.scalar) == "bf16" else f.data for f in (a, b)]
+    product = np.matmul(*(f.astype(d.data.dtype) for f in factors))
+    return type(d)(product + d.data, d.dtype.scalar)
 
 
 def fused(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eagerjit.compiler.codegen.triton.mapping import walk
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.reductions import Accumulators
@@ -18,6 +17,7 @@ from eagerjit.compiler.loops import (
     Loop,
     Stmt,
     Store,
+    walk,
 )  # fmt: skip
 
 FAIL = '''@triton.jit

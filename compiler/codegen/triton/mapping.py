@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eagerjit.compiler import loops
-from eagerjit.compiler.loops import Accumulate, Init, Kernel, Let, Load, Loop, Stmt, Store
+from eagerjit.compiler.loops import Accumulate, Init, Kernel, Let, Load, Loop, Stmt, Store, walk
 
 WHOLE = 16384
 """Elements of a row that one block holds at most; longer rows are taken in steps."""
@@ -38,14 +38,6 @@ class Structure:
     shapes: tuple[Shape, ...]
     extent: int | str | None
     flat: bool = False
-
-
-def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    """All statements, loops before what is in them."""
-    for statement in body:
-        yield statement
-        if isinstance(statement, Loop):
-            yield from walk(statement.body)
 
 
 def tasks_of(kernel: Kernel) -> Loop:

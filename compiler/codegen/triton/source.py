@@ -15,9 +15,8 @@ from eagerjit.compiler.codegen.triton.mapping import (
     Structure,
     largest,
     structure,
-    walk,
 )  # fmt: skip
-from eagerjit.compiler.loops import Kernel, Load, Param, Store
+from eagerjit.compiler.loops import Kernel, Load, Param, Store, walk
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -133,18 +132,22 @@ def _warps(elements: int) -> int:
 
 def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
     writer = KernelText(kernel, shape)
-    body = writer.body()
-    text = "\n".join(body)
-    params = kernel.params
-    params += (TASKS,) * shape.tiled + (STATUS,) * writer.uses_status + (TABLES,) * writer.uses_tables
+    text = "\n".join(writer.body())
+    params = kernel.params + (TASKS,) * shape.tiled
     constants = tuple(c for c in ("TASKS", "LANES", "WIDE") if c in text)
+    return file_text(kernel, writer, params, constants, lines)
+
+
+def file_text(
+    kernel: Kernel, writer: KernelText, params: tuple[Param, ...], constants: tuple[str, ...], lines: Sequence[str]
+) -> TritonSource:
+    """The file around a kernel's lines."""
+    params += (STATUS,) * writer.uses_status + (TABLES,) * writer.uses_tables
     name = "".join(c if c.isalnum() else "_" for c in kernel.name)
     name += "_kernel" if name in writer.functions else ""
     arguments = ", ".join([*(p.name for p in params), *(f"{c}: tl.constexpr" for c in constants)])
     functions = sorted(writer.functions.values(), key=lambda f: (f.name != "either", f.name))
-    parts = [
-        "\n".join([f'"""{kernel.name}"""', "import triton", "import triton.language as tl"]),
-        *(f.text for f in functions),
-        "\n".join([f"@triton.jit\ndef {name}({arguments}):", *(f"    # {line}" for line in lines), text]),
-    ]
-    return TritonSource(name, "\n\n".join(parts) + "\n", params, constants, shape, kernel.contract)
+    body = "\n".join([f"@triton.jit\ndef {name}({arguments}):", *(f"    # {line}" for line in lines), *writer.lines])
+    head = "\n".join([f'"""{kernel.name}"""', "import triton", "import triton.language as tl"])
+    text = "\n\n".join([head, *(f.text for f in functions), body]) + "\n"
+    return TritonSource(name, text, params, constants, writer.shape, kernel.contract)

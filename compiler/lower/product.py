@@ -1,0 +1,106 @@
+"""Matrix products as kernels, for targets whose kernels do them; what follows elementwise is part of the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.build import Blocking, Built, blocks_of
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.libraries import multiplications
+from eagerjit.compiler.shapes import Shape, contiguous_strides
+
+
+def product(name: str, node: Node, out: Argument) -> Built:
+    """The kernel of a product."""
+    arguments: list[Argument] = []
+    params: list[loops.Param] = []
+
+    def param(argument: Argument, kind: str, dtype: str) -> str:
+        arguments.append(argument)
+        params.append(loops.Param(f"{kind[0]}{len(params)}", kind, dtype))
+        return params[-1].name
+
+    known: dict[sizes.Expr, str] = {}
+
+    def amount(size: sizes.Expr) -> int | str:
+        if isinstance(size, int):
+            return size
+        if size not in known:
+            known[size] = param(Amount(size), "size", "i64")
+        return known[size]
+
+    left, right = node.inputs
+    places = [layout(v) for v in (left, right)]
+    pointers = [
+        param(Pointer(p.root, p.offset), "memory", v.dtype.short) for p, v in zip(places, (left, right), strict=True)
+    ]
+    result = param(out, "memory", node.dtype.short)
+    rank = len(node.type.shape)
+    steps: list[Shape] = [*(p.strides for p in places), contiguous_strides(node.type.shape)]
+    statement = loops.Product(
+        result,
+        pointers[0],
+        pointers[1],
+        (amount(node.type.shape[-2]), amount(node.type.shape[-1]), amount(left.type.shape[-1])),
+        tuple((amount(s[-2]), amount(s[-1])) for s in steps),
+        tuple((amount(node.type.shape[d]), *(amount(s[d]) for s in steps)) for d in range(rank - 2)),
+        node.dtype.short,
+    )
+    kernel = loops.Kernel(name, tuple(params), (statement,))
+    batch = sizes.product(node.type.shape[:-2])
+    return Built(kernel, arguments, batch, multiplications(node), 0, (node.source,))
+
+
+def with_following(first: Built, node: Node, second: Built, blocking: Blocking) -> Built | None:
+    """One kernel for a product and the elementwise kernel that reads it in order, and writes nothing that it reads."""
+    out = first.arguments[[p.name for p in first.kernel.params].index(_product(first).out)]
+    if out not in second.arguments or second.temporaries:
+        return None
+    rows, columns = sizes.product(node.type.shape[:-1]), node.type.shape[-1]
+    loaded = second.kernel.params[second.arguments.index(out)].name
+    if not _in_order(second, loaded, rows, columns, blocking):
+        return None
+    written = {s.param for s in loops.walk(second.kernel.body) if isinstance(s, loops.Store)}
+    roots = {a.root for a in first.arguments if isinstance(a, Pointer)}
+    for p, a in zip(second.kernel.params, second.arguments, strict=True):
+        if p.name in written and (not isinstance(a, Pointer) or a.root in roots):
+            return None
+    factor = _product(first)
+    renamed = {p.name: f"{p.name}_factor" for p in first.kernel.params}
+    renamed[factor.out] = loaded
+    params = tuple(replace(p, name=renamed[p.name]) for p in first.kernel.params if p.name != factor.out)
+    statement = factor.renamed(renamed)
+    params += tuple(p for p in second.kernel.params if p.name != loaded)
+    kernel = loops.Kernel(second.kernel.name, params, (statement, *second.kernel.body))
+    arguments = [a for a in (*first.arguments, *second.arguments) if a != out]
+    sources = tuple(dict.fromkeys((*first.sources, *second.sources)))
+    work = sizes.add(first.work, second.work)
+    return Built(kernel, arguments, first.tasks, work, 0, sources, second.reasons)
+
+
+def _product(built: Built) -> loops.Product:
+    return next(s for s in built.kernel.body if isinstance(s, loops.Product))
+
+
+def _in_order(built: Built, param: str, rows: sizes.Expr, columns: sizes.Expr, blocking: Blocking) -> bool:
+    """Whether a kernel is one loop over elements, or over rows and columns, that reads memory element by element."""
+    tasks = next((s for s in built.kernel.body if isinstance(s, loops.Loop)), None)
+    if tasks is None or any(isinstance(s, loops.Check | loops.Init) for s in loops.walk(built.kernel.body)):
+        return False
+    inner = [s for s in tasks.body if isinstance(s, loops.Loop)]
+    if len(inner) != 1 or inner[0].kind != "vector" or any(isinstance(s, loops.Loop) for s in inner[0].body):
+        return False
+    loads = [s.index for s in loops.walk(built.kernel.body) if isinstance(s, loops.Load) and s.param == param]
+    stores = [s.param for s in loops.walk(built.kernel.body) if isinstance(s, loops.Store)]
+    if not loads or param in stores or any(i != loads[0] for i in loads):
+        return False
+    pairs = zip(built.kernel.params, built.arguments, strict=True)
+    sizes_of = {p.name: a.size for p, a in pairs if isinstance(a, Amount)}
+    index = [(name, sizes_of.get(s, s) if isinstance(s, str) else s) for name, s in loads[0]]
+    if index == [(inner[0].var, 1)]:
+        return built.tasks == blocks_of(sizes.mul(rows, columns), blocking.flat)
+    extent = sizes_of.get(inner[0].stop, inner[0].stop) if isinstance(inner[0].stop, str) else inner[0].stop
+    return index == [(tasks.var, columns), (inner[0].var, 1)] and extent == columns and built.tasks == rows
