@@ -79,8 +79,10 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         real(20, 33), real(17, 33), real(17))),
     "batched product": (lambda x, y: (x @ y.mT).tanh() + x[..., :1], (real(2, 3, 9, 5), real(2, 3, 7, 5))),
     "product in order": (lambda x, y: (x @ y).relu(), (real(40, 20), real(20, 35))),
-    "half product": (lambda x, w, b: Function.linear(x, w, b).relu(), tuple(
-        real(*shape, dtype="float16") for shape in ((5, 40), (6, 40), (6,)))),
+    "half product": (
+        lambda x, w, b: Function.linear(x, w, b).relu(),
+        tuple(real(*shape, dtype="float16") for shape in ((5, 40), (6, 40), (6,))),
+    ),
     "brain product": (lambda x, y: (x @ y) * 0.5, (real(9, 18, dtype="bfloat16"), real(18, 20, dtype="bfloat16"))),
     "conv": (with_gradients(lambda x, w: Function.conv2d(x, w, padding=1).relu()), (real(2, 3, 6, 5), real(4, 3, 3, 3))),
     "pool": (with_gradients(lambda x: Function.max_pool2d(x, 2)), (real(2, 3, 6, 8),)),
