@@ -84,7 +84,9 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
         tuple(real(*shape, dtype="float16") for shape in ((5, 40), (6, 40), (6,))),
     ),
     "brain product": (lambda x, y: (x @ y) * 0.5, (real(9, 18, dtype="bfloat16"), real(18, 20, dtype="bfloat16"))),
-    "conv": (with_gradients(lambda x, w: Function.conv2d(x, w, padding=1).relu()), (real(2, 3, 6, 5), real(4, 3, 3, 3))),
+    "conv": (
+        with_gradients(lambda x, w: Function.conv2d(x, w, padding=1).relu()), (real(2, 3, 6, 5), real(4, 3, 3, 3))
+    ),
     "pool": (with_gradients(lambda x: Function.max_pool2d(x, 2)), (real(2, 3, 6, 8),)),
     "half": (lambda x: (x.exp() * x).softmax(-1) + x.sum(-1, keepdim=True), (real(5, 12, dtype="float16"),)),
     "brain": (lambda x: (x.exp() * x).softmax(-1) + x.sum(-1, keepdim=True), (real(5, 12, dtype="bfloat16"),)),
