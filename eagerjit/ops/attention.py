@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
@@ -54,6 +55,49 @@ attention_weights = Op(
 )
 
 
+def _attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+) -> tuple[Tensor, Tensor]:
+    """(softmax(query @ key.T * scale + mask) @ value, that softmax)."""
+    weights = _weights(matmul.call(query, key.transpose(-2, -1)), mask, causal, scale)
+    return matmul.call(weights, value), weights
+
+
+def _scores_gradient(g: Any, out: Any, value: Any) -> Any:
+    """The gradient of what the softmax was taken of; of the weights themselves only second derivatives have one."""
+    weights = out[1]
+    given = weights.new_zeros(weights.shape) if g[0] is None else g[0].matmul(value.mT)
+    return softmax_gradient(given if g[1] is None else given + g[1], weights, -1)
+
+
+def _attention_query(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+    return as_dtype(_scores_gradient(g, out, v) * scale, k.dtype).matmul(k)
+
+
+def _attention_key(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+    return as_dtype(_scores_gradient(g, out, v) * scale, q.dtype).mT.matmul(q)
+
+
+def _attention_value(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+    return v.new_zeros(v.shape) if g[0] is None else out[1].mT.matmul(g[0])
+
+
+attention = Op(
+    "attention",
+    _attention,
+    (
+        _attention_query,
+        _attention_key,
+        _attention_value,
+        lambda g, out, q, k, v, mask, causal, scale: _scores_gradient(g, out, v),
+        None,
+        None,
+    ),
+    ("scale",),
+)
+attention.absent_gradients, attention.results_read = True, (1,)
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -93,10 +137,10 @@ def scaled_dot_product_attention(
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
         key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
     factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else float(scale)
+    if dropout_p <= 0.0:
+        return attention.call(query, key, value, attn_mask, bool(is_causal), factor)[0]
     scores = matmul.call(query, key.transpose(-2, -1))
     weights = attention_weights.call(scores, attn_mask, bool(is_causal), factor)
-    if dropout_p > 0.0:
-        from eagerjit.random import dropout
+    from eagerjit.random import dropout
 
-        weights = dropout(weights, dropout_p, True)
-    return matmul.call(weights, value)
+    return matmul.call(dropout(weights, dropout_p, True), value)
