@@ -5,6 +5,7 @@
 cd "$(dirname "$0")/.." || exit 1
 export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
 export EAGERJIT_CACHE_DIR="${EAGERJIT_CACHE_DIR:-$(mktemp -d)}"
+export TRITON_CACHE_DIR="${TRITON_CACHE_DIR:-$EAGERJIT_CACHE_DIR/compiled}"
 python=${PYTHON:-python3}
 output=$(realpath -m "${1:-benchmarks/results}")
 mkdir -p "$output"

@@ -134,7 +134,7 @@ class Allocator:
             while queue:
                 event, block = queue[0]
                 if wait:
-                    self.device.driver.cuEventSynchronize(event)
+                    self.device.events.wait(event)
                 elif not self.device.events.is_done(event):
                     break
                 queue.popleft()

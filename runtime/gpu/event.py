@@ -44,8 +44,14 @@ class Events:
             raise
         return handle
 
+    def wait(self, handle: int) -> None:
+        """Waits until the stream has got there."""
+        self.device.activate()
+        self.device.driver.cuEventSynchronize(handle)
+
     def is_done(self, handle: int) -> bool:
         """Whether the stream has got there."""
+        self.device.activate()
         status = self.device.driver.status.cuEventQuery(handle)
         if status not in (0, NOT_READY):
             raise self.device.driver.error(status, "cuEventQuery")
@@ -89,7 +95,7 @@ class Event:
     def synchronize(self) -> None:
         """Waits until everything before the event is done."""
         if self.device is not None:
-            self.device.driver.cuEventSynchronize(self.handle)
+            self.device.events.wait(self.handle)
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds from this event to another. Both are recorded with timing, and done."""

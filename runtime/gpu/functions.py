@@ -68,6 +68,7 @@ PROTOTYPES: dict[str, Any] = {
     "cuModuleLoadData": _waiting(POINTER(MODULE), HOST),
     "cuModuleUnload": _waiting(MODULE),
     "cuModuleGetFunction": _waiting(POINTER(FUNCTION), MODULE, c_char_p),
+    "cuFuncLoad": _waiting(FUNCTION),
     "cuFuncSetAttribute": _quick(FUNCTION, c_int, c_int),
     "cuFuncGetAttribute": _quick(POINTER(c_int), c_int, FUNCTION),
     "cuLaunchKernel": _quick(FUNCTION, *(c_uint,) * 7, STREAM, c_void_p, c_void_p),

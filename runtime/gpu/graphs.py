@@ -103,6 +103,7 @@ class Graph:
         with self.device.platform.permitted():
             for stream in streams:
                 stream.synchronize()
+        self.device.activate()
         self.device.driver.cuGraphExecDestroy(executable)
 
     def _give_up_pool(self) -> None:

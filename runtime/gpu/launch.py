@@ -45,8 +45,13 @@ class Modules:
             return self._loaded[key]
 
     def function(self, image: bytes, name: str) -> int:
-        """A kernel of a cubin."""
-        return self.device.driver.integer("cuModuleGetFunction", self.load(image), name.encode())
+        """A kernel of a cubin, loaded for good: a first launch must not have to, as it may be captured."""
+        driver = self.device.driver
+        function = driver.integer("cuModuleGetFunction", self.load(image), name.encode())
+        if hasattr(driver.status, "cuFuncLoad"):  # of CUDA 12.4
+            with self.device.platform.permitted():
+                driver.cuFuncLoad(function)
+        return function
 
 
 class Kernel:
@@ -77,10 +82,11 @@ class Kernel:
         self._frames: list[tuple[ctypes.Array[ctypes.c_char], int]] = []
 
     def launch(self, grid: tuple[int, int, int], stream: Stream, *arguments: float) -> None:
-        """Queues the kernel on a grid of blocks; pointers are given as addresses. The device's context is current.
+        """Queues the kernel on a grid of blocks; pointers are given as addresses.
 
         An error may be one of earlier work, which is reported here.
         """
+        self.device.activate()
         try:
             frame = self._frames.pop()  # several threads may launch at once: a frame is one launch's
         except IndexError:

@@ -103,6 +103,7 @@ class PinnedAllocator:
     def _release(self) -> None:
         for size, blocks in self._free.items():
             while blocks:
+                self.platform.device(0).activate()  # portable memory: any context will do
                 self.platform.driver.cuMemFreeHost(blocks[-1].address)
                 blocks.pop()
                 self.reserved -= size

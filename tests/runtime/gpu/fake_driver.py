@@ -37,6 +37,11 @@ STATUSES = {
     904: ("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"),
 }
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 10: 32, 1: 1024, 39: 2048, 97: 232448, 8: 49152}
+WITHOUT_CONTEXT = {
+    "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute",
+    "cuDeviceGetUuid", "cuDeviceCanAccessPeer", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
+    "cuThreadExchangeStreamCaptureMode",
+}  # fmt: skip
 HARMLESS = {"cuGetErrorName", "cuGetErrorString", "cuDriverGetVersion"}
 BLOCKING_IN_CAPTURE = {
     "cuCtxSynchronize", "cuMemAlloc_v2", "cuMemFree_v2", "cuEventQuery", "cuEventSynchronize", "cuMemHostAlloc",
@@ -163,6 +168,8 @@ class FakeLibrary(Work):
                 if failure[4]:
                     self.lose(failure[3])
                 return int(failure[3])
+        if name not in WITHOUT_CONTEXT:
+            self.current()
         graph = getattr(self.local, "capture", None)
         if graph is not None and graph.mode != 2 and name in BLOCKING_IN_CAPTURE:
             graph.invalid = True

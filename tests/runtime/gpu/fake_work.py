@@ -231,6 +231,9 @@ class Work:
         out[0] = self.new("function", [device, name.decode(), 48 * 1024])
         return 0
 
+    def cuFuncLoad(self: Any, function: int) -> None:
+        self.get("function", function)
+
     def cuFuncSetAttribute(self: Any, function: int, attribute: int, value: int) -> int:
         assert attribute == 8
         if value > 232448:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import sys
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -134,6 +135,33 @@ def test_each_thread_has_a_current_device_and_context() -> None:
         thread.start()
         thread.join()
         assert seen == [0, 0] and platform.device().index == 1 and current_platform() is platform
+
+
+def test_a_new_thread_may_begin_with_anything(library: FakeLibrary, platform: Platform, device: Device) -> None:
+    run, stream = kernel(library, device), device.streams.new()
+    memory = DeviceMemory(400, stream)
+    first, last = Event(enable_timing=True), Event(enable_timing=True)
+    for event in (first, last):
+        event.record(stream)
+    kept = [PinnedMemory(10, device)]
+    errors: list[BaseException] = []
+
+    def attempt(action: Callable[[], object]) -> None:
+        try:
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    for action in (
+        first.query, first.synchronize, lambda: first.elapsed_time(last), stream.query, stream.synchronize,
+        lambda: run.launch((1, 1, 1), stream, memory.address, memory.address, 100), device.synchronize,
+        lambda: kept.clear(), platform.pinned.empty_cache, device.allocator.empty_cache, lambda: Event().record(stream),
+        lambda: copy_on_device(memory.address, memory.address + 200, 100, stream), device.memory_info,
+    ):  # fmt: skip
+        thread = threading.Thread(target=attempt, args=(action,))
+        thread.start()
+        thread.join()
+    assert not errors
 
 
 # -- streams and events -----------------------------------------------------------------------------------------------
