@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -101,10 +102,19 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone."""
+    """The gradients of `outputs` with respect to `inputs`, as a tuple; `.grad` is left alone.
+
+    With `is_grads_batched` the first dimension of `grad_outputs` is one of examples, and of the gradients too.
+    """
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, 2)
+    if is_grads_batched:
+        return _batched(outputs, inputs, grad_outputs, create_graph, materialize_grads)
     roots, targets = _sequence(outputs), _sequence(inputs)
     grads = _initial(roots, grad_outputs)
     for index, target in enumerate(targets):
@@ -123,3 +133,19 @@ def grad(
             "been used in the graph. Set allow_unused=True if this is the desired behavior."
         )
     return tuple(found)
+
+
+def _batched(
+    outputs: Any, inputs: Any, grad_outputs: Any, create_graph: bool, materialize: bool
+) -> tuple[Tensor | None, ...]:
+    """The gradients for each of several gradients of the outputs, one walk after the other."""
+    from eagerjit.ops.index import stack
+
+    given = _sequence(grad_outputs)
+    rows = [
+        grad(
+            outputs, inputs, [g[i] for g in given], True, create_graph, allow_unused=True, materialize_grads=materialize
+        )
+        for i in range(given[0].shape[0])
+    ]
+    return tuple(None if column[0] is None else stack(column) for column in zip(*rows, strict=True))

@@ -151,7 +151,7 @@ linear_ = Op(
     "linear",
     _linear,
     (
-        lambda g, out, input, weight, bias: _left(g, None, input, weight.mT) if weight.ndim == 1 else g.matmul(weight),
+        lambda g, out, input, weight, bias: g.unsqueeze(-1) * weight if weight.ndim == 1 else g.matmul(weight),
         _linear_weight,
         lambda g, out, input, weight, bias: g,
     ),

@@ -47,14 +47,16 @@ def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tenso
     return _ordered(input, d, k, bool(largest))
 
 
-def _unsorted(g: Any, input: Any, dim: int, places: Any) -> Any:
-    return g if input.ndim == 0 else g.new_zeros(input.shape).scatter_add(dim, places, g)
+def _unsorted(g: Any, shape: Any, dim: int, places: Any) -> Any:
+    return g.new_zeros(shape).scatter_add(dim, places, g) if shape else g
 
 
-_sort_op = Op("sort", _sort, (lambda g, out, input, dim, descending: _unsorted(g[0], input, dim, out[1]), None, None))
+_sort_op = Op(
+    "sort", _sort, (lambda g, out, input, dim, descending: _unsorted(g[0], input.shape, dim, out[1]), None, None)
+)
 _argsort_op = Op("argsort", _argsort, None, differentiable=False)
 _topk_op = Op(
-    "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input, dim, out[1]), None, None, None)
+    "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input.shape, dim, out[1]), None, None, None)
 )
 _sort_op.results_read = _topk_op.results_read = (1,)
 

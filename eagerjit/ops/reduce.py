@@ -48,10 +48,15 @@ def reduce(primitive: Primitive, x: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
 def _kept(g: Any, input: Any, dim: Any, keepdim: bool) -> Any:
     """A reduced tensor with its dimensions back, of size 1."""
+    return _kept_of(g, input.shape, dim, keepdim)
+
+
+def _kept_of(g: Any, shape: Any, dim: Any, keepdim: bool) -> Any:
+    """`_kept` for a rule that reads no more of the tensor than its shape."""
     if keepdim:
         return g
-    axes = axes_of(dim, input.ndim)
-    return g.reshape(tuple(1 if i in axes else d for i, d in enumerate(input.shape)))
+    axes = axes_of(dim, len(shape))
+    return g.reshape(tuple(1 if i in axes else d for i, d in enumerate(shape)))
 
 
 def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
@@ -64,7 +69,10 @@ def _sum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | N
 sum_ = Op(
     "sum",
     _sum,
-    (lambda g, out, input, dim, keepdim, dtype: _kept(g, input, dim, keepdim).expand(input.shape),) + (None,) * 3,
+    (
+        lambda g, out, input, dim, keepdim, dtype: _kept_of(g, input.shape, dim, keepdim).expand(input.shape),
+        *(None,) * 3,
+    ),
 )
 
 
@@ -83,9 +91,12 @@ def _mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: DType | 
 
 def extent(input: Tensor, dim: Any) -> Any:
     """How many elements a reduction over `dim` combines."""
+    return _extent_of(input.shape, dim)
+
+
+def _extent_of(shape: Any, dim: Any) -> Any:
     count: Any = 1
-    shape = input.shape
-    for axis in axes_of(dim, input.ndim):
+    for axis in axes_of(dim, len(shape)):
         count = count * shape[axis]
     return count
 
@@ -94,9 +105,9 @@ mean = Op(
     "mean",
     _mean,
     (
-        lambda g, out, input, dim, keepdim, dtype: (_kept(g, input, dim, keepdim) / extent(input, dim)).expand(
-            input.shape
-        ),
+        lambda g, out, input, dim, keepdim, dtype: (
+            _kept_of(g, input.shape, dim, keepdim) / _extent_of(input.shape, dim)
+        ).expand(input.shape),
     )
     + (None,) * 3,
 )

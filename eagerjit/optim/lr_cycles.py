@@ -209,6 +209,7 @@ class SequentialLR(LRScheduler):
 
     def step(self, epoch: int | None = None) -> None:
         """Step the scheduler whose turn it is."""
+        refuse_trace()
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]
@@ -245,6 +246,7 @@ class ChainedScheduler(SequentialLR):
 
     def step(self, epoch: int | None = None) -> None:
         """Step all schedulers."""
+        refuse_trace()
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._current()

@@ -19,7 +19,7 @@ from eagerjit.tensor import Tensor
 
 
 def refuse_trace() -> None:
-    """Compiled code would not go to the next step: a schedule is Python's."""
+    """Compiled code would not go to the next step: a schedule is Python's. Asked before anything has changed."""
     if state.tracer is not None:
         raise TraceBreak("a learning rate schedule counts its steps in Python", user_line())
 
@@ -59,6 +59,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next step (or to `epoch`) and set its learning rates."""
+        refuse_trace()
         self._step_count += 1
         if epoch is None:
             self.last_epoch += 1
@@ -71,7 +72,6 @@ class LRScheduler:
 
     def _set(self, rates: Iterable[Any]) -> None:
         """Make these the groups' learning rates."""
-        refuse_trace()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             if isinstance(group["lr"], Tensor):
                 group["lr"].fill_(rate)
@@ -312,6 +312,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Go on by a step, or to a place."""
+        refuse_trace()
         if epoch is None and self.last_epoch < 0:
             epoch = 0.0
         if epoch is None:

@@ -284,3 +284,14 @@ def test_gradients_have_memory_of_their_own() -> None:
     same(x.grad, torch.full((3,), 2.0))
     _, error = outcome(lambda t: x.grad.requires_grad, ej, [])
     assert error is None and not x.grad.requires_grad
+
+
+@pytest.mark.parametrize("library", [ej, torch])
+def test_grad_of_many_gradients_and_its_old_option(library: Any) -> None:
+    x = library.arange(3.0).requires_grad_()
+    y = x * x
+    rows = library.eye(3)
+    (jacobian,) = library.autograd.grad(y, x, rows, retain_graph=True, is_grads_batched=True)
+    assert jacobian.tolist() == [[0.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 4.0]]
+    (gradient,) = library.autograd.grad(y.sum(), x, None, True, True, True)
+    assert gradient.tolist() == [0.0, 2.0, 4.0] and gradient.requires_grad

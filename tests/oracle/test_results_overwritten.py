@@ -55,6 +55,25 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+READERS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda t, x: x.sum(1),
+    "sum of all": lambda t, x: x.sum(),
+    "mean": lambda t, x: x.mean(0, keepdim=True),
+    "sort": lambda t, x: x.sort(1)[0],
+    "topk": lambda t, x: x.topk(2, 1)[0],
+    "median": lambda t, x: x.median(1)[0],
+    "linear": lambda t, x: t.nn.functional.linear(x, t.ones(3, 6)),
+    "matmul": lambda t, x: x @ t.ones(6, 2),
+    "cat": lambda t, x: t.cat([x, x]),
+    "softmax": lambda t, x: x.softmax(1),
+    "square": lambda t, x: x * x,
+    "exp": lambda t, x: x.exp(),
+    "log": lambda t, x: x.abs().log(),
+    "amax": lambda t, x: x.amax(1),
+    "norm": lambda t, x: x.norm(dim=1),
+}
+
+
 def outcome(t: Any, make: Callable[[Any, Any], Any], data: Any, write: Any, wrap: Any = None) -> Any:
     """The gradient after a result was overwritten; RuntimeError where it is refused."""
     x = t.tensor(data, requires_grad=True)
@@ -95,6 +114,19 @@ def test_layers(layer: str, write: str) -> None:
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions(function: str, write: str) -> None:
     compare(FUNCTIONS[function], ROWS, WRITES[write])
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("function", READERS)
+def test_arguments(function: str, write: str) -> None:
+    """An argument that is overwritten after the call."""
+
+    def made(t: Any, x: Any) -> Any:
+        y = READERS[function](t, x)
+        WRITES[write](t, x)
+        return y
+
+    compare(made, ROWS, lambda t, y: y)
 
 
 @pytest.mark.parametrize("layer", ["batch norm", "group norm", "max pool", "instance norm"])
