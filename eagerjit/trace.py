@@ -90,7 +90,6 @@ class Tracer(Numbers):
         self._silent: dict[int, Tensor] = {}
         self._related: dict[int, Tensor] = {}
         self.flags: dict[int, tuple[Tensor, bool]] = {}
-        self._items: dict[tuple[int, str], Any] = {}
 
     def __enter__(self) -> Tracer:
         self._before = set_tracer(self), sizes.active.assumptions

@@ -25,6 +25,7 @@ class Numbers(Questions):
     def __init__(self) -> None:
         super().__init__()
         self._floats: dict[Node, tuple[int, float]] = {}
+        self._items: dict[tuple[int, str], Any] = {}
         self.numbers_vary = False
 
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
@@ -34,6 +35,10 @@ class Numbers(Questions):
     def guard_object(self, leaf: int, op: Op, value: Any) -> None:
         """Require that a leaf is this object, or equals it."""
         raise NotImplementedError
+
+    def note_item(self, container: dict[str, Any], key: str, value: Any) -> None:
+        """A dictionary got a number while being recorded: what reads it from here on reads this one."""
+        self._items[id(container), key] = value
 
     def constant(self, value: Any, dtype: dtypes.DType) -> Node:
         """A number as a 0-d node of a dtype: a literal, or a number of this call converted."""

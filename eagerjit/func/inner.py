@@ -138,6 +138,11 @@ class InnerTracer(Tracer):
         """A number in a dictionary: an input where a trace encloses this one."""
         return container[key] if self.outer is None else self.outer.item_number(container, key)
 
+    def note_item(self, container: dict[str, Any], key: str, value: Any) -> None:
+        """A dictionary got a number: the enclosing trace reads it from there too."""
+        if self.outer is not None:
+            self.outer.note_item(container, key, value)
+
     def specialize(self, node: Node) -> None:
         """Tie the enclosing trace to the numbers that `node` was calculated from."""
         if node in self._outside or node not in self._own:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from eagerjit.creation import empty
+from eagerjit.generator import default_generator
 from eagerjit.nn import batch
 from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
+from eagerjit.state import state, untraced
+from eagerjit.tensor import Tensor
 
 
 class LazyModuleMixin:
@@ -34,7 +39,17 @@ class LazyModuleMixin:
         return Module._call_impl(self, *args, **kwargs)  # type: ignore[arg-type]  # the class may be another one now
 
     def _infer_parameters(self, *args: Any, **kwargs: Any) -> None:
-        self.initialize_parameters(*args, **kwargs)
+        tracer = state.tracer
+        if tracer is None:
+            self.initialize_parameters(*args, **kwargs)
+        else:
+            # Done here and now, once: what a compiled call draws, it would draw anew at every call.
+            if id(default_generator.state) in tracer.written:
+                raise TraceBreak("a lazy module gets its parameters after random numbers were drawn", user_line())
+            sizes = [(tuple(map(int, a.shape)), a.dtype) if isinstance(a, Tensor) else None for a in args]
+            with untraced():
+                shaped = [a if s is None else empty(s[0], dtype=s[1]) for a, s in zip(args, sizes, strict=True)]
+                self.initialize_parameters(*shaped, **kwargs)
         if self.has_uninitialized_params():
             raise RuntimeError(f"module {self._get_name()} has not been fully initialized")  # type: ignore[attr-defined]
         if self.cls_to_become is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.methods import Handle, add_hook
+from eagerjit.numbers import SymbolicInt
 from eagerjit.runtime import dtypes, mode
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
@@ -42,6 +43,11 @@ class Group(dict):
                 mode.bump_epoch()
         super().__setitem__(key, value)
         self._note(key, value)
+        if thread.tracer is not None:
+            thread.tracer.note_item(self, key, value)
+            if _is_pair(value):
+                for index in (0, 1):
+                    thread.tracer.note_item(self.parts, f"{key}[{index}]", value[index])
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The option, which becomes `default` if there is none."""
@@ -313,6 +319,8 @@ def number(group: Group, key: str) -> Any:
     """An option as a number; in a trace an input of the compiled call, read from the group each time."""
     tracer = thread.tracer
     value = group[key] if tracer is None else tracer.item_number(group, key)
+    if type(value) is SymbolicInt:
+        return tracer.float_of(value)
     return float(value) if type(value) is int else value
 
 
