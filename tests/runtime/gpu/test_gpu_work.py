@@ -153,7 +153,7 @@ def test_a_new_thread_may_begin_with_anything(library: FakeLibrary, platform: Pl
             errors.append(error)
 
     for action in (
-        first.query, first.synchronize, lambda: first.elapsed_time(last), stream.query, stream.synchronize,
+        first.query, last.synchronize, lambda: first.elapsed_time(last), stream.query, stream.synchronize,
         lambda: run.launch((1, 1, 1), stream, memory.address, memory.address, 100), device.synchronize,
         lambda: kept.clear(), platform.pinned.empty_cache, device.allocator.empty_cache, lambda: Event().record(stream),
         lambda: copy_on_device(memory.address, memory.address + 200, 100, stream), device.memory_info,
