@@ -50,6 +50,10 @@ def item(input: Tensor) -> Any:
         if input.dtype is not dtypes.bool_:
             return measured(input, "a tensor's value was asked for with item()", negative=True)
         return _asked(tracer, input, "a tensor's value was asked for with item()")
+    if tracer is None:
+        array = input._data
+        if array.size == 1 and array.dtype.kind in "fib":
+            return array.item()
     array = concrete(input, "a tensor's value was asked for with item()")
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
@@ -77,6 +81,8 @@ def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
     """An ndarray over the same memory. Raises RuntimeError for a tensor that requires grad, unless `force`."""
     if input._requires_grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if state.tracer is None:
+        return input._data.view()
     return concrete(input, "a tensor was turned into an ndarray").view()
 
 

@@ -26,6 +26,8 @@ from eagerjit.tensor import Tensor, new_tensor
 
 Sizes = tuple[Any, ...]
 
+_FLOAT = {float}
+_MANY = 1 << 16  # elements that threads fill, in memory that is kept for reuse
 _LARGEST = 3e38  # numbers up to which NumPy need not be asked to keep quiet about an overflow
 
 
@@ -89,6 +91,9 @@ def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    if type(data) is list and dtype is None and state.tracer is None and set(map(type, data)) == _FLOAT:
+        made = new_tensor(np.array(data, Defaults.dtype.numpy))
+        return made.requires_grad_() if requires_grad else made
     check_device(device)
     dtype = dtype_argument("tensor", dtype)
     if isinstance(data, Tensor):
@@ -140,6 +145,9 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares memory with an ndarray."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    known = dtypes.BY_NUMPY.get(array.dtype)
+    if known is not None and array.dtype is known.numpy and array.flags.carray:
+        return new_tensor(array.view())
     dtype = _array_dtype(array)
     if not array.dtype.isnative:
         raise ValueError("given numpy array has byte order different from the native byte order")
@@ -198,18 +206,32 @@ def full(
     return finish(_filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
 
 
+def _filled_body(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+    """One value everywhere."""
+    from eagerjit.ops import views
+    from eagerjit.ops.pointwise import as_dtype
+
+    return emit(elementwise.cast, views.expand(as_dtype(value, dtype), shape), dtype=dtype)
+
+
+_filled_op = Op("filled", _filled_body, None, ("value",), differentiable=False, shapes=("shape",))
+
+
 def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     """A contiguous tensor of one value."""
     tracer = state.tracer
-    if tracer is None and type(value) is int and value in (0, 1):
+    if tracer is None and math.prod(shape) >= _MANY and dtype in dtypes.ALL:
+        check_fit(value, dtype)
+        return _filled_op.call(tuple(shape), fitted(value, dtype), dtype)
+    if tracer is None and type(value) is int and (value == 0 or value == 1):
+        if value == 0:
+            return new_tensor(np.zeros(shape, dtype.numpy))
         array = np.empty(shape, dtype.numpy)
-        array.fill(value)
+        array.fill(1)
         return new_tensor(array)
     if dtype is not dtypes.float16 or any(d != 1 for d in shape):
         check_fit(value, dtype)
     if tracer is None:
-        if type(value) is int and value == 0:
-            return new_tensor(np.zeros(shape, dtype.numpy))
         array = np.empty(shape, dtype.numpy)
         if dtype is dtypes.float32 and type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
             array.fill(value)
@@ -289,6 +311,7 @@ def _arange_body(start: Any, step: Any, length: Any, dtype: DType) -> Tensor:
 
 
 _arange = Op("arange", _arange_body, None, differentiable=False)
+_long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length"), differentiable=False)
 
 
 @makes
@@ -302,7 +325,11 @@ def arange(
         start, end = 0, start
     if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
         if step > 0:
-            made = new_tensor(np.arange(start, end, step))
+            length = (end - start + step - 1) // step
+            if length >= _MANY:
+                made = _long_arange.call(start, step, length, dtypes.int64)
+            else:
+                made = new_tensor(np.arange(start, end, step))
             return made.requires_grad_() if requires_grad else made
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
     whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
@@ -319,6 +346,8 @@ def arange(
     length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))
     if state.tracer is not None:
         return _arange.run((start, step, length, dtype))
+    if length >= _MANY and dtype in dtypes.ALL:
+        return finish(_long_arange.call(start, step, length, dtype), requires_grad)
     if whole and not dtype.is_floating_point:
         array = np.arange(start, end, step, dtype=np.int64)
     else:

@@ -274,7 +274,10 @@ def detach_(self: Tensor) -> Tensor:
 @method
 def zero_(self: Tensor) -> Tensor:
     """Set all elements to 0, in place."""
-    return self.fill_(0)
+    return _fill(self, 0)
+
+
+_fill = INPLACE["fill_"].method()
 
 
 @method

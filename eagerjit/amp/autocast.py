@@ -17,7 +17,7 @@ from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor
 
 _LOWER = frozenset(
-    "matmul linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "
+    "matmul bmm linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "
     "conv_transpose2d conv_transpose3d".split()
 )
 """Ops that compute in the lower precision."""

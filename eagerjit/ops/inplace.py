@@ -49,7 +49,7 @@ class InplaceOp(Op):
         """The Tensor method: the native call where no other tensor's history can depend on the memory written."""
 
         def inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            (call if self._view is None else slow)(self, *args, **kwargs)
+            (call if self._view is None or _is_plain(self) else slow)(self, *args, **kwargs)
             return self
 
         call, slow = self.call, self.slow
@@ -86,6 +86,20 @@ class InplaceOp(Op):
         check_writable(target._data)
         super().eager((_bare(target), *(_plain(a, target) for a in arguments[1:])))
         return target
+
+
+def _is_plain(view: Tensor) -> bool:
+    """Whether a view's memory may be written, each element once, and no history of its base's says that it must not."""
+    flags = view._data.flags if type(view._data) is np.ndarray else None
+    if flags is None or not (flags.c_contiguous and flags.writeable):
+        return False
+    if not mode.grad_mode():
+        return True
+    while view._view is not None:
+        if view._requires_grad:
+            return False
+        view = view._view.base
+    return not view._requires_grad
 
 
 def _plain(argument: Any, target: Tensor) -> Any:

@@ -98,7 +98,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul.call(input, mat2)
 
 
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+def _bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of two batches of matrices."""
     if input.ndim != 3 or mat2.ndim != 3:
         raise RuntimeError(f"batch1 must be a 3D tensor, got {input.ndim}D and {mat2.ndim}D")
@@ -107,7 +107,15 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
             f"Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] "
             f"but got: [{mat2.shape[0]}, {mat2.shape[1]}]."
         )
-    return matmul.call(input, mat2)
+    return _matmul(input, mat2)
+
+
+_bmm_op = Op("bmm", _bmm, (_left, _right))
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Products of two batches of matrices."""
+    return _bmm_op.call(input, mat2)
 
 
 def dot(input: Tensor, other: Tensor) -> Tensor:

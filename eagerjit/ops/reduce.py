@@ -209,15 +209,14 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     both = Op(f"{extreme.name}_with_index", body, (rule, None, None))
 
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
-        from eagerjit.ops.pointwise import POINTWISE
-
         if out is not None:
             return write_out(extreme.name, function(input, dim, keepdim), out)
-
-        if isinstance(dim, Tensor):
-            return POINTWISE[elementwise_name].call(input, dim)
         if dim is None:
             return extreme.call(input)
+        if isinstance(dim, Tensor):
+            from eagerjit.ops.pointwise import POINTWISE
+
+            return POINTWISE[elementwise_name].call(input, dim)
         return ValuesIndices(*both.call(input, dim, keepdim))
 
     more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."

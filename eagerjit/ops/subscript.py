@@ -224,7 +224,10 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
         return
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
-        base.copy_(_value_for(base, value))
+        if isinstance(value, (int, float)) and base is not input:
+            base.fill_(value)
+        else:
+            base.copy_(_value_for(base, value))
         return
     indices = integer_indices(tensors, base.shape)
     index_put(base, indices, value, accumulate=False)
