@@ -44,7 +44,7 @@ LISTED = 64
 def item(input: Tensor) -> Any:
     """The one element as a Python number."""
     tracer = state.tracer
-    if tracer is not None and input.numel() == 1:
+    if tracer is not None and input.numel() == 1 and input.dtype is not dtypes.uint64:  # numbers of a call are signed
         if input.dtype.is_floating_point:
             return TracedFloat(tracer.value(input.reshape(()).to(dtypes.float64, copy=True)), None)
         if input.dtype is not dtypes.bool_:

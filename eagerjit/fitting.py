@@ -11,7 +11,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
 
-_NARROW = (dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16)
+_NARROW = (*(d for d in dtypes.ALL if d.kind in ("int", "uint")), dtypes.float16)
 _NAMES = {dtypes.int32: "int", dtypes.float16: "c10::Half"}
 _NUMBERS = (int, float, SymbolicInt, TracedFloat)
 
@@ -95,9 +95,17 @@ def where_fits(arguments: tuple[Any, ...]) -> bool:
 
 
 def reachable(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments of an operation with integers beyond 64 bits as floats, which only real tensors can meet."""
-    if not any(type(a) is int and not -(2**63) <= a < 2**63 for a in arguments):
+    """The arguments of an operation with integers that int64 lacks as floats where they meet a real tensor, and else as
+    the ones of the same bits that it has. Raises OverflowError for those beyond 64 bits among integers.
+    """
+    beyond = [type(a) is int and not -(2**63) <= a < 2**63 for a in arguments]
+    if not any(beyond):
         return arguments
-    if any(a.dtype.kind in ("int", "uint") for a in arguments if isinstance(a, Tensor)):
+    real = any(a.dtype.is_differentiable for a in arguments if isinstance(a, Tensor))
+    return tuple((float(a) if real else _signed(a)) if b else a for a, b in zip(arguments, beyond, strict=True))
+
+
+def _signed(value: int) -> int:
+    if not 0 <= value < 2**64:
         raise OverflowError("int too big to convert")
-    return tuple(float(a) if type(a) is int and not -(2**63) <= a < 2**63 else a for a in arguments)
+    return value - 2**64

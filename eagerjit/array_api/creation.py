@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 import eagerjit
-from eagerjit import interchange
+from eagerjit import creation, interchange
 from eagerjit.array_api.operands import check_array
-from eagerjit.creation import constant_array
 from eagerjit.devices import CPU, Device, check_device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -40,32 +39,32 @@ def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy
     Memory is shared where there is any and the dtype allows, unless `copy`; ValueError if `copy=False` and it can't be.
     """
     check_device(device)
-    made, shares = _converted(obj)
-    changes = dtype is not None and made.dtype is not dtype
-    if copy is False and (changes or not shares):
+    shared = _shared(obj)
+    changes = shared is not None and dtype is not None and shared.dtype is not dtype
+    if copy is False and (changes or shared is None):
         raise ValueError("asarray(): copy=False, and this object cannot become a tensor without a copy")
-    if not shares:
-        return eagerjit.tensor(obj, dtype=dtype)
+    if shared is None:
+        return creation.tensor(obj, dtype=dtype)
     if changes:
-        return made.to(dtype)
-    return made.clone() if copy else made
+        return shared.to(dtype)
+    return shared.clone() if copy else shared
 
 
-def _converted(obj: Any) -> tuple[Tensor, bool]:
-    """The object as a tensor, and whether the tensor shares its memory."""
+def _shared(obj: Any) -> Tensor | None:
+    """A tensor over the object's memory, None for numbers, sequences and others that have none to share."""
     if isinstance(obj, Tensor):
-        return obj, True
+        return obj
     if isinstance(obj, np.ndarray):
-        return eagerjit.from_numpy(obj), True
+        return creation.from_numpy(obj)
+    if isinstance(obj, (bool, int, float, complex, list, tuple, range, np.generic)):
+        return None
     if hasattr(obj, "__dlpack__"):
-        return interchange.from_dlpack(obj), True
-    if not isinstance(obj, (bool, int, float, complex, list, tuple, range, np.generic)):
-        try:
-            memory = memoryview(obj)
-        except TypeError:
-            return eagerjit.tensor(obj), False
-        return eagerjit.from_numpy(np.asarray(memory)), True
-    return eagerjit.tensor(obj), False
+        return interchange.from_dlpack(obj)
+    try:
+        memory = memoryview(obj)
+    except TypeError:
+        return None
+    return creation.from_numpy(np.asarray(memory))
 
 
 def empty(shape: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
@@ -124,7 +123,7 @@ def linspace(
     if dtype is None:
         complexes = isinstance(start, complex) or isinstance(stop, complex)
         dtype = dtypes.COMPLEX_OF.get(Defaults.dtype, dtypes.complex64) if complexes else Defaults.dtype
-    return constant_array(np.linspace(start, stop, num, endpoint=bool(endpoint)).astype(dtype.numpy))
+    return creation.constant_array(np.linspace(start, stop, num, endpoint=bool(endpoint)).astype(dtype.numpy))
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:

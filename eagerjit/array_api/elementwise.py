@@ -170,6 +170,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x limited to [min, max], in the dtype of x; a limit is a number, a tensor or None for none."""
     check_array("clip", x)
     if min is None and max is None:
-        return x
+        return x.clone()
     limits = [bound.to(x.dtype) if isinstance(bound, Tensor) else bound for bound in (min, max)]
     return eagerjit.clip(x, *limits).to(x.dtype)

@@ -20,10 +20,10 @@ def common(name: str, *operands: Any) -> tuple[Any, ...]:
 
     Raises TypeError if there is no tensor among them.
     """
-    dtypes = [x.dtype for x in operands if isinstance(x, Tensor)]
-    if not dtypes:
+    known = [x.dtype for x in operands if isinstance(x, Tensor)]
+    if not known:
         raise TypeError(f"{name}(): expected at least one Tensor, got {', '.join(type(x).__name__ for x in operands)}")
-    dtype = dtypes[0]
-    for other in dtypes[1:]:
+    dtype = known[0]
+    for other in known[1:]:
         dtype = promote_types(dtype, other)
     return tuple(x.to(dtype) if isinstance(x, Tensor) else x for x in operands)

@@ -267,10 +267,22 @@ def test_numbers_take_the_dtype_of_the_tensor(dtype):
             assert xp.multiply(x, 1j).dtype.name == {"float32": "complex64", "float64": "complex128"}[dtype]
 
 
+def test_numbers_that_only_uint64_holds():
+    largest = 2**64 - 1
+    x = xp.asarray([largest, 1], dtype=xp.uint64)
+    assert x.tolist() == [largest, 1] and xp.equal(x, largest).tolist() == [True, False]
+    assert xp.greater(x, 2**63).tolist() == [True, False] and xp.floor_divide(x, 2**63).tolist() == [1, 0]
+    assert xp.add(2**63, x).tolist() == [2**63 - 1, 2**63 + 1]
+    compiled = torch.jit(lambda x: (xp.maximum(x, 2**63), xp.bitwise_right_shift(x, 1), x.max(), xp.multiply(x, 3)))
+    found = compiled(x)
+    assert [y.tolist() for y in found] == [[largest, 2**63], [2**63 - 1, 0], largest, [largest - 2, 3]]
+    assert [y.dtype for y in found] == [xp.uint64] * 4
+
+
 @pytest.mark.parametrize("dtype", [*INTEGERS, *FLOATS])
 def test_clip(dtype):
     x = torch.tensor(np.array([0, 1, 5, 9, 3], dtype))
-    assert xp.clip(x).tolist() == xp.clip(x, None, None).tolist() == [0, 1, 5, 9, 3]
+    assert xp.clip(x).tolist() == xp.clip(x, None, None).tolist() == [0, 1, 5, 9, 3] and xp.clip(x) is not x
     assert xp.clip(x, 1).tolist() == [1, 1, 5, 9, 3]
     assert xp.clip(x, max=4).tolist() == [0, 1, 4, 4, 3]
     bounds = torch.tensor(np.array([[2], [3]], dtype))

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 import pytest
+import torch as pytorch
 from array_api_names import DTYPES
 
 import eagerjit as torch
@@ -140,6 +141,23 @@ def test_in_place_operators_keep_the_dtype():
     x = xp.ones(2, dtype=xp.float32)
     x += xp.ones(2, dtype=xp.float64)
     assert x.dtype is xp.float32 and x.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "floordiv", "and", "xor", "eq", "gt"])
+@pytest.mark.parametrize("dtype", ["uint64", "int64"])
+def test_integers_that_int64_lacks_keep_their_bits(name, dtype):
+    apply = (OPERATORS | COMPARISONS)[name][0]
+    array = np.array([1, 7, -1]).astype(dtype)
+    x, compiled = torch.tensor(array), torch.jit(lambda x: (apply(x, 2**63), apply(x, 2**64 - 1)), fullgraph=True)
+    eager = apply(x, 2**63), apply(x, 2**64 - 1)
+    for number, a, b in zip((2**63, 2**64 - 1), eager, compiled(x), strict=True):
+        assert agree(a, b)
+        if dtype == "uint64":
+            np.testing.assert_array_equal(a.numpy(), apply(array, np.uint64(number)), strict=True)
+        else:
+            np.testing.assert_array_equal(a.numpy(), apply(pytorch.tensor(array), number).numpy(), strict=True)
+    with pytest.raises(OverflowError):
+        apply(x, 2**64)
 
 
 # -- attributes -------------------------------------------------------------------------------------------------------
