@@ -47,6 +47,7 @@ from eagerjit.runtime.native.convolution_plan import (
     product,
 )
 from eagerjit.runtime.native.direct import direct, plan_direct
+from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
 from eagerjit.runtime.native.gemm import gemm
 from eagerjit.runtime.native.language import (
     address_of,
@@ -118,6 +119,8 @@ def _run(kind: i64, job: ptr) -> i64:
     store_i64(job, PLAIN, plain)
     if kind == OUTPUT_OF and item == 4 and plan_direct(job):
         return direct(job, work)
+    if kind == WEIGHT_OF and item == 4 and plan_direct_weight(job, work):
+        return direct_weight(job)
     choose_tiles(kind, job)
     tile = load_i64(job, TILE_IMAGES) * load_i64(job, TILE_POSITIONS)
     columns = (load_i64(job, CHANNEL_BLOCK) * taps * tile * item + 63) & -64

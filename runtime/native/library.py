@@ -26,6 +26,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.windows",
     "eagerjit.runtime.native.convolution_plan",
     "eagerjit.runtime.native.direct",
+    "eagerjit.runtime.native.direct_weight",
     "eagerjit.runtime.native.convolution",
     "eagerjit.runtime.native.scan",
     "eagerjit.runtime.native.order",
