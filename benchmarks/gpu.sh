@@ -21,7 +21,8 @@ timeout 240 "$python" -m pytest -m gpu -q -p no:cacheprovider "${files[@]}" >"$o
 tests=$?
 tail -n 3 "$output/gpu_tests.txt"
 
-timeout 280 "$python" -m benchmarks gpu gpu_kernels --output "$output"
+timeout 230 "$python" -m benchmarks gpu gpu_kernels --output "$output"
 benchmarks=$?
+timeout 60 "$python" -m benchmarks.gpu_timeline --output "$output"
 
 exit $((tests > benchmarks ? tests : benchmarks))

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from eagerjit.runtime.gpu.errors import OutOfMemoryError
+from eagerjit.runtime.gpu.observation import by_host
 from eagerjit.runtime.gpu.segments import GRAIN, Block, FreeBlocks, Pool, figure, rounded, segment_size
 from eagerjit.runtime.gpu.statistics import Statistics
 
@@ -170,7 +171,7 @@ class Allocator:
             return None
         self.device.activate()
         try:
-            with self.device.platform.permitted():
+            with self.device.platform.permitted(), by_host("cuMemAlloc"):
                 address = self.device.driver.integer("cuMemAlloc_v2", size)
         except OutOfMemoryError:
             return None
@@ -185,7 +186,7 @@ class Allocator:
             if pool.users or self.device.platform.captures:
                 continue  # a graph has the addresses
             for block in [block for block in pool.segments.values() if block.free and block.next is None]:
-                with self.device.platform.permitted():
+                with self.device.platform.permitted(), by_host("cuMemFree"):
                     self.device.driver.cuMemFree_v2(block.address)
                 self.statistics.events["num_device_free"] += 1
                 self.statistics.take(block.owner.small, segment=1, reserved_bytes=block.size)

@@ -178,7 +178,7 @@ def _output_view(
 
 
 def _kernel(
-    frame: DeviceFrame, number: int, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int
+    frame: DeviceFrame, number: int, function: int, tasks: int, amount: int, scratch: int, n: int, *slots: int
 ) -> None:
     count, words = frame.slots[tasks], [frame.slots[slot] for slot in slots]
     kernels = frame.executable.kernels

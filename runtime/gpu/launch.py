@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from eagerjit.runtime import log
+from eagerjit.runtime.gpu import observation
 from eagerjit.runtime.gpu.functions import FUNCTION_MAX_DYNAMIC_SHARED
 from eagerjit.runtime.native import launch as layout
 from eagerjit.runtime.native.library import native
@@ -93,7 +94,11 @@ class Kernel:
             frame = self._new_frame()
         try:
             self._pack(frame[0], layout.GRID, *grid, stream.handle, *arguments, *self._hidden)
-            status = self._launch(frame[1])
+            if observation.observe is None:
+                status = self._launch(frame[1])
+            else:
+                with observation.observe(self.name, stream):
+                    status = self._launch(frame[1])
         finally:
             self._frames.append(frame)
         if status:

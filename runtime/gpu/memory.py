@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.runtime.gpu.observation import observed
 from eagerjit.runtime.host import memory_at
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class PinnedMemory:
             self.block.streams.add(stream)
 
 
+@observed("copy to the device")
 def copy_to_device(target: int, source: int, nbytes: int, stream: Stream) -> None:
     """Queues a copy from host memory; the owner of pinned memory says `record_stream`."""
     if nbytes:
@@ -80,6 +82,7 @@ def copy_to_device(target: int, source: int, nbytes: int, stream: Stream) -> Non
         stream.device.driver.cuMemcpyHtoDAsync_v2(target, source, nbytes, stream.handle)
 
 
+@observed("copy to the host")
 def copy_to_host(target: int, source: int, nbytes: int, stream: Stream) -> None:
     """Queues a copy to pinned host memory; a copy to other memory is done when this returns."""
     if nbytes:
@@ -87,6 +90,7 @@ def copy_to_host(target: int, source: int, nbytes: int, stream: Stream) -> None:
         stream.device.driver.cuMemcpyDtoHAsync_v2(target, source, nbytes, stream.handle)
 
 
+@observed("copy on the device")
 def copy_on_device(target: int, source: int, nbytes: int, stream: Stream) -> None:
     """Queues a copy within a device."""
     if nbytes:
@@ -94,6 +98,7 @@ def copy_on_device(target: int, source: int, nbytes: int, stream: Stream) -> Non
         stream.device.driver.cuMemcpyDtoDAsync_v2(target, source, nbytes, stream.handle)
 
 
+@observed("copy to another device")
 def copy_between_devices(target: int, to: Device, source: int, nbytes: int, stream: Stream) -> None:
     """Queues a copy to another device in a stream of the one that it comes from."""
     if nbytes:
@@ -102,6 +107,7 @@ def copy_between_devices(target: int, to: Device, source: int, nbytes: int, stre
         device.driver.cuMemcpyPeerAsync(target, to.context, source, device.context, nbytes, stream.handle)
 
 
+@observed("fill")
 def fill_bytes(target: int, value: int, nbytes: int, stream: Stream) -> None:
     """Queues setting every byte to a value."""
     if nbytes:
@@ -109,6 +115,7 @@ def fill_bytes(target: int, value: int, nbytes: int, stream: Stream) -> None:
         stream.device.driver.cuMemsetD8Async(target, value, nbytes, stream.handle)
 
 
+@observed("fill")
 def fill_words(target: int, value: int, count: int, stream: Stream) -> None:
     """Queues setting 32-bit words to a value."""
     if count:
