@@ -109,6 +109,21 @@ def _prepared(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tu
     return d, base, index, src
 
 
+def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | None) -> Tensor:
+    """input with src (a tensor or number) written at `index` along dim, or combined with what is there."""
+    d, base, places, source = _prepared("scatter", input, dim, index, src)
+    if places.numel() == 0:
+        return input.clone()
+    if reduce == "add":
+        return base.scatter_add(d, places, source).reshape(input.shape)
+    if reduce == "multiply":
+        return _combine.call(base, d, places, source, "mul").reshape(input.shape)
+    return _replace.call(base, d, places, source).reshape(input.shape)
+
+
+_scatter_op = Op("scatter_any", _scattered, None, ("src",))
+
+
 @public
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
@@ -118,14 +133,7 @@ def scatter(
         raise RuntimeError("reduce argument must be either add or multiply.")
     if src is None and value is None:
         raise TypeError("scatter(): missing required argument: 'src' or 'value'")
-    d, base, places, source = _prepared("scatter", input, dim, index, src if value is None else value)
-    if places.numel() == 0:
-        return input.clone()
-    if reduce == "add":
-        return base.scatter_add(d, places, source).reshape(input.shape)
-    if reduce == "multiply":
-        return _combine.call(base, d, places, source, "mul").reshape(input.shape)
-    return _replace.call(base, d, places, source).reshape(input.shape)
+    return _scatter_op.call(input, dim, index, src if value is None else value, reduce)
 
 
 _REDUCTIONS = {"prod": ("mul", 1), "amax": ("maximum", -math.inf), "amin": ("minimum", math.inf)}

@@ -10,7 +10,7 @@ from eagerjit.dispatch import Op
 from eagerjit.fitting import fitted
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import VIEWS
+from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
 from eagerjit.runtime import dtypes
@@ -146,7 +146,14 @@ get_item = ViewCall(ITEM, get_item, VIEWS)
 
 
 def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
-    """Index with integer tensors: their dimensions in front, flattened to rows, then put in place."""
+    """Index with integer tensors, one entry per dimension: None where all of it stays."""
+    places = tuple([d for d, e in enumerate(indices) if e is not None])
+    return _index_op.call(base, tuple([indices[d] for d in places]), places)
+
+
+def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
+    """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place."""
+    indices = _spread(base, tensors, places)
     used, front, shape = _gathered(base, indices)
     moved = base.permute(front)
     linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
@@ -154,6 +161,31 @@ def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
     rows = moved.reshape(_product([base.shape[d] for d in used]), *rest)
     out = rows.take_rows(linear)
     return _placed(out, used, len(shape))
+
+
+def _spread(base: Tensor, tensors: Any, places: tuple[int, ...]) -> list[Any]:
+    """One entry per dimension: its index tensor, or None."""
+    indices: list[Any] = [None] * base.ndim
+    for place, tensor in zip(places, tensors, strict=True):
+        indices[place] = tensor
+    return indices
+
+
+def _index_rule(g: Any, out: Any, base: Any, tensors: Any, places: tuple[int, ...]) -> Any:
+    """Zeros with the gradients added where they come from."""
+    indices = _spread(base, tensors, places)
+    used, front, shape = _gathered(base, indices)
+    rest = [base.shape[d] for d in front[len(used) :]]
+    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
+    first, count = used[0], len(shape)
+    if first != 0 and used == list(range(first, used[-1] + 1)):
+        g = g.permute(*range(first, first + count), *range(first), *range(first + count, g.ndim))
+    rows = g.new_zeros((_product([base.shape[d] for d in used]), *rest)).add_rows(linear, g)
+    moved = rows.reshape(*(base.shape[d] for d in front))
+    return moved.permute(inverse(front))
+
+
+_index_op = Op("index", _indexed, (_index_rule, None, None))
 
 
 def _gathered(base: Tensor, indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
