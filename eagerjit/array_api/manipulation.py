@@ -82,7 +82,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
                 f"repeat(): {tuple(repeats.shape)} numbers of repeats do not fit an axis of size {rows.shape[d]}"
             )
         # The one number may be negative, which only the counts of a whole axis are checked for.
-        repeats = repeats.expand((rows.shape[d],))
+        repeats = repeats.long().expand((rows.shape[d],))
     elif repeats < 0:
         raise ValueError(f"repeat(): an element can't be repeated {repeats} times")
     return composite.repeat_interleave(rows, repeats, d)
