@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -222,6 +223,13 @@ DTYPES: dict[str, tuple[Call, tuple[str, ...]]] = {
     "inv half": (lambda t: t.linalg.inv(t.eye(2).half()), ("Low precision", "Half")),
     "solve": (lambda t: t.linalg.solve(t.eye(2), t.ones(2).double()), ("linalg.solve", "Float", "Double")),
     "vector_norm": (lambda t: t.linalg.vector_norm(t.tensor([1])), ("vector_norm", "int64")),
+    "vector_norm of nothing": (lambda t: t.linalg.vector_norm(t.zeros(0, 3), math.inf), ("vector_norm", "inf")),
+    "vector_norm -1 of nothing": (lambda t: t.linalg.vector_norm(t.zeros(0, 3), -1), ("vector_norm", "-1", "empty")),
+    "vector_norm along nothing": (
+        lambda t: t.linalg.vector_norm(t.zeros(0, 3), math.inf, dim=(0, 1)),
+        ("vector_norm", "inf", "dimension 0"),
+    ),
+    "matrix_norm of nothing": (lambda t: t.linalg.matrix_norm(t.zeros(0, 3), -2), ("amin",)),
     "matrix_rank": (lambda t: t.linalg.matrix_rank(t.eye(2).int()), ("matrix_rank", "int32")),
     "cond int": (lambda t: t.linalg.cond(t.eye(2).int()), ("cond", "int32")),
     "matrix_norm half": (lambda t: t.linalg.matrix_norm(t.eye(2).half(), "nuc"), ("matrix_norm", "float16")),

@@ -22,12 +22,16 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
         raise TypeError("linalg_vector_norm(): argument 'ord' must be Number, not str")
     x = x if dtype is None else x.to(dtype)
     x = x.abs() if x.dtype.is_complex else x
-    if ord in (math.inf, -math.inf) and x.numel() == 0 and (dim is None or ord < 0):
-        raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not have "
-            "an identity"
-        )
-    return reduce.norm(x, ord, tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim), keepdim)
+    dims = tuple(dim) if isinstance(dim, (list, tuple)) and dim else _one(dim)
+    if (ord < 0 or ord == math.inf) and x.numel() == 0:
+        empty = [d for d in reduce.axes_of(dims, x.ndim) if x.shape[d] == 0]
+        if dims is None or empty:
+            where = "an empty tensor" if dims is None else f"the empty dimension {empty[0]}"
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {ord} norm on {where} because the operation does not have an "
+                "identity"
+            )
+    return reduce.norm(x, ord, dims, keepdim)
 
 
 def _singular_values(name: str, A: Tensor) -> Tensor:
@@ -35,6 +39,13 @@ def _singular_values(name: str, A: Tensor) -> Tensor:
     if A.dtype not in dtypes.COMPLEX_OF and not A.dtype.is_complex:
         raise RuntimeError(f"linalg.{name}: Expected matrices of real or complex numbers. Got {A.dtype.name}")
     return spectral.svdvals.call(A)
+
+
+def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:
+    """The largest of sizes along a dimension, 0 of none; or the smallest."""
+    if largest and x.shape[dim] == 0:
+        return reduce.sum_.call(x, dim, keepdim)
+    return (reduce.amax if largest else reduce.amin).call(x, dim, keepdim)
 
 
 def _one(dim: Any) -> Any:
@@ -68,14 +79,13 @@ def matrix_norm(
     if ord in (1, -1, math.inf, -math.inf):
         first, second = (rows, columns) if abs(ord) == 1 else (columns, rows)
         sums = vector_norm(A, 1, first, True)
-        extreme = reduce.amax if ord > 0 else reduce.amin
-        out = extreme.call(sums, second, True)
+        out = _extreme(sums, second, True, ord > 0)
     elif ord in ("nuc", 2, -2):
         values = _singular_values("matrix_norm", A.movedim((rows, columns), (-2, -1)))
         if ord == "nuc":
             out = values.sum(-1)
         else:
-            out = (reduce.amax if ord > 0 else reduce.amin).call(values, -1)
+            out = _extreme(values, -1, False, ord > 0)
         for d in sorted((rows, columns)):
             out = out.unsqueeze(d)
     else:

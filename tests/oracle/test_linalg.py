@@ -172,6 +172,17 @@ PAIRS: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (2, 3, 0), (0, 2, 2), (2, 0, 3)], ids=str)
+@pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf])
+def test_norms_of_matrices_without_elements(order: Any, shape: tuple[int, ...]) -> None:
+    compare(lambda t, x: t.linalg.matrix_norm(x, order), np.zeros(shape), grad=False)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, -1, math.inf, -math.inf])
+def test_norms_of_no_vectors(order: Any) -> None:
+    compare(lambda t, x: t.linalg.vector_norm(x, order, dim=1), np.zeros((0, 3)), grad=False)
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_pairs(name: str) -> None:
     compare(PAIRS[name], MATRICES["square"], RANDOM.standard_normal((4, 3)), tolerance=1e-8)
