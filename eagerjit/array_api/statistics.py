@@ -61,10 +61,10 @@ def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: b
 
 
 def _spread(op: Callable[..., Tensor], x: Tensor, axes: Any, keepdims: bool, correction: float) -> Tensor:
-    out = op(x, axes, None, keepdims, correction=correction)
-    if reduce.extent(x, axes) - correction > 0:
-        return out
-    return pointwise.where.call(out.new_zeros((), dtype=dtypes.bool_), out, math.nan)
+    if reduce.extent(x, axes) - correction > 0 or not x.dtype.is_floating_point:
+        return op(x, axes, None, keepdims, correction=correction)
+    total = reduce.sum_.call(x, axes, keepdims)  # what is nowhere taken, but has the shape and belongs to x
+    return pointwise.where.call(x.new_zeros((), dtype=dtypes.bool_), total, math.nan)
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:

@@ -206,6 +206,8 @@ WRONG: dict[str, tuple[Any, Any]] = {
     "max of nothing": (lambda v, m: xp.max(m[:0]), (RuntimeError, IndexError)),
     "min along nothing": (lambda v, m: xp.min(m[:0], axis=0), (RuntimeError, IndexError)),
     "mean of integers": (lambda v, m: xp.mean(m.int()), RuntimeError),
+    "var of integers": (lambda v, m: xp.var(m.int()), RuntimeError),
+    "std of an integer": (lambda v, m: xp.std(m[0, :1].int(), correction=1), RuntimeError),
     "cumulative_sum without an axis": (lambda v, m: xp.cumulative_sum(m), ValueError),
     "cumulative_prod without an axis": (lambda v, m: xp.cumulative_prod(m), ValueError),
     "cumulative_sum at no axis": (lambda v, m: xp.cumulative_sum(m, axis=2), IndexError),
