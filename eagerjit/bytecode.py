@@ -93,3 +93,13 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
 def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
     """The chains of names that code reads on these lines (all for None)."""
     return [a for a in _chains(code) if lines is None or a.line in lines]
+
+
+@functools.lru_cache(maxsize=1024)
+def stored_names(code: CodeType) -> frozenset[str]:
+    """The attributes, globals and variables of enclosing functions that code assigns."""
+    stores = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
+    return frozenset(
+        i.argval for i in dis.get_instructions(code)
+        if i.opname in stores and not (i.opname == "STORE_DEREF" and i.argval not in code.co_freevars)
+    )  # fmt: skip

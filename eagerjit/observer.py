@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.bytecode import accesses
+from eagerjit.bytecode import accesses, stored_names
 from eagerjit.callables import CHANGING, REFUSED, Calls
 from eagerjit.comparing import is_library_name
 from eagerjit.journal import ABSENT, Journal, is_consumed, look
@@ -372,16 +372,6 @@ def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0
     return out
-
-
-@functools.lru_cache(maxsize=1024)
-def stored_names(code: CodeType) -> frozenset[str]:
-    """The attributes, globals and variables of enclosing functions that code assigns."""
-    stores = ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")
-    return frozenset(
-        i.argval for i in dis.get_instructions(code)
-        if i.opname in stores and not (i.opname == "STORE_DEREF" and i.argval not in code.co_freevars)
-    )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1024)

@@ -115,15 +115,16 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 def _roll(input: Tensor, shifts: Any, dims: Any) -> Tensor:
     """Elements moved along dimensions, those pushed out coming in at the other end."""
+    out = input
     for shift, dim in zip(shifts, dims, strict=True):
         d = views.dimension(dim, input.ndim)
-        size = input.shape[d]
+        size = out.shape[d]
         if size == 0:
             continue
         cut = (size - shift % size) % size
-        parts = [views.slice_dim(input, d, cut, size), views.slice_dim(input, d, 0, cut)]
-        input = index.cat.call(parts, d)
-    return input
+        parts = [views.slice_dim(out, d, cut, size), views.slice_dim(out, d, 0, cut)]
+        out = index.cat.call(parts, d)
+    return out if out is not input else input.clone()
 
 
 _roll_op = Op("roll", _roll, (lambda g, out, input, shifts, dims: g.roll(tuple(-s for s in shifts), dims), None, None))

@@ -103,6 +103,7 @@ MADE: dict[str, Callable[..., Any]] = {
     "roll": lambda t, x, y: t.roll(x, 1, 1),
     "roll several": lambda t, x, y: x.roll((1, -1), (0, 1)),
     "roll flat": lambda t, x, y: x.roll(2),
+    "roll nothing": lambda t, x, y: x[:0].roll(1, 0),
     "tril": lambda t, x, y: t.tril(x),
     "triu 1": lambda t, x, y: x.triu(1),
     "tril bad": lambda t, x, y: x[0].tril(),
