@@ -6,6 +6,7 @@ import inspect
 import math
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +68,8 @@ def test_nothing_else_is_in_the_namespace():
 def test_star_import_and_late_parts():
     code = "import sys, eagerjit; assert 'eagerjit.array_api' not in sys.modules; from eagerjit.array_api import *; "
     code += "print(add(ones(2), e).shape, linalg.det(eye(2)).item(), fft.fftfreq(2).tolist())"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    root = Path(__file__).resolve().parents[2]
+    run = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert run.stdout == "torch.Size([2]) 1.0 [0.0, -0.5]\n"
 
 
