@@ -200,6 +200,7 @@ def _functional(name: str) -> Any:
         return getattr(functional, name)(*args, **kwargs)
 
     function.__name__ = name
+    function.__doc__ = f"See `nn.functional.{name}`."
     return function
 
 

@@ -1,4 +1,4 @@
-"""The command line: `eagerjit`, or `python -m eagerjit`, with `env`, `cache ...`, `run`, `check` or `coverage`."""
+"""The command line, `eagerjit` or `python -m eagerjit`: `env`, `cache ...`, `run`, `check`, `api` or `coverage`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,20 @@ def _parser() -> argparse.ArgumentParser:
     coverage.set_defaults(command=_coverage)
     coverage.add_argument("table", type=Path, help="lines of tab-separated name and number of programs that use it")
     coverage.add_argument("--programs", type=int, default=3, help="leave out names that fewer programs use")
+    api = commands.add_parser("api", help="write the page of all public names")
+    api.set_defaults(command=_api)
+    api.add_argument("page", type=Path, nargs="?", help="where to; printed without")
     return parser
+
+
+def _api(options: argparse.Namespace) -> int:
+    from eagerjit.catalogue import page
+
+    if options.page is None:
+        print(page())
+    else:
+        options.page.write_text(page())
+    return 0
 
 
 def _env(options: argparse.Namespace) -> int:

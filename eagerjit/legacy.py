@@ -57,7 +57,11 @@ NAMES = {
 
 def _types(module: str, cuda: bool) -> dict[str, TensorType]:
     return {
-        f"{name}Tensor": TensorType(f"{name}Tensor", (), {"dtype": d, "is_cuda": cuda, "__module__": module})
+        f"{name}Tensor": TensorType(
+            f"{name}Tensor",
+            (),
+            {"dtype": d, "is_cuda": cuda, "__module__": module, "__doc__": f"What makes tensors of {d.name}, of old."},
+        )
         for name, d in NAMES.items()
     }
 

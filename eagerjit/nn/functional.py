@@ -128,6 +128,8 @@ __all__ = [
     "threshold_",
 ]
 
+__all__ += late.NETWORK_FUNCTIONS
+
 linear = linear_.call
 
 

@@ -99,7 +99,11 @@ def test_lazy_modules_are_initialised_once(dropout_first: bool) -> None:
         torch.manual_seed(0)
         between = [torch.nn.Dropout(0.5)] if dropout_first else []
         model = torch.nn.Sequential(torch.nn.LazyLinear(5), *between, torch.nn.LazyLinear(2))
-        call = jit(lambda x, model=model: model(x).sum().detach()) if compiled else lambda x, model=model: model(x).sum()
+
+        def total(x: Any, model: Any = model) -> Any:
+            return model(x).sum().detach()
+
+        call = jit(total) if compiled else total
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", JitWarning)
             losses = [call(torch.ones(3, 4) * i).item() for i in (1, 2, 3)]

@@ -92,12 +92,21 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     return module_cls(*args, **kwargs)
 
 
+_PARTS = ("fusion", "parametrizations", "parametrize", "prune", "rnn", "stateless")
+_LATER = {
+    "fuse_conv_bn_eval": "fusion", "fuse_conv_bn_weights": "fusion", "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion", "weight_norm": "norms", "remove_weight_norm": "norms",
+    "spectral_norm": "norms", "remove_spectral_norm": "norms",
+}  # fmt: skip
+
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ += ["parameters_to_vector", "skip_init", "vector_to_parameters", *_PARTS, *_LATER]
+
+
 def __getattr__(name: str) -> Any:
     """Parts that are imported when first used."""
-    if name in ("fusion", "parametrizations", "parametrize", "rnn", "stateless"):
+    if name in _PARTS:
         return importlib.import_module(f"eagerjit.nn.utils.{name}")
-    if name.startswith("fuse_"):
-        return getattr(importlib.import_module("eagerjit.nn.utils.fusion"), name)
-    if name in ("weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"):
-        return getattr(importlib.import_module("eagerjit.nn.utils.norms"), name)
+    if name in _LATER:
+        return getattr(importlib.import_module(f"eagerjit.nn.utils.{_LATER[name]}"), name)
     raise AttributeError(f"module 'eagerjit.nn.utils' has no attribute '{name}'")

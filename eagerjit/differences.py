@@ -1,0 +1,137 @@
+"""What differs from PyTorch, and why: the one place where that is declared. The API page prints it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Difference(NamedTuple):
+    """Names of torch that differ, how, and the reason."""
+
+    names: str
+    what: str
+    why: str
+
+
+DIFFERENCES = (
+    Difference(
+        "randn, rand, randperm, dropout, init.*",
+        "the same seed gives other numbers than in PyTorch",
+        "numbers are Philox words at an element's position, so that eager and compiled runs agree bit for bit",
+    ),
+    Difference(
+        "get_rng_state, Generator.get_state",
+        "16 bytes, which PyTorch's 5056 cannot be loaded into",
+        "the state is a seed and an offset",
+    ),
+    Difference(
+        "layout=, sparse_coo_tensor, to_sparse, SparseAdam",
+        "all tensors are strided; `sparse=True` of embeddings gives dense gradients",
+        "there are no sparse kernels",
+    ),
+    Difference(
+        "memory_format=, channels_last",
+        "accepted; results are row-major",
+        "a layout is the compiler's choice inside of kernels",
+    ),
+    Difference(
+        "empty",
+        "holds zeros in compiled functions",
+        "memory of unknown contents would differ from call to call",
+    ),
+    Difference(
+        "inference_mode",
+        "is `no_grad`: its tensors may be used with gradients later",
+        "recording costs little enough to need no tensors of another kind",
+    ),
+    Difference(
+        "views made in `no_grad`",
+        "`requires_grad` is False; PyTorch 2.13 says True of views of what requires grad",
+        "no gradient flows through such a view in either library",
+    ),
+    Difference(
+        "split, chunk, unbind",
+        "a part written in `no_grad` may be used with gradients again; PyTorch refuses the use",
+        "a part's history is that of the memory it shows; writes with gradients are refused in both libraries",
+    ),
+    Difference(
+        "unsafe_split, unsafe_chunk",
+        "parts are views that may be written in place, and writes reach the whole's gradient",
+        "there is one kind of view",
+    ),
+    Difference(
+        "arithmetic with Python integers beyond 64 bits",
+        "OverflowError with tensors of integers, where PyTorch computes with unsigned numbers",
+        "numbers are passed to kernels as signed integers or floats",
+    ),
+    Difference(
+        "fill_ of float16 with too large a number",
+        "RuntimeError whatever the size; PyTorch's gives infinity for a single element",
+        "the check comes before the size is looked at",
+    ),
+    Difference(
+        "autograd.graph.saved_tensors_hooks",
+        "missing",
+        "nodes of the tape keep their arguments themselves, and native code records them",
+    ),
+    Difference(
+        "autograd.detect_anomaly",
+        "the warning names the forward line rather than its whole traceback; compiled functions run eagerly meanwhile",
+        "a node keeps a place in the code, and no stack",
+    ),
+    Difference(
+        "compile, compiler.*, _dynamo, _inductor",
+        "`compile` is `jit`; options and settings are accepted and change nothing; `is_compiling()` is False",
+        "compiling never changes a result, so there is nothing to choose",
+    ),
+    Difference(
+        "jit.script, jit.trace, jit.freeze",
+        "give the function or Module back",
+        "there is no second language",
+    ),
+    Difference(
+        "distributed",
+        "the answers of a group of one process; the rest raises",
+        "one process computes with all cores",
+    ),
+    Difference(
+        "cuda, mps, xpu, mtia",
+        "no device is available: asking says so, using one raises",
+        "kernels for GPUs are not what programs reach by these names yet",
+    ),
+    Difference(
+        "hub",
+        "loads files that are there and downloads nothing",
+        "a library that computes does not open connections",
+    ),
+    Difference(
+        "quantized and float8 dtypes, complex32",
+        "missing",
+        "there are no kernels for them",
+    ),
+    Difference(
+        "complex tensors, unique, decompositions",
+        "computed by NumPy; functions with complex numbers run eagerly under `jit`",
+        "kernels compute with real numbers",
+    ),
+    Difference(
+        "lu, lu_factor",
+        "have derivatives for square matrices only",
+        "the formula for others is not written",
+    ),
+    Difference(
+        "lr_scheduler.*.step, Module.train, Module.eval",
+        "a jitted function that calls one runs eagerly, after a warning",
+        "they change Python objects that guards are about; call them outside",
+    ),
+    Difference(
+        "messages of errors",
+        "the class is PyTorch's, the text need not be; it names the operation, shapes and, compiled, the line",
+        "texts are part of no contract",
+    ),
+    Difference(
+        "last bits of results",
+        "may differ: tests hold float32 to a few units in the last place, sums and products to 2e-5",
+        "elementary functions are own polynomials, and orders of summation are fixed by sizes",
+    ),
+)
