@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,10 +59,10 @@ def _inferred(data: Any) -> DType:
     raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
 
 
-def _to_array(data: Any, dtype: DType) -> np.ndarray:
+def to_array(data: Any, dtype: DType) -> np.ndarray:
     """Nested data as a fresh array."""
     if isinstance(data, (list, tuple)) and _has_tensor(data):
-        data = [d.tolist() if isinstance(d, Tensor) else _to_array(d, dtype) for d in data]
+        data = [d.tolist() if isinstance(d, Tensor) else to_array(d, dtype) for d in data]
     try:
         return np.array(data, dtype=dtype.numpy, order="C")
     except (OverflowError, ValueError, TypeError) as error:
@@ -105,7 +104,7 @@ def tensor(
         if not hasattr(data, "__array__"):
             raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
         data = np.asarray(data)
-    return finish(constant_array(_to_array(data, dtype or _inferred(data))), requires_grad)
+    return finish(constant_array(to_array(data, dtype or _inferred(data))), requires_grad)
 
 
 def constant_array(array: np.ndarray) -> Tensor:
@@ -164,7 +163,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 # -- filled -----------------------------------------------------------------------------------------------------------
 
 
-def _sizes(size: Sizes) -> Sizes:
+def sizes_of(size: Sizes) -> Sizes:
     if len(size) == 1 and type(size[0]) is not int and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for d in size:
@@ -185,7 +184,7 @@ def empty(
 ) -> Tensor:
     """Uninitialised memory; inside a jitted function zeros."""
     check_device(device)
-    shape, dtype = _sizes(size), dtype or Defaults.dtype
+    shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
         return _filled(shape, 0, dtype)
     return finish(new_tensor(np.empty(shape, dtype.numpy)), requires_grad)
@@ -197,7 +196,7 @@ def full(
 ) -> Tensor:  # fmt: skip
     """One value everywhere; its type decides the dtype."""
     check_device(device)
-    shape = _sizes(tuple(size) if isinstance(size, (tuple, list)) else (size,))
+    shape = sizes_of(tuple(size) if isinstance(size, (tuple, list)) else (size,))
     if isinstance(fill_value, Tensor):
         filled = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
         return finish(filled, requires_grad)
@@ -253,7 +252,7 @@ def zeros(
     """Zeros."""
     if device is not None:
         check_device(device)
-    made = _filled(_sizes(size), 0, dtype or Defaults.dtype)
+    made = _filled(sizes_of(size), 0, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -264,7 +263,7 @@ def ones(
     """Ones."""
     if device is not None:
         check_device(device)
-    made = _filled(_sizes(size), 1, dtype or Defaults.dtype)
+    made = _filled(sizes_of(size), 1, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -393,17 +392,3 @@ def eye(
     if state.tracer is not None:
         return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
     return finish(new_tensor(np.eye(operator.index(n), operator.index(columns), dtype=dtype.numpy)), requires_grad)
-
-
-def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
-    """Tensor(2, 3) is uninitialised; Tensor([1, 2]) holds data, both of the default dtype."""
-    check_device(kwargs.pop("device", None))
-    if kwargs:
-        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    if len(args) == 1 and not isinstance(args[0], (int, Sequence)):
-        data = args[0]
-        array = data._data if isinstance(data, Tensor) else np.array(data, dtype=Defaults.dtype.numpy)
-        return new_tensor(array, cls)
-    if len(args) == 1 and isinstance(args[0], Sequence):
-        return new_tensor(_to_array(args[0], Defaults.dtype), cls)
-    return new_tensor(np.empty(_sizes(args) if args else 0, Defaults.dtype.numpy), cls)

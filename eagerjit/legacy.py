@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
+from eagerjit.creation import sizes_of, to_array
 from eagerjit.devices import check_device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.state import Defaults
+from eagerjit.tensor import Shape, Tensor, new_tensor
 
 
 def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -87,3 +89,17 @@ def type_of(kind: Any) -> DType:
     if not isinstance(kind, str) or name not in TYPES:
         raise ValueError(f"invalid type: {kind!r}")
     return TYPES[name].dtype
+
+
+def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
+    """Tensor(2, 3) is uninitialised; Tensor([1, 2]) holds data, both of the default dtype."""
+    check_device(kwargs.pop("device", None))
+    if kwargs:
+        raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    if len(args) == 1 and not isinstance(args[0], (int, Sequence)):
+        data = args[0]
+        array = data._data if isinstance(data, Tensor) else np.array(data, dtype=Defaults.dtype.numpy)
+        return new_tensor(array, cls)
+    if len(args) == 1 and isinstance(args[0], Sequence):
+        return new_tensor(to_array(args[0], Defaults.dtype), cls)
+    return new_tensor(np.empty(sizes_of(args) if args else 0, Defaults.dtype.numpy), cls)

@@ -90,7 +90,7 @@ class Tensor(TensorOperators):
     _view: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        from eagerjit.creation import legacy_tensor
+        from eagerjit.legacy import legacy_tensor
 
         return legacy_tensor(cls, *args, **kwargs)
 
