@@ -24,6 +24,9 @@ _REAL_ONLY = frozenset(
 )
 """Operations that complex numbers have none of."""
 
+_NUMBERS_ONLY = frozenset("floor ceil trunc round floordiv remainder fmod pow".split())
+"""Operations that bools have none of."""
+
 
 def is_operand(x: Any) -> bool:
     """Whether an arithmetic operation takes x."""
@@ -50,6 +53,8 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     if promotion == "float" and not dtype.is_differentiable:
         dtype = Defaults.dtype
     if dtype.kind == "complex" and name in _REAL_ONLY:
+        raise NotImplementedError(f'"{name}" not implemented for {dtype}')
+    if dtype is dtypes.bool_ and name in _NUMBERS_ONLY:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     if promotion == "bitwise" and dtype.is_differentiable:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
