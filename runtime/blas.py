@@ -21,7 +21,7 @@ import numpy as np
 
 from eagerjit.runtime import cpu, dtypes
 from eagerjit.runtime.native import products as layout
-from eagerjit.runtime.native.library import native
+from eagerjit.runtime.native.library import convolutions, native
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.once import once
 
@@ -155,7 +155,7 @@ def matmul_into(
 def _convolution() -> Any:
     blas()
     word = ctypes.c_int64
-    return native().function("convolution", word, word, word, ctypes.c_void_p)
+    return convolutions().function("convolution", word, word, word, ctypes.c_void_p)
 
 
 def convolution_into(kind: int, dtype_code: int, operands: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ from eagerjit.runtime.host import BoundCall
 from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
-from eagerjit.runtime.native.library import native
+from eagerjit.runtime.native.library import convolutions, native
 from eagerjit.runtime.once import once
 from eagerjit.runtime.program import Op, Program
 
@@ -89,5 +89,7 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
         blas.blas()
     if rank > MAX_NDIM or not layout.ready():
         return PythonExecutable(program, functions, objects)
+    if any(code == Op.CONVOLUTION for code, *_ in program.instructions):
+        convolutions()
     _install_run()
     return NativeExecutable(program, functions, objects)

@@ -46,6 +46,7 @@ from eagerjit.runtime.native.convolution_plan import (
     minimum,
     product,
 )
+from eagerjit.runtime.native.copying import copy_run
 from eagerjit.runtime.native.direct import direct, plan_direct
 from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
 from eagerjit.runtime.native.gemm import gemm
@@ -74,7 +75,6 @@ from eagerjit.runtime.native.windows import (
     OUTPUT,
     PADDING,
     STRIDE,
-    copy_run,
     gather_columns,
     scatter_columns,
 )

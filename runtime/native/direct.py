@@ -22,6 +22,7 @@ from eagerjit.runtime.native.convolution_plan import (
     Y,
     minimum,
 )
+from eagerjit.runtime.native.copying import copy_apart, copy_run
 from eagerjit.runtime.native.few_rows import pack_four
 from eagerjit.runtime.native.language import (
     address_of,
@@ -52,8 +53,6 @@ from eagerjit.runtime.native.windows import (
     PADDING,
     STRIDE,
     WIDTH,
-    copy_apart,
-    copy_run,
 )
 
 # What this plan adds to a job.

@@ -61,6 +61,7 @@ class Symbols:
     data: set[str] = field(default_factory=set)
     strings: dict[bytes, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
+    given: set[int] = field(default_factory=set)  # ids of the Globals that another object defines
 
 
 def integer(number: int) -> Value:

@@ -5,6 +5,7 @@ BLAS packs the larger operand, which costs as much as multiplying it with some t
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.copying import copy_run
 from eagerjit.runtime.native.language import (
     buffer,
     fill_bytes,
@@ -16,7 +17,6 @@ from eagerjit.runtime.native.language import (
     store_i32,
 )
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
-from eagerjit.runtime.native.windows import copy_run
 
 MOST_ROWS = 32
 DEPTH = 256  # of the products done at a time

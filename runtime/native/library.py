@@ -1,13 +1,14 @@
-"""The native library: all native modules as one object, compiled once per machine and kept in the disk cache."""
+"""The native library: native modules as one object, convolutions as another, compiled once per machine and kept."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 import os
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from eagerjit.runtime import cache, cpu
@@ -20,14 +21,9 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.packing",
     "eagerjit.runtime.native.products",
     "eagerjit.runtime.native.tiles",
+    "eagerjit.runtime.native.copying",
     "eagerjit.runtime.native.few_rows",
     "eagerjit.runtime.native.matmul",
-    "eagerjit.runtime.native.gemm",
-    "eagerjit.runtime.native.windows",
-    "eagerjit.runtime.native.convolution_plan",
-    "eagerjit.runtime.native.direct",
-    "eagerjit.runtime.native.direct_weight",
-    "eagerjit.runtime.native.convolution",
     "eagerjit.runtime.native.scan",
     "eagerjit.runtime.native.order",
     "eagerjit.runtime.native.context",
@@ -46,6 +42,18 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.launch",
 )
 """Native source files; adding one is a line here."""
+
+CONVOLUTION_MODULES: tuple[str, ...] = (
+    "eagerjit.runtime.native.copying",
+    "eagerjit.runtime.native.tiles",
+    "eagerjit.runtime.native.gemm",
+    "eagerjit.runtime.native.windows",
+    "eagerjit.runtime.native.convolution_plan",
+    "eagerjit.runtime.native.direct",
+    "eagerjit.runtime.native.direct_weight",
+    "eagerjit.runtime.native.convolution",
+)
+"""Those of convolutions, an object of their own: many programs have none."""
 
 
 class NativeLibrary:
@@ -73,12 +81,38 @@ def native() -> NativeLibrary:
     return library
 
 
-def compiled(modules: list[ModuleType]) -> bytes:
+@once
+def convolutions() -> NativeLibrary:
+    """The native convolutions, loaded on first use; the executor finds them from then on."""
+    base = native()
+    modules = [importlib.import_module(name) for name in CONVOLUTION_MODULES]
+    given = [importlib.import_module(name) for name in MODULES if name not in CONVOLUTION_MODULES]
+    code = compiled(modules, given)
+    for name in {name for module in given for name in vars(module) if _is_defined_in(module, name)}:
+        if name.encode() in code:
+            cpu.define_symbol(name, base.address(name))
+    library = NativeLibrary(cpu.load_object(code))
+    place = ctypes.c_int64.from_address(base.address("convolution_function"))
+    place.value = library.address("convolution")
+    return library
+
+
+def _is_defined_in(module: ModuleType, name: str) -> bool:
+    """Whether a module's variable stands for memory or for code of its own, for others to use."""
+    value = getattr(module, name)
+    if name.startswith("_"):
+        return False
+    if isinstance(value, FunctionType):
+        return value.__module__ == module.__name__
+    return isinstance(value, language.Global) and not value.symbol
+
+
+def compiled(modules: list[ModuleType], base: Sequence[ModuleType] = ()) -> bytes:
     """Object code of native modules, from the cache unless a source, a folded constant or the target changed."""
-    key = cache.content_key(cpu.target_key(), *_fingerprint(modules))
+    key = cache.content_key(cpu.target_key(), *_fingerprint([*modules, *base]))
     stored = cache.get("native", key)
     if stored is None:
-        stored = cpu.compile_text(translate.translate(modules), passes="inline")
+        stored = cpu.compile_text(translate.translate(modules, base), passes="inline")
         cache.put("native", key, stored)
     return stored
 

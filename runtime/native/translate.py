@@ -26,10 +26,14 @@ INLINE_INSTRUCTIONS = 60
 """Shorter functions (counted before optimisation) are inlined wherever they are called."""
 
 
-def translate(modules: Sequence[ModuleType]) -> str:
-    """LLVM text of all functions defined in the modules; TranslationError names the file and line at fault."""
+def translate(modules: Sequence[ModuleType], base: Sequence[ModuleType] = ()) -> str:
+    """LLVM text of all functions defined in the modules; TranslationError names the file and line at fault.
+
+    Public functions and globals of `base` are declared only: another object defines them.
+    """
     parsed = [_definitions(module) for module in modules]
     symbols = Symbols({}, {}, {})
+    given = _given([module for module in base if module not in modules], symbols)
     owners: dict[str, ModuleType] = {}
     for module, definitions in zip(modules, parsed, strict=True):
         short = module.__name__.rpartition(".")[2]
@@ -52,8 +56,27 @@ def translate(modules: Sequence[ModuleType]) -> str:
             function = getattr(module, node.name)
             bodies.append(FunctionTranslator(function, str(module.__file__), symbols).translate(node))
     return "\n".join(
-        [*_globals(modules, symbols), *_declarations(symbols), *bodies, "attributes #0 = { nounwind }", ""]
+        [*given, *_globals(modules, symbols), *_declarations(symbols), *bodies, "attributes #0 = { nounwind }", ""]
     )
+
+
+def _given(modules: Sequence[ModuleType], symbols: Symbols) -> list[str]:
+    """Declarations of what another object defines."""
+    lines = []
+    for module in modules:
+        for name, value in vars(module).items():
+            if isinstance(value, Global) and not value.symbol and id(value) not in symbols.globals:
+                symbols.globals[id(value)] = name
+                symbols.given.add(id(value))
+                lines.append(f'@"{name}" = external global [{value.size} x i8], align 64')
+        for node in _definitions(module):
+            if node.name.startswith("_"):
+                continue
+            function, signature = getattr(module, node.name), _signature(node, str(module.__file__))
+            symbols.names[function], symbols.signatures[function] = node.name, signature
+            types = ", ".join(STORAGE[p] for p in signature.parameters)
+            lines.append(f'declare {STORAGE[signature.result]} @"{node.name}"({types}) #0')
+    return lines
 
 
 def _symbol(module: str, name: str) -> str:
@@ -90,6 +113,8 @@ def _globals(modules: Sequence[ModuleType], symbols: Symbols) -> list[str]:
     lines = []
     by_id = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Global)}
     for identity, symbol in symbols.globals.items():
+        if identity in symbols.given:
+            continue
         linkage = "internal " if "." in symbol else ""
         lines.append(f'@"{symbol}" = {linkage}global [{by_id[identity].size} x i8] zeroinitializer, align 64')
     for data, symbol in symbols.strings.items():

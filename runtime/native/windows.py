@@ -6,19 +6,17 @@ the output's points in row-major order, taps the kernel's.
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.copying import copy_apart, copy_run
 from eagerjit.runtime.native.language import (
     copy_bytes,
     fill_bytes,
     i64,
     load_f32,
     load_f64,
-    load_i32,
     load_i64,
     ptr,
     store_f32,
     store_f64,
-    store_i32,
-    store_i64,
 )
 
 # Offsets in a job, per spatial dimension: DIMENSIONS + number * DIMENSION_BYTES.
@@ -166,16 +164,6 @@ def _most(origin: i64, step: i64, inputs: i64, outputs: i64) -> i64:
     return found if found < outputs else outputs
 
 
-def copy_apart(to: ptr, source: ptr, n: i64, step: i64, item: i64) -> None:
-    """Copies every step-th of the elements."""
-    if item == 4:
-        for i in range(n):
-            store_i32(to, i * 4, load_i32(source, i * step * 4))
-    else:
-        for i in range(n):
-            store_i64(to, i * 8, load_i64(source, i * step * 8))
-
-
 def _copy_lines(to: ptr, to_step: i64, source: ptr, source_step: i64, n: i64, count: i64) -> None:
     """Copies `count` lines of n bytes: short ones in two moves that overlap."""
     if n > 64 or n < 8:
@@ -201,29 +189,6 @@ def _copy_lines(to: ptr, to_step: i64, source: ptr, source_step: i64, n: i64, co
             copy_bytes(to + n - 8, source + n - 8, 8)
             to = to + to_step
             source = source + source_step
-
-
-def copy_run(to: ptr, source: ptr, n: i64) -> None:
-    """Copies a multiple of 4 bytes: short runs are not worth a call."""
-    while n >= 64:
-        copy_bytes(to, source, 64)
-        to = to + 64
-        source = source + 64
-        n -= 64
-    if n & 32:
-        copy_bytes(to, source, 32)
-        to = to + 32
-        source = source + 32
-    if n & 16:
-        copy_bytes(to, source, 16)
-        to = to + 16
-        source = source + 16
-    if n & 8:
-        copy_bytes(to, source, 8)
-        to = to + 8
-        source = source + 8
-    if n & 4:
-        copy_bytes(to, source, 4)
 
 
 def scatter_columns(job: ptr, item: i64, source: ptr, row: i64, to: ptr, channels: i64, first: i64, last: i64) -> None:

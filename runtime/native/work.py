@@ -10,13 +10,13 @@ from eagerjit.runtime.native.context import (
     NONE,
     context,
 )
-from eagerjit.runtime.native.convolution import convolution
 from eagerjit.runtime.native.convolution_plan import X
 from eagerjit.runtime.native.language import (
     c_string,
     call_i64,
     external,
     external_data,
+    global_bytes,
     i64,
     load_i64,
     load_ptr,
@@ -40,6 +40,9 @@ from eagerjit.runtime.native.threads import parallel_for, serial_for
 
 PARALLEL_WORK = 200_000
 """Scalar operations from which on a kernel is split over threads."""
+
+convolution_function = global_bytes(8)
+"""The address of `convolution`, which is loaded with the first Program that calls it."""
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyUnicode_Format = external("ptr PyUnicode_Format(ptr, ptr)")
@@ -114,7 +117,8 @@ def run_convolution(operands: ptr, slots: ptr, table: ptr) -> i64:
         store_i64(table, 8 * i, _slot(operands, slots, 9 + i))
     for i in range(7):
         store_i64(table, X + 8 * i, _slot(operands, slots, 2 + i))
-    return convolution(load_i64(operands, 0), load_i64(operands, 8) == FLOAT64, table)
+    function = load_ptr(convolution_function)
+    return call_i64(function, load_i64(operands, 0), i64(load_i64(operands, 8) == FLOAT64), table)
 
 
 def _slot(operands: ptr, slots: ptr, i: i64) -> i64:
