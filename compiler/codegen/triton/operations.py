@@ -124,7 +124,7 @@ def plain(dtype: str, value: int | float | bool) -> str | None:
 def full(dtype: str, value: int | float | bool) -> str:
     """A constant's text with its type."""
     text = literal(dtype, _in_format(dtype, value))
-    return f"tl.full((), 0.0, {TYPES[dtype]}) * -1.0" if text == "-0.0" else f"tl.full((), {text}, {TYPES[dtype]})"
+    return f"(tl.full((), 0.0, {TYPES[dtype]}) * -1.0)" if text == "-0.0" else f"tl.full((), {text}, {TYPES[dtype]})"
 
 
 def _in_format(dtype: str, value: int | float | bool) -> int | float | bool:
