@@ -21,7 +21,7 @@ from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
-from eagerjit.compiler.lower.emit import Amount
+from eagerjit.compiler.lower.emit import Amount, Pointer, Temporary
 from eagerjit.compiler.signature import Trace
 from eagerjit.runtime import routines
 from eagerjit.runtime.gpu import compiler
@@ -49,11 +49,12 @@ class GpuCall:
     def launch(self, position: int) -> Launch:
         """The file, constants and grid of a launch for the sizes of the call that was recorded."""
         built = self.built[position]
-        words = {
-            p.name: self._known(a.size)
-            for p, a in zip(built.kernel.params, built.arguments, strict=True)
-            if isinstance(a, Amount)
-        }
+        words: dict[str, int] = {}
+        for p, a in zip(built.kernel.params, built.arguments, strict=True):
+            if isinstance(a, Amount):
+                words[p.name] = self._known(a.size)
+            elif isinstance(a, Temporary) or (isinstance(a, Pointer) and a.offset == 0):
+                words[p.name] = 0  # memory from its beginning on, which is aligned
         return self.launches[position].launch(self._known(built.tasks), words)
 
     def _known(self, size: sizes.Expr) -> int:
@@ -98,7 +99,7 @@ class InterpretedExecutable(PythonExecutable):
         count = frame.slots[tasks]
         if count <= 0:
             return
-        launch = kernel.launch(count, {p.name: words[p.name] for p in params if p.kind == "size"})
+        launch = kernel.launch(count, {p.name: words[p.name] for p in params if p.kind != "number"})
         self.launched.append(launch)
         status = np.zeros(1, np.int32)
         words |= {"tasks": count, "status": status.ctypes.data, "tables": self.tables.ctypes.data}
@@ -213,5 +214,6 @@ def binary(launch: Launch, architecture: int) -> compiler.Binary:
         launch.constants,
         architecture,
         launch.warps,
+        launch.aligned,
         contract=source.contract,
     )

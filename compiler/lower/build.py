@@ -50,7 +50,7 @@ class Blocking:
         return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
 
 
-GPU = Blocking(1024, flat=1024, columns=128, parts=256, running=False, scratch=False, products=True)
+GPU = Blocking(1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True)
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 

@@ -39,7 +39,7 @@ def combine(
     inner: sizes.Expr,
     blocking: Blocking,
 ) -> Built:
-    """out[a, j] = partial[a, 0, j] op partial[a, 1, j] op ... ; one task per a."""
+    """out[a, j] = partial[a, 0, j] op partial[a, 1, j] op ... ; one task per a, or per (a, j) where lanes combine."""
     params = [loops.Param("p", "memory", dtype), loops.Param("o", "memory", dtype)]
     arguments: list[Argument] = [partial, out]
 
@@ -53,10 +53,13 @@ def combine(
     count, width = amount(chunks), amount(inner)
     lanes = blocking.lanes
     start = loops.Let("z", "const", (), dtype, identity(op, dtype))
-    if isinstance(inner, int) and inner == 1:
-        load = loops.Load("v", "p", (("t", count), ("c", 1)), dtype)
+    body: list[loops.Stmt]
+    if blocking.parts or (isinstance(inner, int) and inner == 1):
+        lead, index = _places(count, width, around)
+        load = loops.Load("v", "p", index, dtype)
         kind = "vector" if blocking.parts else "serial"
-        body: list[loops.Stmt] = [
+        body = [
+            *lead,
             loops.Init("a", op, dtype),
             loops.Loop(kind, "c", 0, count, (load, loops.Accumulate("a", "v")), lanes),
             loops.Finish("r", "a", dtype),
@@ -83,7 +86,27 @@ def combine(
             ),
         ]
     kernel = loops.Kernel(name, tuple(params), (start, tasks_loop(body)))
-    return Built(kernel, arguments, around, sizes.mul(sizes.mul(around, chunks), inner))
+    tasks = sizes.mul(around, inner) if blocking.parts else around
+    return Built(kernel, arguments, tasks, sizes.mul(sizes.mul(around, chunks), inner))
+
+
+def _places(count: int | str, width: int | str, around: sizes.Expr) -> tuple[list[loops.Stmt], loops.Index]:
+    """Where the partial results c of element t are."""
+    if isinstance(width, int) and width == 1:
+        return [], (("t", count), ("c", 1))
+    if isinstance(around, int) and around == 1:
+        return [], (("c", width), ("t", 1))
+    lead: list[loops.Stmt] = []
+    for name, size in (("w", width), ("n", count)):
+        if isinstance(size, int):
+            lead.append(loops.Let(name, "const", (), "i64", size))
+    w, n = (size if isinstance(size, str) else name for name, size in (("w", width), ("n", count)))
+    lead += [
+        loops.Let("j", "rem", ("t", w), "i64"),
+        loops.Let("b", "floordiv", ("t", w), "i64"),
+        loops.Let("k", "mul", ("b", n), "i64"),
+    ]
+    return lead, (("k", width), ("c", width), ("j", 1))
 
 
 def _constant(name: str, value: int | str) -> loops.Let:

@@ -61,13 +61,14 @@ class Function:
         names = [p.name for p in kernel.kernel.params]
         self._place = {name: index for index, name in enumerate([*names, "tasks", "status", "tables"])}
         self._sizes = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "size"]
+        self._memory = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "memory"]
         self._launches: dict[tuple[int, ...], tuple[Kernel, tuple[int, int, int], list[int]]] = {}
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tables = 0
 
     def launch(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
         """Queues the kernel with these arguments."""
-        key = (tasks, *(words[index] for index in self._sizes))
+        key = (tasks, *[words[index] for index in self._sizes], *[words[index] & 15 for index in self._memory])
         found = self._launches.get(key)
         if found is None:
             found = self._launches[key] = self._prepared(tasks, words)
@@ -77,8 +78,9 @@ class Function:
 
     def _prepared(self, tasks: int, words: Sequence[int]) -> tuple[Kernel, tuple[int, int, int], list[int]]:
         params = self.kernel.kernel.params
-        launch = self.kernel.launch(tasks, {params[index].name: words[index] for index in self._sizes})
-        key = (launch.source.name, launch.source.shape, launch.warps, *sorted(launch.constants.items()))
+        known = {params[index].name: words[index] for index in (*self._sizes, *self._memory)}
+        launch = self.kernel.launch(tasks, known)
+        key = (launch.source.name, launch.source.shape, launch.warps, launch.aligned, *sorted(launch.constants.items()))
         if key not in self._kernels:
             self._kernels[key] = self.compile(launch, self.device)
         if not self._tables and any(p.name == "tables" for p in launch.source.params):

@@ -78,9 +78,9 @@ class KernelText(Accumulators):
         return str(bound) if isinstance(bound, int) else self.values[bound].text
 
     def serial(self, loop: Loop) -> None:
-        self.emit(f"for {loop.var} in range({self._bound(loop.start)}, {self._bound(loop.stop)}):")
-        self.values[loop.var] = Name(loop.var, "index")
         written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
+        self._repeat(loop.var, f"{self._bound(loop.start)}, {self._bound(loop.stop)}", written - self.shape.kept)
+        self.values[loop.var] = Name(loop.var, "index")
         outside = self._enter(written)
         self.statements(loop.body)
         self._leave(outside)
@@ -88,6 +88,13 @@ class KernelText(Accumulators):
             place = self.values[f"{param}_place"].text
             mask = self.mask(frozenset("i"))
             self.emit(f"tl.store({place}, {param}_sum{f', mask={mask}' if mask else ''})")
+
+    def _repeat(self, variable: str, bounds: str, written: set[str]) -> None:
+        """The head of a loop; one that only reads is unrolled, so that several reads are on their way."""
+        if written:
+            self.emit(f"for {variable} in range({bounds}):")
+        else:
+            self.emit(f"for {variable} in tl.range({bounds}, loop_unroll_factor=4):")
 
     def _enter(self, written: set[str]) -> tuple[dict[object, str], list[tuple[str, Axes]], dict[tuple[str, ...], str]]:
         outside = (self.known, self.conditions, self.masks)
@@ -110,8 +117,9 @@ class KernelText(Accumulators):
         if self.shape.vectors == "loop":
             first = f"first{self.steps}"
             self.steps += 1
-            self.emit(f"for {first} in range({self._bound(loop.start)}, {self._bound(loop.stop)}, LANES):")
-            outside = self._enter({s.param for s in walk(loop.body) if isinstance(s, Store)})
+            written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
+            self._repeat(first, f"{self._bound(loop.start)}, {self._bound(loop.stop)}, LANES", written)
+            outside = self._enter(written)
             self._lanes(loop, f"{first} + {lanes}")
             self.statements(loop.body)
             self._leave(outside)

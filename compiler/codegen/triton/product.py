@@ -13,7 +13,7 @@ from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.names import Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, power_of_two
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
 from eagerjit.compiler.loops import Index, Kernel, Let, Loop, Product, walk
 
 TILES = {"f16": (128, 128, 64), "bf16": (128, 128, 64), "f32": (64, 64, 32), "f64": (32, 32, 16)}
@@ -168,7 +168,8 @@ class ProductKernel:
         largest = max(m, n, k, 1) * max(*steps, 1) * 2 + reach + tasks * m * n
         constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP, "WIDE": int(largest >= INT32)}
         grid = (max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1), 1)
-        return Launch(self.sources[0], constants, 8 if rows * columns >= 128 * 128 else 4, grid)
+        warps = 8 if rows * columns >= 128 * 128 else 4
+        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes))
 
 
 def is_product(kernel: Kernel) -> bool:

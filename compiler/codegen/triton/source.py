@@ -26,6 +26,8 @@ TASKS = Param("tasks", "size", "i64")
 STATUS = Param("status", "memory", "i32")
 TABLES = Param("tables", "memory", "u32")
 INT32 = 2**31
+ACROSS = 32
+"""Rows of a block that is read across, at most: neighbours in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,16 @@ def _type(param: Param, wide: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a file is compiled and launched for sizes: its compile-time numbers, warps per program, and the grid."""
+    """How a file is compiled and launched: its compile-time numbers, warps per program, and the grid.
+
+    `aligned` are the arguments that are multiples of 16, so that memory is read in wide pieces.
+    """
 
     source: TritonSource
     constants: dict[str, int]
     warps: int
     grid: tuple[int, int]
+    aligned: tuple[str, ...] = ()
 
     @property
     def wide(self) -> bool:
@@ -84,7 +90,7 @@ class TritonKernel:
         return tuple(_source(self.kernel, shape, self.lines) for shape in self.structure.shapes)
 
     def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
-        """The file and the grid for a number of tasks, and the sizes among the kernel's arguments by name."""
+        """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
         length = sizes[extent] if isinstance(extent, str) else extent
         several = len(self.structure.shapes) > 1 and length is not None and length > WHOLE
@@ -98,7 +104,8 @@ class TritonKernel:
         if "TASKS" in source.constants:
             constants["TASKS"] = rows
         columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
-        return Launch(source, constants, _warps(rows * lanes), (max(-(-tasks // rows), 1), max(columns, 1)))
+        grid = (max(-(-tasks // rows), 1), max(columns, 1))
+        return Launch(source, constants, _warps(rows * lanes), grid, multiples(source, tasks, sizes))
 
     def _lanes(self, shape: Shape, length: int | None) -> int:
         if length is None:
@@ -112,6 +119,8 @@ class TritonKernel:
         if shape.vectors == "loop":
             return 1
         most = 128 if self.structure.extent == 1 else max(TILE // lanes, 1)
+        if shape.vectors == "whole" and self._transposes:
+            most = max(min(ACROSS, 8 * TILE // lanes), most)
         return min(most, power_of_two(tasks))
 
     @property
@@ -119,6 +128,13 @@ class TritonKernel:
         """Whether something is read or written along the tasks: a square block serves both directions."""
         accesses = [s for s in walk(self.kernel.body) if isinstance(s, Load | Store) and s.index]
         return any(("i", 1) not in s.index and any(name == "i" for name, _ in s.index) for s in accesses)
+
+
+def multiples(source: TritonSource, tasks: int, words: Mapping[str, int]) -> tuple[str, ...]:
+    """The arguments known to be multiples of 16."""
+    known = {**words, "tasks": tasks}
+    kinds = ("memory", "size")
+    return tuple(p.name for p in source.params if p.kind in kinds and p.name in known and known[p.name] % 16 == 0)
 
 
 def power_of_two(number: int) -> int:
