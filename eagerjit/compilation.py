@@ -210,7 +210,11 @@ def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     found = executable.run(tuple(leaves))
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")
-    return found._data
+    if backend is None:
+        return found._data
+    from eagerjit.runtime.gpu import arrays
+
+    return arrays.on_host(found._data)
 
 
 def _line(tracer: Tracer, written: Node) -> int:

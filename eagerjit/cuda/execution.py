@@ -11,11 +11,13 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from eagerjit import compilation, gpu_kernels
+from eagerjit.compiler.codegen.triton.product import ProductKernel
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
+from eagerjit.runtime.gpu.graphed import GraphedExecutable
 from eagerjit.runtime.gpu.launch import Kernel
 
 Compile = Callable[[Launch, Device], Kernel]
@@ -56,7 +58,7 @@ def tables(device: Device) -> int:
 class Function:
     """A kernel of a Program, compiled for the sizes that it meets: kinds of sizes share a binary."""
 
-    def __init__(self, kernel: TritonKernel, device: Device, compile: Compile):
+    def __init__(self, kernel: TritonKernel | ProductKernel, device: Device, compile: Compile):
         self.kernel, self.device, self.compile = kernel, device, compile
         names = [p.name for p in kernel.kernel.params]
         self._place = {name: index for index, name in enumerate([*names, "tasks", "status", "tables"])}
@@ -89,15 +91,16 @@ class Function:
 
 
 @contextlib.contextmanager
-def offloaded(device: Device, compile: Compile = compiled) -> Iterator[list[DeviceExecutable]]:
-    """What is compiled within the block runs on a device; the executables that were made."""
+def offloaded(device: Device, compile: Compile = compiled, graphs: bool = False) -> Iterator[list[DeviceExecutable]]:
+    """What is compiled within the block runs on a device, `graphs`: replayed; the executables that were made."""
     made: list[DeviceExecutable] = []
 
     def backend(report: compilation.Report) -> DeviceExecutable:
         assert report.compiled is not None  # its passes have run
         call = gpu_kernels.GpuCall(report.trace)
         functions = [Function(kernel, device, compile) for kernel in call.kernels]
-        made.append(DeviceExecutable(call.compiled.program, functions, report.objects, device))
+        kind = GraphedExecutable if graphs else DeviceExecutable
+        made.append(kind(call.compiled.program, functions, report.objects, device))
         return made[-1]
 
     before, compilation.backend = compilation.backend, backend

@@ -8,7 +8,7 @@ import numpy as np
 
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.replay import Result
-from eagerjit.runtime.gpu.stream import Stream
+from eagerjit.runtime.gpu.stream import Stream, current_stream
 from eagerjit.runtime.host import Memory, memory_at
 
 Array = np.ndarray[Any, Any]
@@ -44,6 +44,12 @@ def download(array: Array, stream: Stream) -> Array:
     stream.synchronize()
     start = host.ctypes.data + array.ctypes.data - low
     return memory_at(start, array.shape, array.dtype, strides=array.strides, owner=host)
+
+
+def on_host(array: Array) -> Array:
+    """The array itself, or a copy of one that lies on a device, after the work of this thread's stream there."""
+    memory = memory_of(array)
+    return array if memory is None else download(array, current_stream(memory.device))
 
 
 def extent(array: Array) -> tuple[int, int]:
