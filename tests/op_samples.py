@@ -195,7 +195,7 @@ SAMPLES: dict[str, list[Sample]] = {
     **{f"{name}_with_index": [Sample((M, 1, False)), Sample((M, -2, True)), Sample((draw("", ()), 0, False))]
        for name in ("amax", "amin")},
     "flip": [Sample((M, (0, -1))), Sample((V, (0,))), Sample((M, ()))],
-    "roll": [Sample((M, (1, -1), (0, 1))), Sample((V, (2,), (-1,)))],
+    "roll": [Sample((M, (1, 2), (0, 1))), Sample((V, (2,), (0,)))],
     "repeat": [Sample((M, (2, 1, 3))), Sample((V, (0, 2))), Sample((draw("", ()), (2,)))],
     "repeat_interleave": [Sample((M, (3,), 1)), Sample((M, (1,), 0)), Sample((V, (0,), 0))],
     "stack": [Sample(([M, N], 0)), Sample(([M, N, M], -1)), Sample(([draw("", ())], 0))],

@@ -109,25 +109,33 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements moved along dimensions, those pushed out coming in at the other end."""
     if dims is None:
         return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
-    shifts, dims = ((x,) if isinstance(x, int) else tuple(x) for x in (shifts, dims))
-    return _roll_op.call(input, shifts, dims)
+    shifts, dims = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
+    shape, places = input.shape, []
+    axes = [views.dimension(dim, input.ndim) for dim in dims]
+    for shift, d in zip(shifts, axes, strict=True):
+        places.append(shift % shape[d] if shape[d] != 0 else 0)
+    return _roll_op.call(input, tuple(places), tuple(axes))
 
 
 def _roll(input: Tensor, shifts: Any, dims: Any) -> Tensor:
-    """Elements moved along dimensions, those pushed out coming in at the other end."""
+    """Elements moved along dimensions, those pushed out coming in at the other end; shifts are less than sizes."""
     out = input
-    for shift, dim in zip(shifts, dims, strict=True):
-        d = views.dimension(dim, input.ndim)
-        size = out.shape[d]
-        if size == 0:
+    for shift, d in zip(shifts, dims, strict=True):
+        if type(shift) is int and shift == 0:
             continue
-        cut = (size - shift % size) % size
-        parts = [views.slice_dim(out, d, cut, size), views.slice_dim(out, d, 0, cut)]
+        size = out.shape[d]
+        parts = [views.slice_dim(out, d, size - shift, size), views.slice_dim(out, d, 0, size - shift)]
         out = index.cat.call(parts, d)
     return out if out is not input else input.clone()
 
 
-_roll_op = Op("roll", _roll, (lambda g, out, input, shifts, dims: g.roll(tuple(-s for s in shifts), dims), None, None))
+def _roll_back(g: Any, out: Any, input: Any, shifts: Any, dims: Any) -> Any:
+    shape = g.shape
+    back = [0 if type(s) is int and s == 0 else shape[d] - s for s, d in zip(shifts, dims, strict=True)]
+    return _roll_op.call(g, tuple(back), dims)
+
+
+_roll_op = Op("roll", _roll, (_roll_back, None, None), shapes=("shifts",))
 _roll_op.linear = True
 
 

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from oracle import compare, draw
 
+import eagerjit
+from eagerjit.dispatch import OPS
+
 VIEWS: dict[str, Callable[..., Any]] = {
     "view": lambda t, x: x.view(6, 4),
     "view -1": lambda t, x: x.view(-1, 2),
@@ -325,3 +328,14 @@ def without_grad(t: Any, x: Any) -> Any:
 @pytest.mark.parametrize("name", LEAVES)
 def test_writing_to_leaves(name: str) -> None:
     compare(LEAVES[name], draw((3, 4), "float32", -2, 2, 1))
+
+
+def test_rolling_by_another_number_compiles_nothing() -> None:
+    x = eagerjit.arange(50)
+    x.roll(2)
+    programs = OPS["roll"].programs.values()
+    before = sum(map(len, programs))
+    for shift in range(3, 30):
+        assert x.roll(shift).tolist() == np.roll(np.arange(50), shift).tolist()
+        assert x.roll(-shift).tolist() == np.roll(np.arange(50), -shift).tolist()
+    assert sum(map(len, programs)) == before
