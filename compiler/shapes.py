@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from eagerjit.compiler import sizes
 
 Shape = tuple[sizes.Expr, ...]
@@ -13,15 +15,22 @@ def contiguous_strides(shape: Shape) -> Shape:
     step: sizes.Expr = 1
     for size in reversed(shape):
         strides.append(step)
-        step = sizes.mul(step, size)
+        step = sizes.mul(step, sizes.simplified(size))
     return tuple(reversed(strides))
 
 
-def common_refinement(a: Shape, b: Shape) -> list[tuple[list[sizes.Expr], int, int]] | None:
+def simplified(shape: Iterable[sizes.Expr]) -> Shape:
+    """Sizes as what the trace has found them to be."""
+    return tuple(map(sizes.simplified, shape))
+
+
+def common_refinement(a: Shape, b: Shape, tie: bool = False) -> list[tuple[list[sizes.Expr], int, int]] | None:
     """Match two shapes of equal numel: groups (refined sizes, dims taken from a, dims taken from b), or None.
 
     Every group is the smallest run of dimensions with the same product on both sides whose sizes divide each other.
+    With `tie`, a trace is tied to this call's sizes where algebra cannot tell whether they do.
     """
+    a, b = simplified(a), simplified(b)
     groups: list[tuple[list[sizes.Expr], int, int]] = []
     i = j = 0
     while i < len(a) or j < len(b):
@@ -59,19 +68,27 @@ def common_refinement(a: Shape, b: Shape) -> list[tuple[list[sizes.Expr], int, i
                 refined.append(left)
                 left, right = 1, q
             else:
-                return None
+                if not tie or (isinstance(left, int) and isinstance(right, int)):
+                    return None
+                left, right = sizes.pinned(left), sizes.pinned(right)
         groups.append((refined, taken_a, taken_b))
         i, j = i + taken_a, j + taken_b
     return groups
 
 
-def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
-    """Strides of the same memory under the target shape, or None where only a copy can give it."""
+def reshape_strides(shape: Shape, strides: Shape, target: Shape, tie: bool = False) -> Shape | None:
+    """Strides of the same memory under the target shape, or None where only a copy can give it.
+
+    `tie`: see `common_refinement`.
+    """
+    shape, strides, target = map(simplified, (shape, strides, target))
     if strides == contiguous_strides(shape) or 0 in shape:
         return contiguous_strides(target)
-    groups = common_refinement(shape, target)
+    shape, strides = _joined(shape, strides, tie)
+    groups = common_refinement(shape, target, tie)
     if groups is None:
         return None
+    shape, strides, target = map(simplified, (shape, strides, target))  # more is known than before
     out: list[sizes.Expr] = []
     i = j = 0
     for refined, taken_a, taken_b in groups:
@@ -79,6 +96,7 @@ def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None
             out += [1] * taken_b
             i, j = i + taken_a, j + taken_b
             continue
+        refined = list(simplified(refined))
         fine = _split(shape[i : i + taken_a], strides[i : i + taken_a], refined)
         merged = _merge(refined, fine, target[j : j + taken_b])
         if merged is None:
@@ -86,6 +104,21 @@ def reshape_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None
         out += merged
         i, j = i + taken_a, j + taken_b
     return tuple(out)
+
+
+def _joined(shape: Shape, strides: Shape, tie: bool) -> tuple[Shape, Shape]:
+    """Neighbouring dimensions whose strides nest as one dimension; those of size 1 left out."""
+    sizes_, steps = [], []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        reach = sizes.mul(size, stride)
+        if steps and (sizes.equal(steps[-1], reach) if tie else steps[-1] == reach):
+            sizes_[-1], steps[-1] = sizes.mul(sizes_[-1], size), stride
+        else:
+            sizes_.append(size)
+            steps.append(stride)
+    return tuple(sizes_), tuple(steps)
 
 
 def _split(shape: Shape, strides: Shape, refined: list[sizes.Expr]) -> list[sizes.Expr]:

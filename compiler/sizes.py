@@ -9,307 +9,39 @@ them. What it cannot settle is answered from the sizes of the call being traced,
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
-    """An opaque term: `a // b`, `a % b`, `min` or `max` that does not simplify."""
-
-    op: str
-    a: int | Size
-    b: int | Size
-
-    def __str__(self) -> str:
-        if self.op in ("min", "max"):
-            return f"{self.op}({self.a}, {self.b})"
-        return f"({_operand(self.a)} {self.op} {_operand(self.b)})"
-
-
-def _operand(x: int | Size) -> str:
-    """A size inside of a quotient, in parentheses if it is a sum or a product, so that text parses back as it was."""
-    single = isinstance(x, int) or (len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1)
-    return str(x) if single else f"({x})"
-
-
-Atom = str | Quotient
-Monomial = tuple[Atom, ...]
-
-
-class Size:
-    """A polynomial with integer coefficients: sorted (monomial, coefficient) pairs."""
-
-    __slots__ = ("_hash", "terms")
-
-    def __init__(self, terms: tuple[tuple[Monomial, int], ...]):
-        self.terms = terms
-        self._hash = hash(terms)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Size) and self._hash == other._hash and self.terms == other.terms
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __add__(self, other: int | Size) -> int | Size:
-        return add(self, other)
-
-    __radd__ = __add__
-
-    def __mul__(self, other: int | Size) -> int | Size:
-        return mul(self, other)
-
-    __rmul__ = __mul__
-
-    def __sub__(self, other: int | Size) -> int | Size:
-        return add(self, mul(other, -1))
-
-    def __rsub__(self, other: int | Size) -> int | Size:
-        return add(other, mul(self, -1))
-
-    def __neg__(self) -> int | Size:
-        return mul(self, -1)
-
-    def __floordiv__(self, other: int | Size) -> int | Size:
-        return floordiv(self, other)
-
-    def __rfloordiv__(self, other: int | Size) -> int | Size:
-        return floordiv(other, self)
-
-    def __mod__(self, other: int | Size) -> int | Size:
-        return mod(self, other)
-
-    def __rmod__(self, other: int | Size) -> int | Size:
-        return mod(other, self)
-
-    def __bool__(self) -> bool:
-        raise TypeError(f"the size {self} is symbolic: ask sizes.equal or sizes.less")
-
-    def __str__(self) -> str:
-        return _print(self)
-
-    __repr__ = __str__
-
-
-Expr = int | Size
-
-
-@lru_cache(maxsize=4096)
-def _print(size: Size) -> str:
-    """Terms joined by +, factors by *, a coefficient of 1 left out."""
-    parts = []
-    for monomial, coefficient in size.terms:
-        factors = [str(a) for a in monomial]
-        if coefficient != 1 or not factors:
-            factors.insert(0, str(coefficient))
-        parts.append("*".join(factors))
-    return " + ".join(parts)
-
-
-@lru_cache(maxsize=4096)
-def symbol(name: str) -> Size:
-    """The size that is one unknown."""
-    return Size((((name,), 1),))
-
-
-def _atom(op: str, a: Expr, b: Expr) -> Size:
-    return Size((((Quotient(op, a, b),), 1),))
-
-
-def _terms(x: Expr) -> tuple[tuple[Monomial, int], ...]:
-    if isinstance(x, Size):
-        return x.terms
-    return (((), x),) if x else ()
-
-
-def _build(terms: dict[Monomial, int]) -> Expr:
-    kept = [(m, c) for m, c in terms.items() if c]
-    if not kept:
-        return 0
-    if len(kept) == 1 and not kept[0][0]:
-        return kept[0][1]
-    return Size(tuple(sorted(kept, key=lambda t: [str(a) for a in t[0]])))
-
-
-def add(a: Expr, b: Expr) -> Expr:
-    """a + b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    terms = dict(_terms(a))
-    for monomial, coefficient in _terms(b):
-        terms[monomial] = terms.get(monomial, 0) + coefficient
-    return _build(terms)
-
-
-def mul(a: Expr, b: Expr) -> Expr:
-    """a * b."""
-    if isinstance(a, int):
-        if isinstance(b, int):
-            return a * b
-        if a == 1:
-            return b
-    elif isinstance(b, int) and b == 1:
-        return a
-    terms: dict[Monomial, int] = {}
-    for left, p in _terms(a):
-        for right, q in _terms(b):
-            monomial = tuple(sorted(left + right, key=str))
-            terms[monomial] = terms.get(monomial, 0) + p * q
-    return _build(terms)
-
-
-def exact_quotient(a: Expr, b: Expr) -> Expr | None:
-    """a / b where the polynomials show that it is exact, else None."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b if b and a % b == 0 else None
-    if a == b:
-        return 1
-    divisor = _terms(b)
-    if len(divisor) != 1:
-        return None
-    atoms, coefficient = divisor[0]
-    out: dict[Monomial, int] = {}
-    for monomial, c in _terms(a):
-        rest = list(monomial)
-        for atom in atoms:
-            if atom not in rest:
-                return None
-            rest.remove(atom)
-        if c % coefficient:
-            return None
-        out[tuple(rest)] = c // coefficient
-    return _build(out)
-
-
-def floordiv(a: Expr, b: Expr) -> Expr:
-    """Python's a // b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b
-    exact = exact_quotient(a, b)
-    return _atom("//", a, b) if exact is None else exact
-
-
-def mod(a: Expr, b: Expr) -> Expr:
-    """Python's a % b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a % b
-    return _atom("%", a, b) if exact_quotient(a, b) is None else 0
-
-
-def minimum(a: Expr, b: Expr) -> Expr:
-    """The smaller one."""
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    return a if a == b else _atom("min", a, b)
-
-
-def maximum(a: Expr, b: Expr) -> Expr:
-    """The larger one."""
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    return a if a == b else _atom("max", a, b)
-
-
-def product(shape: tuple[Expr, ...]) -> Expr:
-    """The number of elements of a shape."""
-    out: Expr = 1
-    for size in shape:
-        out = mul(out, size)
-    return out
-
-
-def evaluate(x: Expr, values: Mapping[str, int]) -> int:
-    """The number that x stands for, given every symbol's value."""
-    if isinstance(x, int):
-        return x
-    total = 0
-    for monomial, coefficient in x.terms:
-        for atom in monomial:
-            coefficient *= values[atom] if isinstance(atom, str) else _evaluate_atom(atom, values)
-        total += coefficient
-    return total
-
-
-def _evaluate_atom(atom: Quotient, values: Mapping[str, int]) -> int:
-    a, b = evaluate(atom.a, values), evaluate(atom.b, values)
-    if atom.op == "//":
-        return a // b
-    if atom.op == "%":
-        return a % b
-    return min(a, b) if atom.op == "min" else max(a, b)
-
-
-def least(x: Expr) -> int:
-    """A bound that a size of tensors is not below, where sizes named s are at least 2; 0 where more has to be known."""
-    if isinstance(x, int):
-        return x
-    plain = all(c >= 0 and all(isinstance(a, str) and a.startswith("s") for a in atoms) for atoms, c in x.terms)
-    return sum(c * 2 ** len(atoms) for atoms, c in x.terms) if plain else 0
-
-
-def is_symbol(x: Expr) -> bool:
-    """Whether x is one unknown by itself."""
-    if isinstance(x, int) or len(x.terms) != 1:
-        return False
-    monomial, coefficient = x.terms[0]
-    return coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str)
-
-
-def symbols(x: Expr) -> set[str]:
-    """The names of the symbols in x."""
-    if isinstance(x, int):
-        return set()
-    found: set[str] = set()
-    for monomial, _ in x.terms:
-        for atom in monomial:
-            found |= {atom} if isinstance(atom, str) else symbols(atom.a) | symbols(atom.b)
-    return found
-
-
-def substitute(x: Expr, values: Mapping[str, Expr]) -> Expr:
-    """x with symbols replaced by sizes."""
-    if isinstance(x, int):
-        return x
-    total: Expr = 0
-    for monomial, coefficient in x.terms:
-        term: Expr = coefficient
-        for atom in monomial:
-            if isinstance(atom, str):
-                term = mul(term, values.get(atom, symbol(atom)))
-            else:
-                a, b = substitute(atom.a, values), substitute(atom.b, values)
-                term = mul(term, _OPERATIONS[atom.op](a, b))
-        total = add(total, term)
-    return total
-
-
-_OPERATIONS = {"//": floordiv, "%": mod, "min": minimum, "max": maximum}
-
-
-def dominates(a: Expr, b: Expr) -> bool:
-    """Whether a >= b for all values of the symbols, as far as the coefficients show it.
-
-    Symbols are sizes and strides, not negative; those that begin with n are a call's Python ints, which may be.
-    """
-    return _is_natural(add(a, mul(b, -1)))
-
-
-def _is_natural(x: Expr) -> bool:
-    """Whether no term of x can be negative."""
-    if isinstance(x, int):
-        return x >= 0
-    return all(c >= 0 and all(map(_is_natural_atom, atoms)) for atoms, c in x.terms)
-
-
-def _is_natural_atom(atom: Atom) -> bool:
-    if isinstance(atom, str):
-        return not atom.startswith("n")
-    if atom.op == "%":
-        return _is_natural(atom.b)
-    either = any if atom.op == "max" else all
-    return either(map(_is_natural, (atom.a, atom.b)))
+from eagerjit.compiler.polynomials import (
+    Atom,
+    Expr,
+    Monomial,
+    Quotient,
+    Size,
+    add,
+    dominates,
+    evaluate,
+    exact_quotient,
+    floordiv,
+    is_symbol,
+    least,
+    maximum,
+    minimum,
+    mod,
+    mul,
+    product,
+    substitute,
+    symbol,
+    symbols,
+    without_common_factors,
+)
+
+__all__ = [
+    "Assumptions", "Atom", "Expr", "Guard", "Monomial", "Quotient", "Size", "active", "add", "after_recording",
+    "dominates", "equal", "evaluate", "exact_quotient", "floordiv", "hint", "is_symbol", "least", "less", "maximum",
+    "minimum", "mod", "mul", "order", "pinned", "product", "simplified", "solved", "substitute", "symbol", "symbols",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,13 +69,32 @@ class Guard:
         return f"{'' if self.holds else 'not '}{self.a} {self.relation} {self.b}"
 
 
+def solved(a: Expr, b: Expr) -> tuple[str, Expr] | None:
+    """(symbol, value) for a == b where `a` is a symbol and `b` is known before it."""
+    if isinstance(a, int) or not is_symbol(a):
+        return None
+    name = str(a)
+    return (name, b) if all(order(s) < order(name) for s in symbols(b)) else None
+
+
+def order(name: str) -> int:
+    """When a symbol was made."""
+    return int(name[1:])
+
+
 @dataclass
 class Assumptions:
-    """The sizes of the call being traced, and what the trace took from them."""
+    """The sizes of the call being traced, and what the trace took from them.
+
+    hints   every symbol's number in this call
+    guards  what was asked, and the answers
+    facts   symbols that guards say are something known before them
+    """
 
     hints: dict[str, int] = field(default_factory=dict)
     guards: dict[Guard, None] = field(default_factory=dict)
     where: object = None
+    facts: dict[str, Expr] = field(default_factory=dict)
 
     def decide(self, relation: str, a: Expr, b: Expr) -> bool:
         """Answer from this call's sizes, and remember that the answer was used."""
@@ -351,7 +102,19 @@ class Assumptions:
         holds = left == right if relation == "==" else left < right
         source = self.where() if callable(self.where) else ""
         self.guards[Guard(relation, a, b, holds, source)] = None
+        if relation == "==" and holds:
+            self._learn(substitute(a, self.facts), substitute(b, self.facts))
         return holds
+
+    def _learn(self, a: Expr, b: Expr) -> None:
+        a, b = without_common_factors(a, b)
+        found = solved(a, b) or solved(b, a)
+        if found is None:
+            return
+        name, value = found
+        if name[0] in "dn" or all(s[0] not in "dn" for s in symbols(value)):  # a count is known when the call runs
+            self.facts = {k: substitute(v, {name: value}) for k, v in self.facts.items()}
+            self.facts[name] = value
 
 
 class _Active(threading.local):
@@ -361,12 +124,39 @@ class _Active(threading.local):
 active = _Active()
 
 
+@contextmanager
+def after_recording(hints: Mapping[str, int]) -> Iterator[None]:
+    """Compile what was recorded: its facts have been put in place, and new answers would come too late to be guards."""
+    before, active.assumptions = active.assumptions, Assumptions(dict(hints))
+    try:
+        yield
+    finally:
+        active.assumptions = before
+
+
+def simplified(x: Expr) -> Expr:
+    """A size as what the trace has found it to be."""
+    assumptions = active.assumptions
+    if isinstance(x, int) or assumptions is None or not assumptions.facts:
+        return x
+    return x if symbols(x).isdisjoint(assumptions.facts) else substitute(x, assumptions.facts)
+
+
+def pinned(x: Expr) -> int:
+    """This call's number of a size, which the trace is tied to."""
+    assert active.assumptions is not None
+    for name in sorted(symbols(x)):
+        equal(symbol(name), active.assumptions.hints[name])
+    return evaluate(x, active.assumptions.hints)
+
+
 def equal(a: Expr, b: Expr) -> bool:
     """a == b: by algebra, else by this call's sizes with a guard, else False."""
     if a is b or a == b:
         return True
     if isinstance(a, int) and isinstance(b, int):
         return False
+    a, b = simplified(a), simplified(b)
     difference = add(a, mul(b, -1))
     if isinstance(difference, int):
         return difference == 0
@@ -375,6 +165,7 @@ def equal(a: Expr, b: Expr) -> bool:
 
 def less(a: Expr, b: Expr) -> bool:
     """a < b, in the same way."""
+    a, b = simplified(a), simplified(b)
     difference = add(a, mul(b, -1))
     if isinstance(difference, int):
         return difference < 0

@@ -23,7 +23,7 @@ def replacements(guards: Sequence[sizes.Guard], measured: Container[str] = ()) -
         a, b = sizes.substitute(g.a, found), sizes.substitute(g.b, found)
         if a == b:
             continue
-        pairs = [_oriented(a, b), _oriented(b, a)]
+        pairs = [sizes.solved(a, b), sizes.solved(b, a)]
         pair = next((p for p in pairs if p is not None and not _is_late(p, measured)), None)
         if pair is None:
             continue
@@ -33,27 +33,11 @@ def replacements(guards: Sequence[sizes.Guard], measured: Container[str] = ()) -
     return found
 
 
-def _oriented(a: sizes.Expr, b: sizes.Expr) -> tuple[str, sizes.Expr] | None:
-    """(symbol, value) where one side is a symbol: the later one of two is replaced."""
-    if isinstance(a, int) or len(a.terms) != 1:
-        return None
-    (atoms, coefficient), = a.terms
-    if coefficient != 1 or len(atoms) != 1 or not isinstance(atoms[0], str) or atoms[0] in sizes.symbols(b):
-        return None
-    if sizes.is_symbol(b) and _order(str(b)) > _order(atoms[0]):
-        return None
-    return atoms[0], b
-
-
 def _is_late(pair: tuple[str, sizes.Expr], measured: Container[str]) -> bool:
     """Whether the value is known later than the symbol."""
     name, value = pair
     late = [s for s in sizes.symbols(value) if s in measured]
-    return any(name not in measured or _order(s) > _order(name) for s in late)
-
-
-def _order(name: str) -> int:
-    return int(name[1:])
+    return any(name not in measured or sizes.order(s) > sizes.order(name) for s in late)
 
 
 def unify(graph: Graph, values: Replacements) -> tuple[Graph, dict[Node, Node]]:

@@ -47,7 +47,8 @@ class Report:
             if self.pending:
                 simplified(self.trace)
                 self.pending = False
-            self._compiled = compile_trace(self.trace, Blocking(_lanes()))
+            with sizes.after_recording(self.trace.hints):
+                self._compiled = compile_trace(self.trace, Blocking(_lanes()))
         return self._compiled
 
 
@@ -224,6 +225,11 @@ def _line(tracer: Tracer, written: Node) -> int:
 
 def simplified(trace: Trace) -> None:
     """Run the passes on the trace's graph, and follow its nodes."""
+    with sizes.after_recording(trace.hints):
+        _simplify(trace)
+
+
+def _simplify(trace: Trace) -> None:
     measured = {str(q.size) for q in trace.questions if q.size is not None}
     values = replacements(trace.guards, measured)
     graph = trace.graph

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 def expression(value: Any) -> sizes.Expr:
     """The size that an int or a SymbolicInt stands for."""
     if isinstance(value, SymbolicInt):
-        return value.expression
+        return sizes.simplified(value.expression)
     return operator.index(value)
 
 
 def wrap(size: sizes.Expr) -> Any:
     """What user code sees of a size: an int where it is known."""
+    size = sizes.simplified(size)
     return size if isinstance(size, int) else SymbolicInt(size)
 
 
@@ -114,14 +115,14 @@ def _is_int(value: object) -> bool:
 def _integer_operator(function: Callable[..., Any], other_function: Callable[..., Any]) -> tuple[Any, Any]:
     def forward(self: SymbolicInt, other: Any) -> Any:
         if _is_int(other):
-            return wrap(function(self.expression, expression(other)))
+            return wrap(function(expression(self), expression(other)))
         if isinstance(other, (float, TracedFloat)):
             return other_function(to_float(self), other)
         return NotImplemented
 
     def reflected(self: SymbolicInt, other: Any) -> Any:
         if _is_int(other):
-            return wrap(function(expression(other), self.expression))
+            return wrap(function(expression(other), expression(self)))
         if isinstance(other, (float, TracedFloat)):
             return other_function(other, to_float(self))
         return NotImplemented

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.layout import layout
-from eagerjit.compiler.shapes import common_refinement, reshape_strides
-from eagerjit.numbers import SymbolicInt, expression, wrap
-from eagerjit.observation import TraceBreak, user_line
+from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.shapes import reshape_strides
+from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops.aliasing import (
     VIEWS,
     Exprs,
@@ -55,8 +55,19 @@ def _numel(shape: tuple[Any, ...]) -> Any:
     return total
 
 
-def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A shape with its -1 replaced by what the number of elements leaves."""
+def _target(input: Tensor, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The shape that an argument of `view` or `reshape` means."""
+    tracer = state.tracer
+    if tracer is None or tracer.values_only or is_contiguous(tracer.place(input)):
+        return resolve(shape_argument(shape), input.shape)
+    return resolve(shape_argument(shape), input.shape, tie=True)
+
+
+def resolve(shape: tuple[Any, ...], old: tuple[Any, ...], tie: bool = False) -> tuple[Any, ...]:
+    """A shape with its -1 replaced by what the number of elements leaves.
+
+    With `tie`, a trace is tied to the last sizes, as far as it takes for algebra to tell.
+    """
     total = _numel(old)
     free = [i for i, d in enumerate(shape) if type(d) is int and d == -1]
     if len(free) > 1:
@@ -73,6 +84,10 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
             "can be any value and is ambiguous"
         )
+    for size in reversed(old) if tie else ():
+        if sizes.exact_quotient(expression(total), expression(rest)) is not None:
+            break
+        sizes.pinned(expression(size))
     if total % rest != 0:
         raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
     return (*shape[: free[0]], total // rest, *shape[free[0] + 1 :])
@@ -84,7 +99,7 @@ def view(input: Tensor, *shape: Any) -> Tensor:
         from eagerjit.ops.memory import view_dtype
 
         return view_dtype(input, shape[0])
-    target = resolve(shape_argument(shape), input.shape)
+    target = _target(input, shape)
     tracer = state.tracer
     if tracer is not None and tracer.values_only:
         return reshape(input, target)
@@ -98,22 +113,13 @@ def view(input: Tensor, *shape: Any) -> Tensor:
 
 def _viewable(node: Node, shape: Exprs) -> bool:
     """Whether a view of this shape exists; where algebra cannot tell, the sizes of this call decide and are guarded."""
-    old, strides = node.type.shape, layout(node).strides
-    if reshape_strides(old, strides, shape) is not None:
-        return True
-    if common_refinement(old, shape) is not None:
-        return False
-    if state.tracer is not None and state.tracer.values_only:
-        return False
-    known = [tuple(int(wrap(d)) for d in sizes_) for sizes_ in (old, strides, shape)]
-    if reshape_strides(*known) is not None:
-        raise TraceBreak(f"a tensor of strides {known[1]} is viewed in another shape", user_line())
-    return False
+    tie = state.tracer is not None and not state.tracer.values_only
+    return reshape_strides(node.type.shape, layout(node).strides, shape, tie) is not None
 
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements under another shape, a view where possible and a copy otherwise."""
-    target = resolve(shape_argument(shape), input.shape)
+    target = _target(input, shape)
     tracer = state.tracer
     if tracer is not None:
         possible = _viewable(tracer.place(input), tuple(map(expression, target)))

@@ -154,7 +154,7 @@ def split_sections(jit):
         yield f(torch.arange(float(n)))
 
 
-@case(outcome=FELL_BACK)
+@case
 def qkv_heads(jit):
 
     @jit
