@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu import copy_bandwidth, device_name, device_seconds, timed
+from benchmarks.gpu import copy_bandwidth, device_name, device_seconds, host_seconds, timed
 from benchmarks.harness import Rows
 
 TITLE = "Compiled kernels on a GPU, float32, device time"
 UNIT = "s"
-PEERS = ("eagerjit", "torch", "torch.compile", "torch.compile with CUDA graphs")
+PEERS = ("eagerjit", "eagerjit with CUDA graphs", "torch", "torch.compile", "torch.compile with CUDA graphs")
 ROUNDS = 1
 PHASES = ("all",)
 
 CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26
 REPEATS = 5  # calls between two events
+SMALL = "queue a compiled call on 16 floats (host)"
 
 
 def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]]:
@@ -50,7 +51,7 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
 
 def measure(peer: str, phase: str) -> Rows:
     """Times of one library."""
-    return _eagerjit() if peer == "eagerjit" else _torch(peer)
+    return _eagerjit(graphs="graphs" in peer) if peer.startswith("eagerjit") else _torch(peer)
 
 
 def inputs(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
@@ -69,14 +70,14 @@ def repeated(call: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-def _eagerjit() -> Rows:
+def _eagerjit(graphs: bool) -> Rows:
     from eagerjit.cuda.execution import compiled
     from eagerjit.runtime.gpu.devices import platform
 
-    return measured(platform().device(0), compiled)
+    return measured(platform().device(0), compiled, graphs)
 
 
-def measured(device: Any, compile: Any) -> Rows:
+def measured(device: Any, compile: Any, graphs: bool) -> Rows:
     """eagerjit's times, with kernels made in this way."""
     import eagerjit
     from eagerjit.cuda.execution import offloaded
@@ -86,7 +87,7 @@ def measured(device: Any, compile: Any) -> Rows:
     from eagerjit.runtime.gpu.stream import current_stream
 
     rows, stream = Rows(), current_stream(device)
-    with offloaded(device, compile):
+    with offloaded(device, compile, graphs):
         for name, (function, shapes) in cases(eagerjit).items():
             call = eagerjit.jit(function, fullgraph=True)
             tensors = [new_tensor(arrays.upload(x, stream)) for x in inputs(shapes)]
@@ -96,6 +97,8 @@ def measured(device: Any, compile: Any) -> Rows:
             del result, first
             seconds = device_seconds(repeated(lambda call=call, tensors=tensors: call(*tensors)), timed(Event, stream))
             rows.numbers[name] = seconds / REPEATS
+        call, x = eagerjit.jit(lambda x: x * 2 + 1), new_tensor(arrays.upload(np.ones(16, np.float32), stream))
+        rows.numbers[SMALL] = host_seconds(lambda: call(x), device.synchronize)
     return rows
 
 
@@ -115,6 +118,9 @@ def _torch(peer: str) -> Rows:
         rows.numbers[name] = device_seconds(run, event) / REPEATS
         del tensors
         torch.cuda.empty_cache()
+    if peer != "torch":
+        small, x = torch.compile(lambda x: x * 2 + 1, **options), torch.ones(16, device="cuda")
+        rows.numbers[SMALL] = host_seconds(lambda: small(x), torch.cuda.synchronize)
     return rows
 
 

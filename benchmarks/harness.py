@@ -37,7 +37,8 @@ LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
 # What has to be importable for a peer to run; other peers are called as their module is.
 MODULE = {
-    "eagerjit eager": "eagerjit", "torch.compile": "torch", "torch.compile with CUDA graphs": "torch",
+    "eagerjit eager": "eagerjit", "eagerjit with CUDA graphs": "eagerjit",
+    "torch.compile": "torch", "torch.compile with CUDA graphs": "torch",
     "numba parallel": "numba",
 }  # fmt: skip
 

@@ -35,7 +35,10 @@ def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeyp
     assert "queue a kernel that does nothing" in text and "GB/s" in text
 
 
-def test_kernels_on_a_fake_device(library: FakeLibrary, device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("graphs", [False, True])
+def test_kernels_on_a_fake_device(
+    library: FakeLibrary, device: Device, monkeypatch: pytest.MonkeyPatch, graphs: bool
+) -> None:
     for name, value in (
         ("CHAIN", 64),
         ("ROWS", 8),
@@ -46,8 +49,11 @@ def test_kernels_on_a_fake_device(library: FakeLibrary, device: Device, monkeypa
     ):
         monkeypatch.setattr(gpu_kernels, name, value)
     monkeypatch.setattr(gpu, "GIB", 1 << 16)
-    rows = gpu_kernels.measured(device, interpreted(library))
-    assert rows.numbers.keys() == gpu_kernels.cases(torch).keys() and all(v > 0 for v in rows.numbers.values())
+    monkeypatch.setattr(gpu, "QUEUED", 1)
+    rows = gpu_kernels.measured(device, interpreted(library), graphs)
+    assert rows.numbers.keys() == {*gpu_kernels.cases(torch), gpu_kernels.SMALL} and all(
+        v > 0 for v in rows.numbers.values()
+    )
     for name, (function, shapes) in gpu_kernels.cases(torch).items():
         result = function(*(torch.from_numpy(x) for x in gpu_kernels.inputs(shapes)))
         expected = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()

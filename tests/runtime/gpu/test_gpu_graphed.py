@@ -114,6 +114,19 @@ def test_views_and_shared_memory(target: Machine) -> None:
     assert len(made[0].graphs) == 1
 
 
+def test_writes_to_two_views_of_one_memory(target: Machine) -> None:
+    def function(a: Any, b: Any) -> Any:
+        a += 1
+        b += 2
+        return a.sum() + b.sum()
+
+    call, _ = jitted(target, function)
+    for _ in range(4):
+        base = put(target, np.zeros(8))
+        result = call(new_tensor(base._data[:4]), new_tensor(base._data[4:]))
+        assert get(target, base).tolist() == [1.0] * 4 + [2.0] * 4 and get(target, result) == 12
+
+
 def test_sizes_and_numbers_have_graphs_of_their_own(target: Machine) -> None:
     call, made = jitted(target, lambda x, a: x * a)
     for size in (3, 5, 3, 5, 3):
