@@ -10,13 +10,13 @@ import numpy as np
 from benchmarks.gpu import copy_bandwidth, device_name, device_seconds, host_seconds, timed
 from benchmarks.harness import Rows
 
-TITLE = "Compiled kernels on a GPU, float32, device time"
+TITLE = "Compiled kernels on a GPU, device time of a call, float32 unless it says otherwise"
 UNIT = "s"
 PEERS = ("eagerjit", "eagerjit with CUDA graphs", "torch", "torch.compile", "torch.compile with CUDA graphs")
 ROUNDS = 1
 PHASES = ("all",)
 
-CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26
+CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS, SIDE = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26, 8192
 REPEATS = 5  # calls between two events
 SMALL = "queue a compiled call on 16 floats (host)"
 
@@ -36,7 +36,10 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
     def cross_entropy(x):
         return -torch.log_softmax(x, 1)[:, 0].mean()
 
-    matrix, classes = (ROWS, COLUMNS), (ROWS // 4, CLASSES)
+    def linear(x, w, b):
+        return functional.gelu(x @ w + b, approximate="tanh")
+
+    matrix, classes, square = (ROWS, COLUMNS), (ROWS // 4, CLASSES), (SIDE, SIDE)
     return {
         "elementwise chain": (chain, [(CHAIN,)]),
         "softmax of rows": (lambda x: torch.softmax(x, -1), [matrix]),
@@ -46,6 +49,8 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
         "cross entropy": (cross_entropy, [classes]),
         "sum of columns": (lambda x: x.sum(0), [matrix]),
         "Adam's update": (adam, [(PARAMETERS,)] * 4),
+        "matrix product, bfloat16": (lambda x, w: x @ w, [square, square]),
+        "the same with bias and GELU, bfloat16": (linear, [square, square, square[1:]]),
     }  # fmt: skip
 
 
@@ -79,6 +84,8 @@ def _eagerjit(graphs: bool) -> Rows:
 
 def measured(device: Any, compile: Any, graphs: bool) -> Rows:
     """eagerjit's times, with kernels made in this way."""
+    import ml_dtypes
+
     import eagerjit
     from eagerjit.cuda.execution import offloaded
     from eagerjit.runtime.binding import new_tensor
@@ -90,10 +97,13 @@ def measured(device: Any, compile: Any, graphs: bool) -> Rows:
     with offloaded(device, compile, graphs):
         for name, (function, shapes) in cases(eagerjit).items():
             call = eagerjit.jit(function, fullgraph=True)
-            tensors = [new_tensor(arrays.upload(x, stream)) for x in inputs(shapes)]
+            half = "bfloat16" in name
+            given = [x.astype(ml_dtypes.bfloat16) if half else x for x in inputs(shapes)]
+            tensors = [new_tensor(arrays.upload(x, stream)) for x in given]
             result = call(*tensors)
             first = (result[0] if isinstance(result, tuple) else result)._data.reshape(-1)[:4]
-            rows.check[name] = arrays.download(first, stream).tolist()
+            if not half:  # whose last bit is more than the others may differ by
+                rows.check[name] = arrays.download(first, stream).tolist()
             del result, first
             seconds = device_seconds(repeated(lambda call=call, tensors=tensors: call(*tensors)), timed(Event, stream))
             rows.numbers[name] = seconds / REPEATS
@@ -109,9 +119,11 @@ def _torch(peer: str) -> Rows:
     options = {} if peer == "torch.compile" else {"mode": "reduce-overhead"}
     for name, (function, shapes) in cases(torch).items():
         call = function if peer == "torch" else torch.compile(function, **options)
-        tensors = [torch.from_numpy(x).cuda() for x in inputs(shapes)]
+        half = "bfloat16" in name
+        tensors = [torch.from_numpy(x).cuda().to(torch.bfloat16 if half else torch.float32) for x in inputs(shapes)]
         result = call(*tensors)
-        rows.check[name] = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
+        if not half:
+            rows.check[name] = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
         del result
         event = lambda: torch.cuda.Event(enable_timing=True)  # noqa: E731
         run = repeated(lambda call=call, tensors=tensors: call(*tensors))
@@ -127,6 +139,10 @@ def _torch(peer: str) -> Rows:
 def footer(medians: dict[str, dict[str, float]]) -> list[str]:
     """Which device it was, and the chain's bandwidth beside that of a copy."""
     lines = [device_name()]
+    for peer, numbers in medians.items():
+        if "matrix product, bfloat16" in numbers:
+            rate = 2 * SIDE**3 / numbers["matrix product, bfloat16"]
+            lines.append(f"{peer}, matrix product: {rate / 1e12:.0f} TFLOP/s")
     own = medians.get("eagerjit", {}).get("elementwise chain")
     if own is not None and (copied := copy_bandwidth()) is not None:
         bandwidth = 2 * 4 * CHAIN / own

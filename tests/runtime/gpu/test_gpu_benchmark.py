@@ -45,6 +45,7 @@ def test_kernels_on_a_fake_device(
         ("COLUMNS", 16),
         ("CLASSES", 7),
         ("PARAMETERS", 32),
+        ("SIDE", 32),
         ("REPEATS", 1),
     ):
         monkeypatch.setattr(gpu_kernels, name, value)
@@ -55,7 +56,10 @@ def test_kernels_on_a_fake_device(
         v > 0 for v in rows.numbers.values()
     )
     for name, (function, shapes) in gpu_kernels.cases(torch).items():
+        if "bfloat16" in name:
+            continue
         result = function(*(torch.from_numpy(x) for x in gpu_kernels.inputs(shapes)))
         expected = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
         assert rows.check[name] == pytest.approx(expected, rel=1e-4, abs=1e-6)
-    assert "of a copy's" in gpu_kernels.footer({"eagerjit": rows.numbers})[1]
+    lines = gpu_kernels.footer({"eagerjit": rows.numbers})
+    assert "TFLOP/s" in lines[1] and "of a copy's" in lines[2]
