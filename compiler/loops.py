@@ -9,6 +9,7 @@
                 | init ACC OP : DTYPE | accumulate ACC NAME | NAME = finish ACC : DTYPE
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
                 | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
+                | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
@@ -134,7 +135,24 @@ class Product:
         return Product(*memory, tuple(map(other, self.sizes)), *groups, self.dtype)
 
 
-Stmt = Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+@dataclass(frozen=True, slots=True)
+class Along:
+    """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
+
+    "add" and "mul" combine all elements up to each, floats in double precision; "ascending" and "descending" are where
+    the first `count` elements in that order are.
+    """
+
+    out: str
+    x: str
+    op: str
+    extent: int | str
+    inner: int | str
+    count: int | str
+    dtype: str
+
+
+Stmt = Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +204,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Along(out, x, op, extent, inner, count, dtype):
+                lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
             case Product(out, left, right, sizes, steps, batch, dtype):
                 lines.append(f"{indent}product {out} = {left} @ {right} : {dtype}")
                 lines.append(f"{indent}  sizes {sizes} steps {steps} batch {batch}")

@@ -16,6 +16,7 @@ import numpy as np
 
 from eagerjit import compilation
 from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.codegen.triton.along import AlongKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.values import table_words
@@ -28,6 +29,8 @@ from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import KernelType, PythonExecutable
 from eagerjit.runtime.program import Op
 
+AnyKernel = TritonKernel | ProductKernel | AlongKernel
+
 
 class GpuCall:
     """The GPU's Program of a trace. `kernels` are in the order of its functions."""
@@ -36,8 +39,8 @@ class GpuCall:
         self.trace = trace
         self.compiled: Compiled = compile_trace(trace, GPU)
         self.built = built = [b for b in self.compiled.built if isinstance(b, Built)]
-        self.launches: list[TritonKernel | ProductKernel] = []
-        made: dict[str, TritonKernel | ProductKernel] = {}
+        self.launches: list[AnyKernel] = []
+        made: dict[str, AnyKernel] = {}
         several = {loops.body_text(b.kernel) for b in built if b.tasks != 1}
         for b in built:
             text = loops.body_text(b.kernel)
@@ -63,8 +66,12 @@ class GpuCall:
         return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
 
 
-def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> TritonKernel | ProductKernel:
-    return ProductKernel(kernel, lines) if is_product(kernel) else TritonKernel(kernel, single, GPU.flat, lines)
+def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyKernel:
+    if is_product(kernel):
+        return ProductKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Along):
+        return AlongKernel(kernel, lines)
+    return TritonKernel(kernel, single, GPU.flat, lines)
 
 
 def source_lines(places: Sequence[str]) -> list[str]:

@@ -17,10 +17,10 @@ from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands,
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
-from eagerjit.compiler.lower.product import product, with_following
+from eagerjit.compiler.lower.product import is_product, product, with_following
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
-from eagerjit.compiler.lower.routines import call_of, work_of
+from eagerjit.compiler.lower.routines import along, call_of, work_of
 from eagerjit.compiler.ops import linear
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
@@ -90,8 +90,8 @@ class Assembler(Placement):
         inline = self.scheduler.inline
         for position, step in enumerate(steps):
             if isinstance(step, Library):
-                if self.blocking.products and step.node.op is linear.matmul and step.node.dtype.is_floating_point:
-                    made = product(f"k{position}_matmul", step.node, Pointer(self._memory(step.node)))
+                made = self._library_kernel(position, step.node) if self.blocking.products else None
+                if made is not None:
                     work.append(Work(position, made, [step.node]))
                     continue
                 work.append(Work(position, None, [step.node]))
@@ -121,13 +121,20 @@ class Assembler(Placement):
             w.reads = self._reads(w)
         return self._with_following(work) if self.blocking.products else work
 
+    def _library_kernel(self, position: int, node: Node) -> Built | None:
+        """The kernel that does what a library does for the CPU, if there is one."""
+        place, name = Pointer(self._memory(node)), f"k{position}_{node.op.name}"
+        if node.op.family == "routine":
+            return along(name, node, place)
+        return product(name, node, place) if node.op is linear.matmul and node.dtype.is_floating_point else None
+
     def _with_following(self, work: list[Work]) -> list[Work]:
         """Products joined with the kernels right after them that alone read them."""
         kept = {layout(n).root for n in self.graph.results()}
         joined: list[Work] = []
         for w in work:
             before = joined[-1] if joined else None
-            if before is not None and before.results and before.built is not None and w.built is not None:
+            if before is not None and before.results and is_product(before.built) and w.built is not None:
                 node = before.results[0]
                 alone = [id(o) for o in work if node in o.reads] == [id(before), id(w)] and node not in kept
                 both = with_following(before.built, node, w.built, self.blocking) if alone else None

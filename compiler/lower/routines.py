@@ -1,4 +1,4 @@
-"""How routines of the native runtime are called: their words, tasks, work and scratch."""
+"""Scans and orders: how routines of the native runtime are called, and kernels of their own for GPUs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eagerjit.compiler import sizes
+from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.ops import routines
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, RECORD, SIGNED, UNSIGNED
@@ -22,6 +25,32 @@ class Call:
     words: tuple[sizes.Expr, ...]
     tasks: sizes.Expr
     scratch: sizes.Expr
+
+
+def along(name: str, node: Node, out: Argument) -> Built:
+    """The kernel of a scan or an order, for targets whose kernels do them."""
+    x, dim = node.inputs[0], node.attributes["dim"]
+    where = layout(x)
+    arguments: list[Argument] = [Pointer(where.root, where.offset), out]
+    params = [loops.Param("m0", "memory", x.dtype.short), loops.Param("m1", "memory", node.dtype.short)]
+
+    def amount(size: sizes.Expr) -> int | str:
+        if isinstance(size, int):
+            return size
+        if Amount(size) not in arguments:
+            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+            arguments.append(Amount(size))
+        return params[arguments.index(Amount(size))].name
+
+    shape = x.type.shape
+    inner = sizes.product(shape[dim + 1 :])
+    orders = {True: "descending", False: "ascending"}
+    op = node.attributes["combine"] if node.op is routines.scan else orders[node.attributes["descending"]]
+    extents = [amount(size) for size in (shape[dim], inner, node.type.shape[dim])]
+    statement = loops.Along("m1", "m0", op, *extents, x.dtype.short)
+    lines = sizes.mul(sizes.product(shape[:dim]), inner)
+    kernel = loops.Kernel(name, tuple(params), (statement,))
+    return Built(kernel, arguments, lines, work_of(node), 0, (node.source,))
 
 
 def work_of(node: Node) -> sizes.Expr:

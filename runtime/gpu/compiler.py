@@ -156,6 +156,7 @@ def _exact_interpreter() -> Iterator[None]:
         (interpreter, "_convert_float", _converted(interpreter._convert_float)),
         (interpreter.InterpreterBuilder, "create_dot", _dot),
         (interpreter.ReduceOps, "generic_reduce", _reduced),
+        (interpreter.ScanOps, "generic_scan", _scanned),
         (interpreter, "_patch_lang_tensor", _with_index(interpreter._patch_lang_tensor)),
         (builder, "options", replace(builder.options, sanitize_overflow=False)),
     ]
@@ -260,6 +261,23 @@ def _converted(original: Any) -> Any:
         return original(data, source, target, rounding)
 
     return convert
+
+
+def _scanned(operation: Any, tensors: Any) -> list[Any]:
+    """A scan in steps of doubled distance."""
+    from triton.language import core
+
+    (tensor,), axis = tensors, operation.axis
+    data = np.moveaxis(tensor.handle.data, axis, 0)
+    distance = 1
+    while distance < len(data):
+        both = [
+            core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape)))
+            for p in (np.roll(data, distance, 0), data)
+        ]
+        data = np.concatenate([data[:distance], operation.combine_fn.fn(*both).handle.data[distance:]])
+        distance *= 2
+    return [operation.to_tensor(np.ascontiguousarray(np.moveaxis(data, 0, axis)), tensor.dtype)]
 
 
 def _reduced(operation: Any, tensors: Any) -> list[Any]:

@@ -10,6 +10,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - all, to a number          at most 256 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
 - rows or elements added    columns in parallel, in the order of the index: the same result every time
+- products                  a tile per program, and what follows elementwise on the tile (`product.py`)
+- scans, orders             lines in steps with a carried sum; places counted by comparisons (`along.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 
 Values are what they are on the CPU (`values.py`): the same polynomials, 16-bit floats as rounded f32, integers that
