@@ -22,6 +22,18 @@ def over_channels(x: Any, vector: Any) -> Any:
     return vector.reshape((1, -1, *(1,) * (x.ndim - 2)))
 
 
+def _per_channel(x: Any) -> Any:
+    """Sums over everything but channels: over points first, then of the few that remain along lines."""
+    if x.ndim == 2:
+        return x.sum(0)
+    return _over_batch(x.sum(tuple(range(2, x.ndim))))
+
+
+def _over_batch(sums: Any) -> Any:
+    """Sums of (batch, channels) over the batch: few, so that what follows per channel is part of the same loop."""
+    return sums.t().sum(1)
+
+
 # -- over the batch ---------------------------------------------------------------------------------------------------
 
 
@@ -32,11 +44,10 @@ def _all_but_channels(x: Any) -> tuple[int, ...]:
 def _batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """(input with mean 0 and variance 1 per channel, times weight, plus bias; the mean; the variance)."""
     x, w, b = widened(input, weight, bias)
-    axes = _all_but_channels(x)
-    count = extent(x, axes)
-    mean = x.sum(axes) / count
+    count = extent(x, _all_but_channels(x))
+    mean = _per_channel(x) / count
     centered = x - over_channels(x, mean)
-    variance = (centered * centered).sum(axes) / count
+    variance = _per_channel(centered * centered) / count
     scale = (variance + eps).rsqrt()
     out = centered * over_channels(x, scale if w is None else scale * w)
     return as_dtype(out if b is None else out + over_channels(x, b), input.dtype), mean, variance
@@ -46,8 +57,7 @@ def _batch_sums(g: Any, out: Any, input: Any) -> tuple[Any, Any, Any, Any]:
     """(gradient of the result, input - mean, per channel the sum of the first and of their product)."""
     given, x = widened_now(input.new_zeros(input.shape) if g[0] is None else g[0], input)
     centered = x - over_channels(x, out[1])
-    axes = _all_but_channels(x)
-    return given, centered, given.sum(axes), (given * centered).sum(axes)
+    return given, centered, _per_channel(given), _per_channel(given * centered)
 
 
 def _batch_norm_input(g: Any, out: Any, input: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -101,11 +111,11 @@ def _factor(g: Any, variance: Any, weight: Any, eps: float) -> Any:
 def _product(g: Any, input: Any, mean: Any) -> Any:
     """The sum of gradient times (input - mean), per channel."""
     g, x, mean = widened_now(g, input, mean)
-    return (g * (x - over_channels(x, mean))).sum(_all_but_channels(x))
+    return _per_channel(g * (x - over_channels(x, mean)))
 
 
 def _total(g: Any) -> Any:
-    return widened_now(g)[0].sum(_all_but_channels(g))
+    return _per_channel(widened_now(g)[0])
 
 
 def _known_norm_variance(g: Any, out: Any, input: Any, mean: Any, variance: Any, weight: Any, b: Any, eps: Any) -> Any:
@@ -204,7 +214,7 @@ def _group_norm_input(g: Any, out: Any, input: Any, groups: int | None, weight: 
 def _group_norm_weight(g: Any, out: Any, input: Any, groups: int | None, weight: Any, bias: Any, eps: float) -> Any:
     given, _, _, product = _group_sums(g, out, input)
     factor = _at_channels((out[2] + eps).rsqrt(), given)
-    return (product * reshaped(factor, *product.shape)).sum(0)
+    return _over_batch(product * reshaped(factor, *product.shape))
 
 
 group_norm_op = Op(
@@ -214,7 +224,7 @@ group_norm_op = Op(
         _group_norm_input,
         None,
         _group_norm_weight,
-        lambda g, out, input, groups, weight, bias, eps: _group_sums(g, out, input)[2].sum(0),
+        lambda g, out, input, groups, weight, bias, eps: _over_batch(_group_sums(g, out, input)[2]),
         None,
     ),
     ("eps",),
