@@ -93,8 +93,8 @@ _LAZY = {
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
-        "distributions", "functional", "hub", "mps", "mtia", "multiprocessing", "overrides", "profiler", "return_types",
-        "serialization", "signal", "testing", "types", "xpu",
+        "distributions", "functional", "fx", "hub", "mps", "mtia", "multiprocessing", "overrides", "profiler",
+        "return_types", "serialization", "signal", "testing", "types", "xpu",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {

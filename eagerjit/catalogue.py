@@ -17,7 +17,7 @@ eagerjit.nn.utils.rnn eagerjit.nn.utils.parametrize eagerjit.nn.utils.parametriz
 eagerjit.optim eagerjit.optim.lr_scheduler eagerjit.optim.swa_utils eagerjit.autograd eagerjit.autograd.functional
 eagerjit.autograd.forward_ad eagerjit.autograd.graph eagerjit.func eagerjit.control eagerjit.linalg eagerjit.fft
 eagerjit.special eagerjit.signal.windows eagerjit.distributions eagerjit.utils.data eagerjit.utils.checkpoint
-eagerjit.utils.benchmark eagerjit.amp eagerjit.profiler eagerjit.overrides eagerjit.testing eagerjit.debug
+eagerjit.utils.benchmark eagerjit.fx eagerjit.amp eagerjit.profiler eagerjit.overrides eagerjit.testing eagerjit.debug
 eagerjit.accelerator eagerjit.compiling eagerjit.hub
 """.split()
 """Modules whose names the page lists, in its order."""

@@ -90,6 +90,11 @@ DIFFERENCES = (
         "there is no second language",
     ),
     Difference(
+        "fx",
+        "functions of the library that were imported by name before are noted in the traced module's globals only",
+        "tracing replaces names of `torch` and `torch.nn.functional`, as there is no dispatch on subclasses",
+    ),
+    Difference(
         "distributed",
         "the answers of a group of one process; the rest raises",
         "one process computes with all cores",

@@ -38,6 +38,8 @@ _PLACES = {
     **{f"torch.optim.{name}": "eagerjit.optim" for name in (
         "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
     )},
+    "torch.fx._symbolic_trace": "eagerjit.fx.tracer",
+    "torch.fx.graph_module": "eagerjit.fx.module",
     "torch.utils.model_zoo": "eagerjit.hub",
     "torch.storage": "eagerjit.serialization.storages",
     "torch.torch_version": "eagerjit.version",

@@ -240,7 +240,6 @@ def ddpm():
     betas = torch.linspace(1e-4, 0.02, T)
     alphas = 1.0 - betas
     ac = torch.cumprod(alphas, dim=0)
-    acp = F.pad(ac[:-1], (1, 0), value=1.0)
     sac = torch.sqrt(ac)
     s1 = torch.sqrt(1.0 - ac)
     m = Diff()

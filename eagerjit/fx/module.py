@@ -1,0 +1,144 @@
+"""GraphModules: Modules whose `forward` is written from a graph."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+from typing import Any
+
+from eagerjit.fx.graph import Graph
+from eagerjit.nn.module import Module
+from eagerjit.tensor import Parameter, Tensor
+
+_numbers = itertools.count()
+
+
+class GraphModule(Module):
+    """A Module with a graph, whose code is its `forward`. After changes to `graph` call `recompile()`.
+
+    It takes from `root`, a Module or a dictionary of paths, what the graph names.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        own = type(cls.__name__, (cls,), {"__module__": cls.__module__, "__qualname__": cls.__qualname__})
+        return object.__new__(own)
+
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule"):
+        super().__init__()
+        type(self).__name__ = class_name
+        if isinstance(root, Module):
+            self.training = root.training
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                self._take(root, node.target)
+        self.graph = graph
+
+    def _take(self, root: Any, target: str) -> None:
+        """Let an attribute of the root be one here, at the same path."""
+        value: Any = root
+        path = target.split(".")
+        if isinstance(root, dict):
+            if target not in root:
+                raise RuntimeError(f"GraphModule: the graph names {target}, which the dictionary has not")
+            value = root[target]
+        else:
+            for part in path:
+                value = getattr(value, part)
+        owner: Any = self
+        for part in path[:-1]:
+            if not hasattr(owner, part):
+                owner.add_module(part, Module())
+            owner = getattr(owner, part)
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            owner.register_buffer(path[-1], value)
+        elif not hasattr(owner, path[-1]) or getattr(owner, path[-1]) is not value:
+            setattr(owner, path[-1], value)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph; another one that is assigned is compiled."""
+        return self.__dict__["_graph"]
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        self.__dict__["_graph"] = graph
+        graph.owning_module = self
+        self.recompile()
+
+    @property
+    def code(self) -> str:
+        """The source of `forward`."""
+        return self.__dict__["_code"]
+
+    def recompile(self) -> Any:
+        """Write `forward` anew from the graph."""
+        made = self.graph.python_code("self")
+        file = f"<eagerjit.fx {next(_numbers)}>"
+        text = made.src.strip() + "\n"
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        space = dict(made.globals)
+        exec(compile(text, file, "exec"), space)
+        type(self).forward = space["forward"]  # type: ignore[method-assign]
+        self.__dict__["_code"] = made.src
+        return made
+
+    def print_readable(self, print_output: bool = True) -> str:
+        """The class with its `forward`, as text."""
+        body = "\n".join(f"    {line}" for line in self.code.strip().splitlines())
+        text = f"class {type(self).__name__}(torch.nn.Module):\n{body}"
+        if print_output:
+            print(text)
+        return text
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Put a Module at a path; False where something else is in the way."""
+        *parents, name = target.split(".")
+        owner: Any = self
+        for part in parents:
+            if not hasattr(owner, part):
+                owner.add_module(part, Module())
+            owner = getattr(owner, part)
+            if not isinstance(owner, Module):
+                return False
+        owner.add_module(name, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Drop the Module at a path; False where there is none."""
+        *parents, name = target.split(".")
+        owner: Any = self
+        for part in parents:
+            owner = getattr(owner, part, None)
+        if owner is None or name not in owner._modules:
+            return False
+        del owner._modules[name]
+        return True
+
+    def delete_all_unused_submodules(self) -> None:
+        """Drop the Modules that the graph does not call."""
+        used = {n.target for n in self.graph.nodes if n.op in ("call_module", "get_attr")}
+        keep = {path[:i] for path in (tuple(u.split(".")) for u in used) for i in range(1, len(path) + 1)}
+        for name, _ in list(self.named_modules()):
+            path = tuple(name.split("."))
+            if name and path not in keep and not any(path[: len(u.split("."))] == tuple(u.split(".")) for u in used):
+                self.delete_submodule(name)
+
+    def __deepcopy__(self, memo: Any) -> GraphModule:
+        import copy
+
+        fake: dict[str, Any] = {}
+        for node in self.graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                value: Any = self
+                for part in node.target.split("."):
+                    value = getattr(value, part)
+                fake[node.target] = copy.deepcopy(value, memo)
+        graph, copies = Graph(), {}
+        output, node = graph.graph_copy(self.graph, copies, True)
+        graph.output(output)
+        made = GraphModule(fake, graph, type(self).__name__)
+        made.train(self.training)
+        return made
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.code}\n# To see more debug info, please use `graph_module.print_readable()`"
