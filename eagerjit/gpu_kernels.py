@@ -196,8 +196,8 @@ class GpuKernelReport:
 
     def __str__(self) -> str:
         constants = ", ".join(f"{k} {v}" for k, v in self.launch.constants.items() if k != "WIDE")
-        grid = " x ".join(map(str, self.launch.grid))
-        head = f"{self.name}: grid {grid}, {self.launch.warps} warps{', ' * bool(constants)}{constants}; {self.path}"
+        programs = f"{self.launch.programs} programs of {self.launch.warps} warps"
+        head = f"{self.name}: {programs}{', ' * bool(constants)}{constants}; {self.path}"
         _, _, kernel = self.triton.rpartition("@triton.jit\n")
         return head + "\n" + "\n".join(f"  {line}" for line in kernel.rstrip().split("\n"))
 

@@ -51,7 +51,7 @@ def test_explain_shows_triton_and_ptx(target: None) -> None:
     function, arguments = CALLS["probabilities"]
     found = jit(function).explain(*arguments)
     (kernel,) = found.gpu
-    assert f"{kernel.name}: grid 1 x 1, 1 warps, LANES 8, TASKS 4; {kernel.path}" in str(found)
+    assert f"{kernel.name}: 1 programs of 1 warps, LANES 8, TASKS 4; {kernel.path}" in str(found)
     assert "tl.store(m1 + (t * s2 + i)" in str(found)
     assert kernel.path.read_text() == kernel.triton
     assert [".target sm_90" in kernel.ptx, "tt.func" in kernel.ttir] == [True, True]

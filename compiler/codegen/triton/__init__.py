@@ -3,8 +3,8 @@
 A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapping.py`):
 
 - pointwise, one index      a program per block of 1024 elements
-- pointwise, several        blocks of tasks x elements over a grid of two dimensions; square ones where an operand is
-                            read across, which Triton then moves through shared memory
+- pointwise, several        blocks of tasks x elements, all numbered in one grid; square ones where an operand is read
+                            across, which Triton then moves through shared memory
 - rows (softmax, norms)     a program per rows that fill 1024 lanes; a row of up to 16384 elements is a block, so that
                             every phase works on registers and memory is read once; longer ones are taken in steps
 - all, to a number          at most 256 programs with running sums per lane, then one that combines their results

@@ -41,8 +41,13 @@ class AlongText(KernelText):
 
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
-        for line in ("line = tl.program_id(0)", "if WIDE:", "    line = line.to(tl.int64)"):
-            self.emit(line)
+        self.emit("line = tl.program_id(0)")
+        if not self.is_scan:
+            self.emit(f"blocks = ({self.statement.extent} + LANES - 1) // LANES")
+            self.emit("block = line % blocks")
+            self.emit("line = line // blocks")
+        self.emit("if WIDE:")
+        self.emit("    line = line.to(tl.int64)")
         for line in self._scan() if self.is_scan else self._order():
             self.emit(line)
         return self.lines
@@ -84,7 +89,7 @@ class AlongText(KernelText):
             f"rest = line % {s.inner}",
             f"outer = line // {s.inner}",
             f"start = {s.x} + (outer * ({s.extent} * {s.inner}) + rest)",
-            "i = tl.program_id(1) * LANES + tl.arange(0, LANES)[None, :]",
+            "i = block * LANES + tl.arange(0, LANES)[None, :]",
             f"b = tl.load(start + i * {s.inner}, mask=i < {s.extent}){wide}",
             "place = tl.full((LANES,), 0, tl.int32)",
             f"for first in range(0, {s.extent}, STEP):",
@@ -92,7 +97,7 @@ class AlongText(KernelText):
             f"    a = tl.load(start + j * {s.inner}, mask=j < {s.extent}){wide}",
             f"    before = precedes(a, j, b, i) & (j < {s.extent})",
             "    place += tl.reduce(before.to(tl.int32), 0, add_i32)",
-            "at = tl.program_id(1) * LANES + tl.arange(0, LANES)",
+            "at = block * LANES + tl.arange(0, LANES)",
             f"kept = (at < {s.extent}) & (place < {s.count})",
             f"tl.store({s.out} + (outer * ({s.count} * {s.inner}) + place * {s.inner} + rest), "
             "at.to(tl.int64), mask=kept)",
@@ -125,6 +130,6 @@ class AlongKernel:
         aligned = multiples(source, tasks, sizes)
         if not self.is_scan:
             constants["STEP"] = min(power_of_two(extent), COMPARED)
-            return Launch(source, constants, 4, (tasks, max(-(-extent // lanes), 1)), aligned)
+            return Launch(source, constants, 4, tasks * max(-(-extent // lanes), 1), aligned)
         constants["TASKS"] = rows = min(power_of_two(tasks), max(TILE // lanes, 1))
-        return Launch(source, constants, 4, (max(-(-tasks // rows), 1), 1), aligned)
+        return Launch(source, constants, 4, max(-(-tasks // rows), 1), aligned)

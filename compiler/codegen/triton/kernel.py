@@ -33,7 +33,13 @@ class KernelText(Accumulators):
         """The kernel's lines without its head."""
         tasks = next(s for s in self.kernel.body if isinstance(s, Loop))
         self.statements([s for s in self.kernel.body if s is not tasks])
-        self.emit("program = tl.program_id(0)")
+        if self.shape.vectors == "grid":
+            extent = next(s.stop for s in walk(tasks.body) if isinstance(s, Loop) and s.kind == "vector")
+            self.emit(f"blocks = ({extent} + LANES - 1) // LANES")
+            self.emit("block = tl.program_id(0) % blocks")
+            self.emit("program = tl.program_id(0) // blocks")
+        else:
+            self.emit("program = tl.program_id(0)")
         self.emit("if WIDE:")
         self.emit("    program = program.to(tl.int64)")
         if self.shape.tiled:
@@ -124,7 +130,7 @@ class KernelText(Accumulators):
             self.statements(loop.body)
             self._leave(outside)
         else:
-            start = "tl.program_id(1) * LANES + " if self.shape.vectors == "grid" else ""
+            start = "block * LANES + " if self.shape.vectors == "grid" else ""
             if loop.start != 0:
                 start = f"{self._bound(loop.start)} + "
             self._lanes(loop, start + lanes)

@@ -138,7 +138,7 @@ class KernelValues:
         if text is None:
             return self.call(op, dtypes, dtype, texts)
         if op == "where":
-            text = operations.infix(op, (texts[0], *map(self.argument, arguments[1:])), dtypes)
+            return f"tl.where({texts[0]}, {', '.join(map(self.argument, arguments[1:]))})"
         if dtype in HALVES and op in (*operations.UNROUNDED, "sqrt"):
             return operations.rounded(f"({text})" if op in operations.INFIX else text, dtype)
         return text

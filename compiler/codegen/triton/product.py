@@ -167,7 +167,7 @@ class ProductKernel:
         reach = sum(known(e) * max(map(abs, map(known, rest))) for e, *rest in self.product.batch)
         largest = max(m, n, k, 1) * max(*steps, 1) * 2 + reach + tasks * m * n
         constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP, "WIDE": int(largest >= INT32)}
-        grid = (max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1), 1)
+        grid = max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1)
         warps = 8 if rows * columns >= 128 * 128 else 4
         return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes))
 

@@ -68,8 +68,13 @@ class Launch:
     source: TritonSource
     constants: dict[str, int]
     warps: int
-    grid: tuple[int, int]
+    programs: int
     aligned: tuple[str, ...] = ()
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """The programs as a grid of one dimension, the only one without a limit."""
+        return self.programs, 1
 
     @property
     def wide(self) -> bool:
@@ -104,7 +109,7 @@ class TritonKernel:
         if "TASKS" in source.constants:
             constants["TASKS"] = rows
         columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
-        grid = (max(-(-tasks // rows), 1), max(columns, 1))
+        grid = max(-(-tasks // rows), 1) * max(columns, 1)
         return Launch(source, constants, _warps(rows * lanes), grid, multiples(source, tasks, sizes))
 
     def _lanes(self, shape: Shape, length: int | None) -> int:
