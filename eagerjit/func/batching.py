@@ -153,11 +153,15 @@ class _Examples(InnerTracer):
         """The result of an op that needs values: what it reads is computed for all examples, then it runs on these."""
         if op.leading:
             return self._leading(op, arguments)
+        if op.parameters[1:2] not in (("dim",), ("dims",)) or arguments[1] is None:
+            return self._one_by_one(op, arguments)
         x, dim, *rest = arguments
         with self.suspended():
             ((value, has_batch),) = self.computed([x])
             if not has_batch:
                 found = op.run((value, dim, *rest))
+            elif isinstance(dim, tuple):
+                found = op.run((value, tuple(d + 1 for d in dim), *rest))
             elif x.ndim == 0:
                 found = _each(op.run((value.unsqueeze(1), 1, *rest)), lambda r: r.squeeze(1))
             else:
@@ -180,6 +184,26 @@ class _Examples(InnerTracer):
             result = op.run(tuple(next(values) if isinstance(a, Tensor) else a for a in arguments))
         return _each(result, self.example if mapped else lambda r: self.wrap(self.value(r)))
 
+    def _one_by_one(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op that takes no batches: computed for one example after the other."""
+        from eagerjit.ops.index import stack
+
+        with self.suspended():
+            found = self.computed([a for a in arguments if isinstance(a, Tensor)])
+            mapped = any(has_batch for _, has_batch in found)
+            count = int(self.size) if mapped else 1
+            results = []
+            for i in range(max(count, 1)):
+                values = iter([_at(v, i) if has_batch else v for v, has_batch in found])
+                results.append(op.run(tuple([next(values) if isinstance(a, Tensor) else a for a in arguments])))
+            if not mapped:
+                return _each(results[0], lambda r: self.wrap(self.value(r)))
+            if isinstance(results[0], tuple):
+                result: Any = tuple([stack(parts)[:count] for parts in zip(*results, strict=True)])
+            else:
+                result = stack(results)[:count]
+        return _each(result, self.example)
+
     def ask(self, node: Node, reason: str) -> Any:
         """The number that a 0-d node has, if all examples have the same one."""
         with self.suspended():
@@ -199,6 +223,11 @@ class _Examples(InnerTracer):
             if self.outer is not None:
                 return self.outer.measure(self.outer.value(value), reason, negative)
             return int(value._data.reshape(()))
+
+
+def _at(value: Tensor, number: int) -> Tensor:
+    """One example of a batch; zeros where there is none, whose results have the shapes."""
+    return value[number] if value.shape[0] != 0 else value.new_zeros(value.shape[1:])
 
 
 def _each(results: Any, function: Callable[[Tensor], Tensor]) -> Any:

@@ -21,6 +21,7 @@ def _found(boundaries: np.ndarray, values: np.ndarray, right: bool) -> np.ndarra
     side: Any = "right" if right else "left"
     if boundaries.ndim == 1:
         return np.asarray(np.searchsorted(boundaries, values, side=side), np.int64)
+    values = np.broadcast_to(values, (*boundaries.shape[:-1], values.shape[-1]))
     out = np.empty(values.shape, np.int64)
     for row in np.ndindex(boundaries.shape[:-1]):
         out[row] = np.searchsorted(boundaries[row], values[row], side=side)
@@ -31,8 +32,19 @@ _searchsorted = HostOp(
     "searchsorted",
     _found,
     differentiable=False,
-    types=lambda boundaries, values, right: (dtypes.int64, values.shape),
+    types=lambda boundaries, values, right: (
+        dtypes.int64,
+        values.shape if boundaries.ndim == 1 else (*boundaries.shape[:-1], values.shape[-1]),
+    ),
 )
+_searchsorted.leading = True
+
+
+def _places(boundaries: Tensor, values: Tensor, right: bool) -> Tensor:
+    """Where values go in sorted rows; in one row any number of values, which a recording sees as a row as well."""
+    if state.tracer is None or boundaries.ndim > 1 or values.ndim == 1:
+        return _searchsorted.call(boundaries, values, right)
+    return _searchsorted.call(boundaries, values.reshape(-1), right).reshape(values.shape)
 
 
 def _as_values(values: Any, like: Tensor) -> Tensor:
@@ -69,7 +81,7 @@ def searchsorted(
             f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and "
             f"input value tensor {list(values.shape)}"
         )
-    found = _searchsorted.call(sorted_sequence, values, right or side == "right")
+    found = _places(sorted_sequence, values, right or side == "right")
     found = found.int() if out_int32 else found
     return found if out is None else out.copy_(found)
 
@@ -83,7 +95,7 @@ def bucketize(
             f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
         )
     values = _as_values(input, boundaries)
-    found = _searchsorted.call(boundaries, values, right)
+    found = _places(boundaries, values, right)
     found = found.int() if out_int32 else found
     return found if out is None else out.copy_(found)
 

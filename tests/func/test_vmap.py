@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -150,6 +152,45 @@ def test_operations_of_numpy():
     leaf = x.clone().requires_grad_()
     vmap(loss)(leaf).sum().backward()
     np.testing.assert_allclose(leaf.grad.numpy(), each, rtol=1e-5, atol=1e-5)
+
+
+ONE_BY_ONE = {
+    "histc": lambda x, y: eagerjit.histc(x, 4, 0, 12),
+    "histogram": lambda x, y: eagerjit.histogram(x, 3).bin_edges,
+    "isin": lambda x, y: eagerjit.isin(x, y),
+    "isin of what is shared": lambda x, y: eagerjit.isin(X, y),
+    "frexp": lambda x, y: eagerjit.frexp(x).exponent,
+    "lu": lambda x, y: eagerjit.linalg.lu(eagerjit.outer(x, y) + eagerjit.eye(3)).P,
+    "searchsorted": lambda x, y: eagerjit.searchsorted(x, y),
+    "searchsorted matrices": lambda x, y: eagerjit.searchsorted(x, X + y, right=True),
+    "searchsorted in what is shared": lambda x, y: eagerjit.searchsorted(X[1], y.reshape(3, 1)),
+    "bucketize": lambda x, y: eagerjit.bucketize(X, x),
+    "rfft": lambda x, y: eagerjit.fft.rfft(x),
+    "rfftn": lambda x, y: eagerjit.fft.rfftn(eagerjit.outer(x, y)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", ONE_BY_ONE)
+def test_operations_of_numpy_that_take_no_batches(name, compiled):
+    f, y = ONE_BY_ONE[name], X.flip(0, 1) + 0.5
+    batched = vmap(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is complex runs eagerly
+        found = (eagerjit.jit(lambda x, y: batched(x, y)) if compiled else batched)(X, y)
+    wanted = eagerjit.stack([f(a, b) for a, b in zip(X, y, strict=True)])
+    assert found.dtype is wanted.dtype
+    assert found.tolist() == wanted.tolist()
+
+
+def test_operations_of_numpy_on_no_examples():
+    assert tuple(vmap(lambda x: eagerjit.histc(x, 5, 0, 1))(X[:0]).shape) == (0, 5)
+
+
+@pytest.mark.parametrize("name", ["unique", "unique_consecutive", "nonzero"])
+def test_sizes_that_depend_on_values(name):
+    with pytest.raises(RuntimeError, match="depends on values"):
+        vmap(getattr(eagerjit, name))(X)
 
 
 @pytest.mark.parametrize("in_dims", [(0, 0), (0, None), (None, 0)])
