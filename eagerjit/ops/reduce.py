@@ -207,6 +207,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
         return values.new_zeros(input.shape).scatter_add(dim, places, values)
 
     both = Op(f"{extreme.name}_with_index", body, (rule, None, None))
+    both.absent_gradients, both.results_read = True, (1,)
 
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
         if out is not None:
