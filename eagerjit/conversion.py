@@ -152,6 +152,12 @@ clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fuse
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in another dtype: to(dtype), to(device, dtype), to(other tensor); itself if nothing changes."""
+    if not kwargs and len(args) == 1:
+        wanted = args[0]
+        if wanted is CPU or (type(wanted) is str and wanted == "cpu"):
+            return input
+        if type(wanted) is DType:
+            return input if wanted is input.dtype else cast.call(input, wanted)
     dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
     places = [kwargs.pop("device", None)]
     kwargs.pop("non_blocking", None)
@@ -275,7 +281,20 @@ def _new(function: Any) -> Any:
     return method
 
 
-NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("zeros", "ones", "full", "empty", "tensor")}
+def _new_filled(function: Any, value: int) -> Any:
+    general = _new(function)
+
+    def method(self: Tensor, *size: Any, **options: Any) -> Tensor:
+        if options or state.tracer is not None:
+            return general(self, *size, **options)
+        return creation.filled(creation.sizes_of(size), value, self.dtype)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("full", "empty", "tensor")}
+NEW |= {"new_zeros": _new_filled(creation.zeros, 0), "new_ones": _new_filled(creation.ones, 1)}
 
 
 def get_data(self: Tensor) -> Tensor:

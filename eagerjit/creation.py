@@ -186,7 +186,7 @@ def empty(
     check_device(device)
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
-        return _filled(shape, 0, dtype)
+        return filled(shape, 0, dtype)
     return finish(new_tensor(np.empty(shape, dtype.numpy)), requires_grad)
 
 
@@ -198,11 +198,11 @@ def full(
     check_device(device)
     shape = sizes_of(tuple(size) if isinstance(size, (tuple, list)) else (size,))
     if isinstance(fill_value, Tensor):
-        filled = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
-        return finish(filled, requires_grad)
+        made = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
+        return finish(made, requires_grad)
     if isinstance(fill_value, np.generic):
         fill_value = fill_value.item()
-    return finish(_filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
+    return finish(filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
 
 
 def _filled_body(shape: Sizes, value: Any, dtype: DType) -> Tensor:
@@ -216,7 +216,7 @@ def _filled_body(shape: Sizes, value: Any, dtype: DType) -> Tensor:
 _filled_op = Op("filled", _filled_body, None, ("value",), differentiable=False, shapes=("shape",))
 
 
-def _filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     """A contiguous tensor of one value."""
     tracer = state.tracer
     if tracer is None and math.prod(shape) >= _MANY and dtype in dtypes.ALL:
@@ -252,7 +252,7 @@ def zeros(
     """Zeros."""
     if device is not None:
         check_device(device)
-    made = _filled(sizes_of(size), 0, dtype or Defaults.dtype)
+    made = filled(sizes_of(size), 0, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -263,7 +263,7 @@ def ones(
     """Ones."""
     if device is not None:
         check_device(device)
-    made = _filled(sizes_of(size), 1, dtype or Defaults.dtype)
+    made = filled(sizes_of(size), 1, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
 
@@ -277,7 +277,7 @@ def empty_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> 
 def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Zeros with the shape and dtype of input."""
     if not options and state.tracer is None:
-        return _filled(input._data.shape, 0, dtype or input.dtype)
+        return filled(input._data.shape, 0, dtype or input.dtype)
     return zeros(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
@@ -285,7 +285,7 @@ def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> 
 def ones_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Ones with the shape and dtype of input."""
     if not options and state.tracer is None:
-        return _filled(input._data.shape, 1, dtype or input.dtype)
+        return filled(input._data.shape, 1, dtype or input.dtype)
     return ones(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 

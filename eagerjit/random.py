@@ -62,7 +62,7 @@ def advance(generator_state: Tensor, shape: Any) -> None:
     for d in shape:
         count = count * d
     step = emit(elementwise.iota, size=2, dtype=dtypes.int64) * count
-    tracer.write(generator_state, tracer.value(generator_state + step))
+    tracer.write(generator_state, tracer.value(generator_state + step), noticed=False)  # no gradient depends on it
 
 
 def uniform(generator_state: Tensor, shape: Any, dtype: DType, word: int = 0) -> Tensor:

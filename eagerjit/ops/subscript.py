@@ -6,14 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.autograd.node import record
 from eagerjit.dispatch import Op
 from eagerjit.fitting import fitted
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
-from eagerjit.ops.counted import nonzero
+from eagerjit.ops.counted import measured, nonzero
+from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
-from eagerjit.runtime import dtypes
+from eagerjit.ops.inplace import InplaceOp
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -134,8 +138,14 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     """input[key]: a view for ints, slices, None and ...; a copy where tensors index."""
     if type(key) is int:
         return views.select(input, 0, key)
-    if type(key) is Tensor and input.ndim and state.tracer is None and key.dtype in (dtypes.int64, dtypes.int32):
-        return take_rows.call(input, key)
+    if type(key) is Tensor and input.ndim and state.tracer is None:
+        if key.dtype in _INTEGERS:
+            return take_rows.call(input, key)
+        if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
+            return _select(input, key)
+    if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
+        if all([type(e) is Tensor and e.dtype in _INTEGERS for e in key]):
+            return _index_op.call(input, key, tuple(range(len(key))))
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)
@@ -143,6 +153,30 @@ def get_item(input: Tensor, key: Any) -> Tensor:
 
 
 get_item = ViewCall(ITEM, get_item, VIEWS)
+
+
+_INTEGERS = (dtypes.int64, dtypes.int32)
+
+
+def _selected_types(input: Tensor, mask: Tensor) -> Any:
+    """The type of the elements that a mask selects, whose number is measured."""
+    return input.dtype, (measured(mask.sum(), "the number of elements that a mask selects depends on values"),)
+
+
+def _selected_rule(g: Any, out: Any, input: Any, mask: Any) -> Any:
+    positions = tuple(nonzero(mask).unbind(1))
+    return _index_gradient(g, input.shape, positions, tuple(range(len(positions))))
+
+
+_select_op = HostOp("select_masked", np.ndarray.__getitem__, (_selected_rule, None), types=_selected_types)
+
+
+def _select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where a mask of the same shape holds."""
+    out = new_tensor(input._data[mask._data])
+    if input._requires_grad and mode.grad_mode():
+        record(_select_op, (input, mask), out)
+    return out
 
 
 def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
@@ -153,8 +187,8 @@ def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
 
 def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
     """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place."""
-    indices = _spread(base, tensors, places)
-    used, front, shape = _gathered(base, indices)
+    indices = _spread(base.ndim, tensors, places)
+    used, front, shape = _gathered(indices)
     moved = base.permute(front)
     linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
     rest = moved.shape[len(used) :]
@@ -163,34 +197,38 @@ def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
     return _placed(out, used, len(shape))
 
 
-def _spread(base: Tensor, tensors: Any, places: tuple[int, ...]) -> list[Any]:
+def _spread(rank: int, tensors: Any, places: tuple[int, ...]) -> list[Any]:
     """One entry per dimension: its index tensor, or None."""
-    indices: list[Any] = [None] * base.ndim
+    indices: list[Any] = [None] * rank
     for place, tensor in zip(places, tensors, strict=True):
         indices[place] = tensor
     return indices
 
 
 def _index_rule(g: Any, out: Any, base: Any, tensors: Any, places: tuple[int, ...]) -> Any:
+    return _index_gradient(g, base.shape, tensors, places)
+
+
+def _index_gradient(g: Any, sizes: Any, tensors: Any, places: tuple[int, ...]) -> Any:
     """Zeros with the gradients added where they come from."""
-    indices = _spread(base, tensors, places)
-    used, front, shape = _gathered(base, indices)
-    rest = [base.shape[d] for d in front[len(used) :]]
-    linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
+    indices = _spread(len(sizes), tensors, places)
+    used, front, shape = _gathered(indices)
+    rest = [sizes[d] for d in front[len(used) :]]
+    linear = _linear([indices[d] for d in used], [sizes[d] for d in used], shape)
     first, count = used[0], len(shape)
     if first != 0 and used == list(range(first, used[-1] + 1)):
         g = g.permute(*range(first, first + count), *range(first), *range(first + count, g.ndim))
-    rows = g.new_zeros((_product([base.shape[d] for d in used]), *rest)).add_rows(linear, g)
-    moved = rows.reshape(*(base.shape[d] for d in front))
+    rows = g.new_zeros((_product([sizes[d] for d in used]), *rest)).add_rows(linear, g)
+    moved = rows.reshape(*(sizes[d] for d in front))
     return moved.permute(inverse(front))
 
 
 _index_op = Op("index", _indexed, (_index_rule, None, None))
 
 
-def _gathered(base: Tensor, indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
+def _gathered(indices: list[Any]) -> tuple[list[int], tuple[int, ...], tuple[Any, ...]]:
     used = [d for d, e in enumerate(indices) if e is not None]
-    front = (*used, *(d for d in range(base.ndim) if d not in used))
+    front = (*used, *(d for d in range(len(indices)) if d not in used))
     shape: tuple[Any, ...] = ()
     for d in used:
         shape = broadcast_shapes(shape, tuple(indices[d].shape))
@@ -254,15 +292,56 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     if isinstance(key, Tensor) and _is_mask(key) and key.ndim == input.ndim and not _many(value):
         input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
         return
+    if type(key) is Tensor and key.dtype in _INTEGERS and input.ndim and state.tracer is None:
+        if type(value) in (int, float):
+            _write_rows(input, key, _assigned(value, input))
+            return
+        if type(value) is Tensor and value.ndim < key.ndim + input.ndim:
+            _write_rows(input, key, value)
+            return
+    if state.tracer is None and _is_basic(key):
+        part = get_item(input, key)
+        if type(value) in (int, float):
+            part.fill_(_assigned(value, part))
+        else:
+            part.copy_(_value_for(part, value))
+        return
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         if isinstance(value, (int, float)) and base is not input:
-            base.fill_(value)
+            base.fill_(_assigned(value, base))
         else:
             base.copy_(_value_for(base, value))
         return
     indices = integer_indices(tensors, base.shape)
     index_put(base, indices, value, accumulate=False)
+
+
+_BASIC = (int, slice, type(None), type(...))
+
+
+def _is_basic(key: Any) -> bool:
+    """Whether a key makes a view."""
+    return all([type(e) in _BASIC for e in key]) if type(key) is tuple else type(key) in _BASIC
+
+
+def _with_rows(input: Tensor, index: Tensor, value: Any) -> Tensor:
+    """input with the rows at `index` replaced by a number or a tensor that broadcasts to them."""
+    rows = (*index.shape, *input.shape[1:])
+    return put_rows.body(input, index, as_dtype(value, input.dtype).expand(rows))
+
+
+_with_rows_op = Op(
+    "with_rows",
+    _with_rows,
+    (
+        lambda g, out, input, index, value: _with_rows_op.call(g, index, 0.0),
+        None,
+        lambda g, out, input, index, value: g.take_rows(index).sum_to_size(value.shape).to(value.dtype),
+    ),
+    ("value",),
+)
+_write_rows = InplaceOp(_with_rows_op).method()
 
 
 def _many(value: Any) -> bool:
@@ -288,7 +367,7 @@ def _assigned(value: Any, base: Tensor) -> Any:
 
 def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:
     """base[indices] = value, or += with `accumulate`, in place."""
-    used, front, shape = _gathered(base, indices)
+    used, front, shape = _gathered(indices)
     moved = base.permute(front)
     rest = tuple(moved.shape[len(used) :])
     rows_shape = (_product([base.shape[d] for d in used]), *rest)
