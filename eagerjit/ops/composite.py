@@ -52,7 +52,17 @@ def _copied(out: Tensor, input: Tensor) -> Tensor:
     return out.clone() if out._storage is not None and out._storage is input._storage else out
 
 
-_repeat_op = Op("repeat", _repeat, shapes=("counts",))
+def _repeat_rule(g: Any, out: Any, input: Any, counts: Any) -> Any:
+    """Sums over the copies."""
+    if not counts:
+        return g
+    shape = (1,) * (len(counts) - input.ndim) + tuple(input.shape)
+    apart = g.reshape([x for c, d in zip(counts, shape, strict=True) for x in (c, d)])
+    return apart.sum(tuple(range(0, 2 * len(counts), 2))).reshape(input.shape)
+
+
+_repeat_op = Op("repeat", _repeat, (_repeat_rule, None), shapes=("counts",))
+_repeat_op.linear = True
 
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
@@ -81,7 +91,14 @@ def _interleave(input: Tensor, counts: Any, d: int) -> Tensor:
     return _copied(views.reshape(spread, *shape[:d], shape[d] * repeats, *shape[d + 1 :]), input)
 
 
-_interleave_op = Op("repeat_interleave", _interleave, shapes=("counts",))
+def _interleave_rule(g: Any, out: Any, input: Any, counts: Any, d: int) -> Any:
+    """Sums over the copies."""
+    shape = tuple(input.shape)
+    return g.reshape(*shape[: d + 1], counts[0], *shape[d + 1 :]).sum(d + 1)
+
+
+_interleave_op = Op("repeat_interleave", _interleave, (_interleave_rule, None, None), shapes=("counts",))
+_interleave_op.linear = True
 
 
 def flip(input: Tensor, *dims: Any) -> Tensor:

@@ -121,7 +121,22 @@ def _scattered(input: Tensor, dim: int, index: Tensor, src: Any, reduce: str | N
     return _replace.call(base, d, places, source).reshape(input.shape)
 
 
-_scatter_op = Op("scatter_any", _scattered, None, ("src",))
+def _written_at(input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
+    """input with a number, or a tensor of the index's shape, written at `index` along dim."""
+    return _scattered(input, dim, index, src, None)
+
+
+_scatter_op = Op(
+    "scatter_any",
+    _written_at,
+    (
+        lambda g, out, input, dim, index, src: _scatter_op.call(g, dim, index, 0.0),
+        None,
+        None,
+        lambda g, out, input, dim, index, src: g.gather(dim, index),
+    ),
+    ("src",),
+)
 
 
 @public
@@ -133,7 +148,10 @@ def scatter(
         raise RuntimeError("reduce argument must be either add or multiply.")
     if src is None and value is None:
         raise TypeError("scatter(): missing required argument: 'src' or 'value'")
-    return _scatter_op.call(input, dim, index, src if value is None else value, reduce)
+    given = src if value is None else value
+    if reduce is None and (type(given) in (int, float) or (isinstance(given, Tensor) and given.shape == index.shape)):
+        return _scatter_op.call(input, dim, index, given)
+    return _scattered(input, dim, index, given, reduce)
 
 
 _REDUCTIONS = {"prod": ("mul", 1), "amax": ("maximum", -math.inf), "amin": ("minimum", math.inf)}
