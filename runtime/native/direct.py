@@ -20,6 +20,7 @@ from eagerjit.runtime.native.convolution_plan import (
     W,
     X,
     Y,
+    has_padding,
     minimum,
 )
 from eagerjit.runtime.native.copying import copy_apart, copy_run
@@ -275,7 +276,10 @@ def _multiply(k: i64, a: ptr, a_block: i64, b: ptr, places: ptr, out: ptr, run: 
 
 
 def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> None:
-    """All that a task reads: per channel, depth of the kernel and phases the lines, zeros where that is padding."""
+    """All that a task reads: per channel, depth of the kernel and phases the lines, zeros where that is padding.
+
+    What lies behind the input without being padding is for outputs that there are not; any numbers do.
+    """
     input_depth = load_i64(job, DEPTH + INPUT)
     input_height = load_i64(job, HEIGHT + INPUT)
     input_width = load_i64(job, WIDTH + INPUT)
@@ -285,6 +289,8 @@ def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> 
     left = x * step - load_i64(job, WIDTH + PADDING)
     top = y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING)
     front = z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING)
+    if has_padding(job):
+        fill_bytes(to, 0, load_i64(job, CHANNELS) * load_i64(job, CHANNEL_FLOATS) * 4)
     for _ in range(load_i64(job, CHANNELS)):
         for depth in range(load_i64(job, DEPTH + KERNEL)):
             in_z = front + depth * load_i64(job, DEPTH + DILATION)
@@ -292,9 +298,7 @@ def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> 
                 for wide in range(_phases(job, WIDTH)):
                     for i in range(lines):
                         in_y = top + i * load_i64(job, HEIGHT + STRIDE) + tall
-                        if in_z < 0 or in_z >= input_depth or in_y < 0 or in_y >= input_height:
-                            fill_bytes(to, 0, pitch * 4)
-                        else:
+                        if 0 <= in_z < input_depth and 0 <= in_y < input_height:
                             line: ptr = source + (in_z * input_height + in_y) * input_width * 4
                             _copy_line(to, line, left + wide, step, pitch, input_width)
                         to = to + pitch * 4
@@ -302,19 +306,14 @@ def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> 
 
 
 def _copy_line(to: ptr, line: ptr, first: i64, step: i64, count: i64, size: i64) -> None:
-    """Every step-th number of a line from `first` on, `count` of them, zeros outside of the line."""
-    begin = 0
-    if first < 0:
-        begin = (step - 1 - first) // step
-        begin = minimum(begin, count)
-        fill_bytes(to, 0, begin * 4)
-    end = begin
-    if first + begin * step < size:
-        end = minimum(count, (size - first + step - 1) // step)
-        at = (first + begin * step) * 4
-        if step == 1:
-            copy_run(to + begin * 4, line + at, (end - begin) * 4)
-        else:
-            copy_apart(to + begin * 4, line + at, end - begin, step, 4)
-    if end < count:
-        fill_bytes(to + end * 4, 0, (count - end) * 4)
+    """Every step-th number of a line from `first` on, `count` of them, as far as there are any."""
+    begin = (step - 1 - first) // step if first < 0 else 0
+    end = (size - first + step - 1) // step if first < size else 0
+    end = minimum(count, end)
+    if begin >= end:
+        return
+    at = (first + begin * step) * 4
+    if step == 1:
+        copy_run(to + begin * 4, line + at, (end - begin) * 4)
+    else:
+        copy_apart(to + begin * 4, line + at, end - begin, step, 4)
