@@ -71,8 +71,8 @@ DIFFERENCES = (
     ),
     Difference(
         "autograd.graph.saved_tensors_hooks",
-        "missing",
-        "nodes of the tape keep their arguments themselves, and native code records them",
+        "hooks see operations' arguments and results; what custom functions save is not seen",
+        "nodes of the tape keep what they were called with, and these keep it otherwise",
     ),
     Difference(
         "autograd.detect_anomaly",

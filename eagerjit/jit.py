@@ -157,7 +157,7 @@ class JitFunction(Function):
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
-        if state.tracer is not None or self._eager or Defaults.anomaly is not None:
+        if state.tracer is not None or self._eager or Defaults.anomaly is not None or state.saving is not None:
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         leaves: list[Any] = []

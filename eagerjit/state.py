@@ -16,6 +16,8 @@ class _State(threading.local):
     inference: bool = False
     casting: Any = None
     """What autocast does to arguments, None while it is off."""
+    saving: Any = None
+    """What packs the values that operations keep for their gradients, None where nothing does."""
 
 
 state = _State()
@@ -33,7 +35,7 @@ def set_tracer(tracer: Tracer | None) -> Tracer | None:
     """Make `tracer` the one that records this thread's operations; returns the one before."""
     before = state.tracer
     state.tracer = tracer
-    mode.set_tracing(tracer is not None or state.casting is not None)
+    _close_fast_paths()
     return before
 
 
@@ -41,8 +43,21 @@ def set_casting(casting: Any) -> Any:
     """Turn autocast on or off in this thread; returns what it was. Native fast paths do not convert: they close."""
     before = state.casting
     state.casting = casting
-    mode.set_tracing(casting is not None or state.tracer is not None)
+    _close_fast_paths()
     return before
+
+
+def set_saving(saving: Any) -> Any:
+    """Pass values kept for gradients through hooks in this thread, or no longer; returns what it was."""
+    before = state.saving
+    state.saving = saving
+    _close_fast_paths()
+    return before
+
+
+def _close_fast_paths() -> None:
+    """Native code computes on its own only where calls are neither recorded, nor converted, nor packed."""
+    mode.set_tracing(not (state.tracer is None and state.casting is None and state.saving is None))
 
 
 class untraced:

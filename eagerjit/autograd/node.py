@@ -131,6 +131,8 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
         node.code, node.offset = here() or (None, None)
     node.hooks = node.overwritten = None
     node.replaced = replaced
+    if state.saving is not None:
+        state.saving.keep(node)
     for index, r in enumerate(results):
         if r.dtype.is_differentiable:
             r._node, r._index, r._requires_grad = node, index, True
