@@ -24,8 +24,9 @@ class HostOp(Op):
     types           (*arguments) -> (dtype, shape) of the result, or a list of them for a tuple: what a trace, which
                     has no arrays, records
 
-    Under vmap its first parameter is the one tensor, its second the dimension along which it works; or, with
-    `leading`, its tensors broadcast along leading dimensions, of which the examples' is one more.
+    Under vmap its first parameter is the one tensor if its second is `dim` or `dims`, along which it works; or, with
+    `leading`, its tensors broadcast along leading dimensions, of which the examples' is one more; any other runs
+    once for each example.
     """
 
     leading = False
