@@ -10,6 +10,7 @@
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
                 | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
                 | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
+                | convolution ...                          GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
@@ -152,7 +153,24 @@ class Along:
     dtype: str
 
 
-Stmt = Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """One of a convolution's three tensors from the others: `result` is "y", "x" or "w"; a task is a group.
+
+    `sizes` are images, and channels and rows per group; `spatial` per dimension, the outermost of three first, input,
+    kernel, output, stride, padding and dilation. All memory is contiguous.
+    """
+
+    result: str
+    x: str
+    w: str
+    y: str
+    sizes: tuple[int | str, ...]
+    spatial: tuple[tuple[int | str, ...], ...]
+    dtype: str
+
+
+Stmt = Convolution | Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +222,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Convolution(result, x, w, y, sizes, spatial, dtype):
+                lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}")
             case Along(out, x, op, extent, inner, count, dtype):
                 lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
             case Product(out, left, right, sizes, steps, batch, dtype):

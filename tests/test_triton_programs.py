@@ -87,6 +87,14 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "conv": (
         with_gradients(lambda x, w: Function.conv2d(x, w, padding=1).relu()), (real(2, 3, 6, 5), real(4, 3, 3, 3))
     ),
+    "grouped conv": (
+        with_gradients(lambda x, w: Function.conv2d(x, w, stride=(2, 1), padding=(1, 0), dilation=(1, 2), groups=2)),
+        (real(2, 4, 9, 8), real(6, 2, 3, 2)),
+    ),
+    "transposed conv": (
+        with_gradients(lambda x, w: Function.conv_transpose1d(x, w, stride=2, padding=1)),
+        (real(2, 4, 5), real(4, 3, 3)),
+    ),
     "pool": (with_gradients(lambda x: Function.max_pool2d(x, 2)), (real(2, 3, 6, 8),)),
     "sorted": (
         lambda x, at: (*x.sort(0), x.argsort(-1, descending=True), *at.topk(3), at.sort(0, stable=True)[1]),

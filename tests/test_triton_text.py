@@ -97,6 +97,7 @@ COMPILED: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda x, w, b: Function.gelu(Function.linear(x, w, b)),
         tuple(torch.ones(*shape, dtype=torch.bfloat16) for shape in ((40, 24), (24, 24), (24,))),
     ),
+    "conv": (lambda x, w: Function.conv2d(x, w, stride=2), (torch.ones(2, 3, 9, 9), torch.ones(4, 3, 3, 3))),
     "ordered": (lambda x: (*x.sort(-1), x.cumsum(0), x.topk(2)[1]), (torch.ones(4, 8),)),
     "brain": (lambda x: (x.exp().softmax(-1), x.erf() ** 1.5, x % 0.3), (torch.ones(4, 8, dtype=torch.bfloat16),)),
     "double": (lambda x: (x.tan(), x.erfinv(), x.log1p(), x.float()), (torch.ones(4, 8, dtype=torch.float64) / 2,)),

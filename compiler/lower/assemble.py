@@ -17,7 +17,7 @@ from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands,
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
-from eagerjit.compiler.lower.product import is_product, product, with_following
+from eagerjit.compiler.lower.product import convolution, is_product, product, with_following
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, work_of
@@ -126,7 +126,9 @@ class Assembler(Placement):
         place, name = Pointer(self._memory(node)), f"k{position}_{node.op.name}"
         if node.op.family == "routine":
             return along(name, node, place)
-        return product(name, node, place) if node.op is linear.matmul and node.dtype.is_floating_point else None
+        if not node.dtype.is_floating_point or node.op.family != "linear":
+            return None
+        return product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)
 
     def _with_following(self, work: list[Work]) -> list[Work]:
         """Products joined with the kernels right after them that alone read them."""

@@ -1,4 +1,4 @@
-"""Matrix products as kernels, for targets whose kernels do them; what follows elementwise is part of the kernel."""
+"""Matrix products and convolutions as kernels, for GPUs; what follows a product elementwise is part of its kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Blocking, Built, blocks_of
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
-from eagerjit.compiler.lower.libraries import multiplications
+from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 
@@ -52,6 +52,35 @@ def product(name: str, node: Node, out: Argument) -> Built:
     kernel = loops.Kernel(name, tuple(params), (statement,))
     batch = sizes.product(node.type.shape[:-2])
     return Built(kernel, arguments, batch, multiplications(node), 0, (node.source,))
+
+
+def convolution(name: str, node: Node, out: Argument) -> Built:
+    """The kernel of a convolution or of one of its gradients."""
+    arguments: list[Argument] = []
+    params: list[loops.Param] = []
+    tensors = operands(node)
+    for tensor in tensors:
+        where = layout(tensor)
+        arguments.append(out if tensor is node else Pointer(where.root, where.offset))
+        params.append(loops.Param(f"m{len(params)}", "memory", tensor.dtype.short))
+
+    def amount(size: sizes.Expr) -> int | str:
+        if isinstance(size, int):
+            return size
+        if Amount(size) not in arguments:
+            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+            arguments.append(Amount(size))
+        return params[arguments.index(Amount(size))].name
+
+    x, w, _ = tensors
+    groups = node.attributes["groups"]
+    counts = tuple(map(amount, (x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], groups))))
+    words = list(map(amount, spatial(node)))
+    dims = tuple(tuple(words[i : i + 6]) for i in range(0, 18, 6))
+    result = ("y", "x", "w")[RESULT[node.op]]
+    statement = loops.Convolution(result, "m0", "m1", "m2", counts, dims, node.dtype.short)
+    kernel = loops.Kernel(name, tuple(params), (statement,))
+    return Built(kernel, arguments, groups, multiplications(node), 0, (node.source,))
 
 
 def with_following(first: Built, node: Node, second: Built, blocking: Blocking) -> Built | None:

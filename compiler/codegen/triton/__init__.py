@@ -7,10 +7,11 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
                             across, which Triton then moves through shared memory
 - rows (softmax, norms)     a program per rows that fill 1024 lanes; a row of up to 16384 elements is a block, so that
                             every phase works on registers and memory is read once; longer ones are taken in steps
-- all, to a number          at most 256 programs with running sums per lane, then one that combines their results
+- all, to a number          at most 1024 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
 - rows or elements added    columns in parallel, in the order of the index: the same result every time
 - products                  a tile per program, and what follows elementwise on the tile (`product.py`)
+- convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)
 - scans, orders             lines in steps with a carried sum; places counted by comparisons (`along.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 

@@ -1,0 +1,184 @@
+"""Convolutions in Triton: matrix products whose factors are gathered from the tensors as they are.
+
+    y   rows m are (image, position of y), columns n rows of w, the sum runs over (channel, tap)
+    x   rows m are (image, position of x), columns n channels,  the sum runs over (row of w, tap)
+    w   rows m are rows of w, columns n (channel, tap),         the sum runs over (image, position of y)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from eagerjit.compiler.codegen.triton.kernel import KernelText
+from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.product import CONSTANTS, GROUP, TILES
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
+from eagerjit.compiler.loops import Convolution, Kernel
+
+INPUT, KERNEL, OUTPUT, STRIDE, PADDING, DILATION = range(6)
+EXTENT = {"i": INPUT, "t": KERNEL, "o": OUTPUT}
+AXES = {
+    "y": (("b", "o"), ("r",), ("c", "t")),
+    "x": (("b", "i"), ("c",), ("r", "t")),
+    "w": (("r",), ("c", "t"), ("b", "o")),
+}
+"""What the indices m, n and k of the product are made of: image b, channel c, row r, positions i and o, tap t."""
+FACTORS = {"y": ("x", "w"), "x": ("y", "w"), "w": ("y", "x")}
+
+
+class ConvolutionText(KernelText):
+    """Writes one such kernel."""
+
+    def __init__(self, kernel: Kernel, statement: Convolution):
+        super().__init__(kernel, Shape(True, "whole"))
+        self.statement = statement
+        self.images, self.channels, self.rows = map(str, statement.sizes)
+        self.memory = {"x": statement.x, "w": statement.w, "y": statement.y}
+
+    def whole(self, part: str) -> str:
+        """How many indices a part of m, n or k has."""
+        single = {"b": self.images, "c": self.channels, "r": self.rows}
+        if part in single:
+            return single[part]
+        factors = [str(dim[EXTENT[part]]) for dim in self.statement.spatial if dim[EXTENT[part]] != 1]
+        return f"({' * '.join(factors)})" if factors else "1"
+
+    def body(self) -> list[str]:
+        """The kernel's lines without its head."""
+        s = self.statement
+        axes = AXES[s.result]
+        m, n, k = (" * ".join(map(self.whole, parts)) for parts in axes)
+        wide = "64" if s.dtype == "f64" else "32"
+        for line in (
+            f"high = ({m} + ROWS - 1) // ROWS",
+            f"wide = ({n} + COLUMNS - 1) // COLUMNS",
+            "group = tl.program_id(0) // (high * wide)",
+            "tile = tl.program_id(0) % (high * wide)",
+            "first = tile // (GROUP * wide) * GROUP",
+            "height = tl.minimum(high - first, GROUP)",
+            "within = tile % (GROUP * wide)",
+            "m = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
+            "n = within // height * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            "if WIDE:",
+            "    m = m.to(tl.int64)",
+            "    n = n.to(tl.int64)",
+            "    group = group.to(tl.int64)",
+        ):
+            self.emit(line)
+        found = self._decoded("m", axes[0], "") | self._decoded("n", axes[1], "")
+        self.emit(f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})")
+        self.emit(f"for done in range(0, {k}, DEPTH):")
+        self.depth += 1
+        for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
+            own = f"k_{side}"
+            self.emit(f"{own} = done + tl.arange(0, DEPTH){index}")
+            names = found | self._decoded(own, axes[2], f"_{side}")
+            factor = FACTORS[s.result][side == "right"]
+            place, conditions = self._place(factor, names, f"_{side}")
+            mask = " & ".join(f"({c})" for c in (outer, f"{own} < {k}", *conditions))
+            self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
+        self.emit(f'product = tl.dot(left, right, product, input_precision="ieee", out_dtype=tl.float{wide})')
+        self.depth -= 1
+        place, _ = self._place(s.result, found, "")
+        self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask=(m < {m}) & (n < {n}))")
+        return self.lines
+
+    def _decoded(self, index: str, parts: tuple[str, ...], suffix: str) -> dict[str, str]:
+        """The parts of an index by name, positions and taps as `name` and number of the dimension."""
+        names: list[tuple[str, str]] = []
+        for part in parts:
+            if part in EXTENT:
+                names += [(f"{part}{d}", str(dim[EXTENT[part]])) for d, dim in enumerate(self.statement.spatial)]
+            else:
+                names.append((part, ""))
+        found: dict[str, str] = {}
+        rest = index
+        for position, (name, extent) in reversed(list(enumerate(names))):
+            if extent == "1":
+                found[name] = "0"
+                continue
+            found[name] = rest
+            if position:
+                found[name] = f"{name}{suffix}"
+                self.emit(f"{name}{suffix} = {rest} % {extent}")
+                self.emit(f"{index}_{position} = {rest} // {extent}")
+                rest = f"{index}_{position}"
+        return found
+
+    def _place(self, tensor: str, names: dict[str, str], suffix: str) -> tuple[str, list[str]]:
+        """An element's place in a tensor, and what has to hold for it to be there."""
+        conditions: list[str] = []
+        if tensor == "w":
+            lead, inner = f"(group * {self.rows} + {names['r']}) * {self.channels} + {names['c']}", "t"
+            positions = [names[f"t{d}"] for d in range(3)]
+        else:
+            inner = "i" if tensor == "x" else "o"
+            row, count = (names["c"], self.channels) if tensor == "x" else (names["r"], self.rows)
+            lead = f"({names['b']} * GROUPS + group) * {count} + {row}"
+            positions = [self._position(inner, d, names, suffix, conditions) for d in range(3)]
+        place = lead
+        for position, dim in zip(positions, self.statement.spatial, strict=True):
+            extent = str(dim[EXTENT[inner]])
+            place = place if extent == "1" and position == "0" else f"({place}) * {extent} + {position}"
+        return place, conditions
+
+    def _position(self, kind: str, d: int, names: dict[str, str], suffix: str, conditions: list[str]) -> str:
+        """A position of x from those of y and the tap, or the other way round."""
+        if f"{kind}{d}" in names:
+            return names[f"{kind}{d}"]
+        dim = list(map(str, self.statement.spatial[d]))
+        if dim[INPUT] == dim[KERNEL] == dim[OUTPUT] == "1":
+            return "0"
+        name, tap = f"{kind}{d}{suffix}", names[f"t{d}"]
+        if kind == "i":
+            self.emit(f"{name} = {names[f'o{d}']} * {dim[STRIDE]} - {dim[PADDING]} + {tap} * {dim[DILATION]}")
+            conditions += [f"{name} >= 0", f"{name} < {dim[INPUT]}"]
+            return name
+        self.emit(f"reach{d} = {names[f'i{d}']} + {dim[PADDING]} - {tap} * {dim[DILATION]}")
+        self.emit(f"{name} = reach{d} // {dim[STRIDE]}")
+        conditions += [f"reach{d} >= 0", f"{name} * {dim[STRIDE]} == reach{d}", f"{name} < {dim[OUTPUT]}"]
+        return name
+
+
+class ConvolutionKernel:
+    """A convolution of the IR for the GPU, used like a `TritonKernel`."""
+
+    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
+        (statement,) = kernel.body
+        assert isinstance(statement, Convolution)
+        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
+
+    @cached_property
+    def sources(self) -> tuple[TritonSource, ...]:
+        """The file."""
+        writer = ConvolutionText(self.kernel, self.statement)
+        writer.body()
+        return (file_text(self.kernel, writer, self.kernel.params, (*CONSTANTS, "GROUPS"), self.lines),)
+
+    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+        """The file, tiles and grid for these sizes; `tasks` is the number of groups."""
+
+        def known(x: int | str) -> int:
+            return sizes[x] if isinstance(x, str) else x
+
+        s = self.statement
+        counts = dict(zip("bcr", map(known, s.sizes), strict=True))
+        for part, which in EXTENT.items():
+            counts[part] = 1
+            for dim in s.spatial:
+                counts[part] *= known(dim[which])
+        extents = []
+        for parts in AXES[s.result]:
+            extents.append(1)
+            for part in parts:
+                extents[-1] *= counts[part]
+        m, n, _ = extents
+        rows, columns, depth = (
+            max(16, min(most, power_of_two(size))) for most, size in zip(TILES[s.dtype], extents, strict=True)
+        )
+        reach = tasks * max(counts["c"], counts["r"]) * max(counts["b"] * max(counts["i"], counts["o"]), counts["t"])
+        wide = int(max(reach * max(counts["c"] * counts["t"], 1) // max(counts["b"], 1), reach, *extents) * 2 >= INT32)
+        constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP, "WIDE": wide, "GROUPS": tasks}
+        programs = max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1)
+        return Launch(self.sources[0], constants, 4, programs, multiples(self.sources[0], tasks, sizes))
