@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.compiler import sizes
 from eagerjit.dispatch import Op
+from eagerjit.numbers import expression, wrap
 from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
@@ -22,10 +24,16 @@ def _spread_pixels(input: Tensor, r: int) -> Tensor:
     return moved.contiguous().reshape((*batch, channels, height * r, width * r))
 
 
+def _divided(size: Any, r: int) -> Any:
+    """A size that `r` divides by it; a trace is tied to one of which algebra cannot tell."""
+    exact = sizes.exact_quotient(expression(size), r)
+    return int(size) // r if exact is None else wrap(exact)
+
+
 def _gather_pixels(input: Tensor, r: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r * r, height, width); the sizes fit."""
     *batch, channels, height, width = input.shape
-    height, width = int(height) // r, int(width) // r
+    height, width = _divided(height, r), _divided(width, r)
     n = len(batch)
     parts = input.contiguous().reshape((*batch, channels, height, r, width, r))
     moved = parts.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3))

@@ -1,4 +1,4 @@
-"""What models do with sizes compiles once for all batch sizes, lengths and image sizes; results and gradients are exact."""
+"""What models do with sizes compiles once for all batch sizes, lengths and image sizes, results and gradients exact."""
 
 from __future__ import annotations
 
@@ -119,6 +119,7 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "flat": lambda x: x.view(x.size(0), -1).sum(1),
     "cropped": lambda x: x[:, :, x.size(2) // 4 : -(x.size(2) // 4)],
     "doubled": lambda x: torch.cat([x, F.avg_pool2d(x, 2).repeat_interleave(2, 2).repeat_interleave(2, 3)], 1),
+    "shuffled": lambda x: F.pixel_shuffle(x.repeat(1, 4, 1, 1), 2),
     "larger": lambda x: F.interpolate(x, scale_factor=2),
     "normalized": lambda x: F.group_norm(CONVOLUTION(x), 2),
 }

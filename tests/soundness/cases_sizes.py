@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, attempt, case
+from tests.soundness.framework import attempt, case
 
 
 @case
