@@ -106,9 +106,9 @@ class CallOp(Compiled):
         for saved in part.saved:
             if saved.result >= 0:
                 position = backward.roots.index(saved.result) if saved.result in backward.roots else -1
-                if position in self.overwritten:
+                if position in self.overwritten and saved.is_read():
                     raise saved.error(node.outputs()[position], 0, self.overwritten[position])
-            elif saved.leaf in stale:
+            elif saved.leaf in stale and saved.is_read():
                 tensor, version = stale[saved.leaf]
                 raise saved.error(tensor, version, tensor._storage.source)
         for leaf in part.plain.read:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.function import Context
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
+from eagerjit.autograd.reads import Reader
 from eagerjit.compiler.ir import Node
 from eagerjit.tensor import Tensor
 
@@ -19,6 +20,7 @@ class Saved:
 
     name, source    the operation and its line
     index           the operation's input that the value is, -1 for its output
+    reader          whether the operation's gradient reads it after all
     """
 
     name: str
@@ -26,6 +28,11 @@ class Saved:
     index: int
     result: int = -1
     leaf: int = -1
+    reader: Reader | None = field(default=None, compare=False, repr=False)
+
+    def is_read(self) -> bool:
+        """Whether the gradient reads the value, rather than its sizes alone."""
+        return self.reader is None or self.reader.reads(self.index + 2)
 
     def error(self, tensor: Tensor, version: int, place: Any) -> RuntimeError:
         """What the plain call says to a value that was overwritten."""
@@ -67,15 +74,16 @@ def saved_by(
     found: dict[Saved, None] = {}
     for node, edges in nodes.items():
         read = _positions(node, edges)
+        reader = Reader(node.op, node.inputs or (), tuple([e is not None for e in edges]))
         for index, result in made_by.get(id(node), ()) if read is None or 1 in read else ():
             if node.reads_result(index):
-                found[Saved(node.name, node.source, -1, result=result)] = None
+                found[Saved(node.name, node.source, -1, result=result, reader=reader)] = None
         for index, x in _tensors(node, read):
             base = _memory(x)
             if id(base) in tracer.leaf_of:
-                found[Saved(node.name, node.source, index, leaf=tracer.leaf_of[id(base)])] = None
+                found[Saved(node.name, node.source, index, leaf=tracer.leaf_of[id(base)], reader=reader)] = None
             elif id(base) in bases:
-                found[Saved(node.name, node.source, index, result=bases[id(base)])] = None
+                found[Saved(node.name, node.source, index, result=bases[id(base)], reader=reader)] = None
     return list(found)
 
 

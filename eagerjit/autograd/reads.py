@@ -1,0 +1,106 @@
+"""Which values an operation's gradient reads, found by recording that gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.signature import Fresh, TensorLeaf
+from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.observation import TraceBreak, pause_observation, resume_observation
+from eagerjit.runtime import mode
+from eagerjit.state import set_tracer
+from eagerjit.tensor import Tensor, new_tensor
+
+Known = dict[Any, "frozenset[int] | None"]
+OUTPUT = 1
+
+
+class Reader:
+    """A call of an op, without its tensors: what is known of it later, when a value turns out to be overwritten."""
+
+    def __init__(self, op: Any, inputs: Sequence[Any], needs: tuple[bool, ...]):
+        self.op, self.needs = op, needs
+        self.inputs = [_kept(x) for x in inputs]
+
+    def reads(self, position: int) -> bool:
+        """Whether the gradient reads a value: of the op's result at 1, of its inputs from 2 on."""
+        known: Known = self.op.__dict__.setdefault("values_read", {})
+        key = self.needs, str(self.inputs)
+        if key not in known:
+            known[key] = self._found()
+        found = known[key]
+        return found is None or position in found
+
+    def _found(self) -> frozenset[int] | None:
+        """The positions read; None where the gradient cannot be recorded by itself."""
+        from eagerjit.compilation import describe, simplified
+        from eagerjit.trace import Tracer
+        from eagerjit.walks import cotangent
+
+        if not hasattr(self.op, "gradient_body") or not callable(getattr(self.op, "body", None)):
+            return None
+        tracer, before, observation = Tracer(self.op.name), set_tracer(None), pause_observation()
+        tracer.values_only = True
+        grad_mode = mode.set_grad_mode(False)
+        try:
+            with tracer:
+                inputs = [_stand_in(tracer, x) for x in self.inputs]
+                tensors = {i + 2: x for i, x in enumerate(inputs) if isinstance(x, Tensor)}
+                made = self.op.body(*inputs)
+                results = list(made) if isinstance(made, tuple) else [made]
+                outputs = [_leaf(tracer, r.dtype.numpy, tracer.value(r).type.shape) for r in results]
+                tensors |= {-1 - i: out for i, out in enumerate(outputs)}
+                grads = [cotangent(tracer, r) for r in results]
+                found = self.op.gradient_body(self.needs, len(results))(*grads, *outputs, *inputs)
+                trace = describe(tracer, tracer.n_leaves, [g for g in found if isinstance(g, Tensor)])
+                simplified(trace)
+                used = ancestors([o.node for o in trace.outputs if isinstance(o, Fresh)])
+                leaves = {b.leaf for b in trace.bindings if isinstance(b, TensorLeaf) and b.node in used}
+                positions = {p for p, t in tensors.items() if tracer.leaf_of[id(t)] in leaves}
+                return frozenset(OUTPUT if p < 0 else p for p in positions)
+        except (TraceBreak, RuntimeError, TypeError, ValueError):
+            return None
+        finally:
+            mode.set_grad_mode(grad_mode)
+            set_tracer(before)
+            resume_observation(observation)
+
+
+class _Kind(tuple):
+    """A tensor's dtype and sizes."""
+
+    __slots__ = ()
+
+
+def _kept(value: Any) -> Any:
+    """What a gradient depends on besides values."""
+    if isinstance(value, Tensor):
+        data = value._data
+        shape = data.type.shape if type(data) is Node else data.shape
+        return _Kind((value.dtype.numpy, *map(sizes.hint, shape)))
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_kept, value))
+    if isinstance(value, SymbolicInt):
+        return sizes.hint(value.expression)
+    if isinstance(value, TracedFloat):
+        return value.value if value.value is not None else 1.0
+    return value
+
+
+def _stand_in(tracer: Any, kept: Any) -> Any:
+    if isinstance(kept, _Kind):
+        return _leaf(tracer, kept[0], kept[1:])
+    return tuple(_stand_in(tracer, x) for x in kept) if isinstance(kept, tuple) else kept
+
+
+def _leaf(tracer: Any, dtype: np.dtype, shape: Sequence[Any]) -> Tensor:
+    """A tensor from outside of a recording."""
+    made = new_tensor(np.empty(tuple(map(sizes.hint, shape)), dtype))  # nobody looks at its elements
+    tracer.tensor_leaf(made, tracer.new_leaf(), symbolic=False)
+    return made
