@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit import creation
 from eagerjit.compiler import layout
+from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.devices import CPU, check_device
@@ -230,8 +231,22 @@ def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
         rank = 4 if memory_format.name == "channels_last" else 5
         return input.ndim == rank and is_contiguous(input.movedim(1, -1))
     if state.tracer is not None:
-        return layout.is_contiguous(state.tracer.place(input))
+        return _is_contiguous_node(state.tracer.place(input))
     return input._data.flags.c_contiguous
+
+
+def _is_contiguous_node(node: Node) -> bool:
+    """The same in a trace; where algebra cannot tell, the sizes and strides of this call decide and are guarded."""
+    if layout.is_contiguous(node):
+        return True
+    shape = [wrap(d) for d in node.type.shape]
+    if any(d == 0 for d in shape):
+        return True
+    if node.op.family == "argument":
+        return False
+    actual = [wrap(s) for s in layout.layout(node).strides]
+    expected = contiguous_strides(node.type.shape)
+    return all(d == 1 or a == wrap(e) for d, a, e in zip(shape, actual, expected, strict=True))
 
 
 @Remembered

@@ -164,6 +164,9 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 
 def sizes_of(size: Sizes) -> Sizes:
+    """Sizes given one by one or as one sequence. Raises TypeError for none, RuntimeError for negative ones."""
+    if not size:
+        raise TypeError("a size is missing: give sizes one by one, or a sequence of them, which may be empty")
     if len(size) == 1 and type(size[0]) is not int and isinstance(size[0], (tuple, list)):
         size = tuple(size[0])
     for d in size:
@@ -196,7 +199,9 @@ def full(
 ) -> Tensor:  # fmt: skip
     """One value everywhere; its type decides the dtype."""
     check_device(device)
-    shape = sizes_of(tuple(size) if isinstance(size, (tuple, list)) else (size,))
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"full(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    shape = sizes_of((size,))
     if isinstance(fill_value, Tensor):
         made = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
         return finish(made, requires_grad)
@@ -340,6 +345,8 @@ def arange(
             check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not whole and not math.isfinite(float(end) - float(start)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))

@@ -25,7 +25,7 @@ from eagerjit.ops import (
     views,
 )
 from eagerjit.ops.inplace import INPLACE, inplace
-from eagerjit.ops.pointwise import POINTWISE, is_operand
+from eagerjit.ops.pointwise import POINTWISE, factor, is_operand
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
@@ -292,7 +292,7 @@ def _scaled(name: str) -> Any:
     write = INPLACE[name].method()
 
     def function(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-        return write(self, other if type(alpha) is int and alpha == 1 else other * alpha)
+        return write(self, other if type(alpha) is int and alpha == 1 else other * factor(alpha, self, other))
 
     function.__name__, function.__doc__ = name, write.__doc__
     return function

@@ -14,7 +14,7 @@ import numpy as np
 
 from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
-from eagerjit.creation import finish
+from eagerjit.creation import finish, sizes_of
 from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.generator import (  # noqa: F401  names of torch.random
@@ -29,15 +29,14 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
 )
 from eagerjit.making import makes
 from eagerjit.numbers import expression
-from eagerjit.ops import index, ordering
+from eagerjit.ops import host, ordering
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.views import shape_argument
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensor import Tensor
 
 _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
 
@@ -120,7 +119,7 @@ def rand(
     """Uniform numbers in [0, 1)."""
     if device is not None:
         check_device(device)
-    out = _rand_op.call(_state(generator), shape_argument(size), _floating("rand", dtype))
+    out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
     return out.requires_grad_() if requires_grad else out
 
 
@@ -132,7 +131,7 @@ def randn(
     """Standard normal numbers."""
     if device is not None:
         check_device(device)
-    out = _randn_op.call(_state(generator), shape_argument(size), _floating("randn", dtype))
+    out = _randn_op.call(_state(generator), sizes_of(size), _floating("randn", dtype))
     return out.requires_grad_() if requires_grad else out
 
 
@@ -147,7 +146,7 @@ def randint(
         low, high, size = 0, low, high
     if not high > low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    drawn = _randint_op.call(_state(generator), shape_argument((size,)), low, high, dtype or dtypes.int64)
+    drawn = _randint_op.call(_state(generator), sizes_of((size,)), low, high, dtype or dtypes.int64)
     return finish(drawn, requires_grad)
 
 
@@ -218,23 +217,38 @@ def multinomial(
     categories = input.shape[-1]
     if not replacement and num_samples > categories:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = input.detach()
-    if replacement and num_samples > 1:
-        return _with_replacement(weights, num_samples, generator)
-    waiting = -(1.0 - rand(tuple(weights.shape), generator=generator, dtype=weights.dtype)).log()
-    rates = weights / waiting
-    if num_samples == 1:
-        return rates.argmax(-1, keepdim=True)
-    return rates.topk(num_samples).indices
+    if not input.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
+    repeated = replacement and num_samples > 1
+    shape = (*input.shape[:-1], num_samples if repeated else categories)
+    u = rand(shape, generator=generator, dtype=dtypes.float64)
+    return _multinomial.call(input.detach(), u, num_samples, repeated)
 
 
-def _with_replacement(weights: Tensor, count: int, generator: Generator | None) -> Tensor:
-    """Inverse of the cumulated weights."""
-    rows = index.concrete(weights, "multinomial with replacement is computed by NumPy").astype(np.float64)
-    u = rand((*rows.shape[:-1], count), generator=generator, dtype=dtypes.float64)._data
-    sums = np.cumsum(np.atleast_2d(rows), -1)
-    found = [np.searchsorted(s, x * s[-1], side="right") for s, x in zip(sums, np.atleast_2d(u), strict=True)]
-    return new_tensor(np.minimum(np.array(found), rows.shape[-1] - 1).astype(np.int64).reshape(u.shape))
+def _drawn_categories(weights: np.ndarray, u: np.ndarray, count: int, repeated: bool) -> np.ndarray:
+    """Categories by the inverse of the cumulated weights; without repetition those whose exponential clocks of rates
+    `weights` ring first."""
+    rows = weights.astype(np.float64).reshape(math.prod(weights.shape[:-1]), weights.shape[-1])
+    if not np.isfinite(rows).all() or (rows < 0).any():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (rows.sum(-1) <= 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    draws = u.reshape(len(rows), u.shape[-1])
+    if repeated:
+        sums = np.cumsum(rows, -1)
+        found = [np.searchsorted(s, x * s[-1], side="right") for s, x in zip(sums, draws, strict=True)]
+        chosen = np.minimum(np.array(found), rows.shape[-1] - 1)
+    else:
+        chosen = np.argsort(np.log1p(-draws) / np.where(rows == 0, 1e-300, rows), -1, kind="stable")[:, ::-1][:, :count]
+    return np.ascontiguousarray(chosen.astype(np.int64)).reshape(*weights.shape[:-1], count)
+
+
+def _drawn_types(weights: Tensor, u: Tensor, count: int, repeated: bool) -> Any:
+    return dtypes.int64, (*weights.shape[:-1], count)
+
+
+_multinomial = host.HostOp("multinomial", _drawn_categories, differentiable=False, types=_drawn_types)
+_multinomial.leading = True
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------
@@ -270,6 +284,8 @@ def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generat
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
+    if type(a) in (int, float) and type(b) in (int, float) and a > b:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     _floating("uniform_", self.dtype)
     return _fill_uniform(self, _state(generator), a, b)
 

@@ -26,7 +26,17 @@ from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
 from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
-from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, retained
+from eagerjit.results import (
+    KeepGradients,
+    RequireGradients,
+    RequireResults,
+    hidden_bases,
+    is_reached,
+    new_leaves,
+    own_gradients,
+    relations,
+    retained,
+)
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
@@ -204,7 +214,11 @@ class Recording:
         whole = bool(commit) or not call.plain
         slots, guards = list(tracer.slots.values()), guards + tracer.guards
         before = [*([RequireGradients(flags)] if flags else []), *related]
-        after = [KeepGradients(own, kept)] if own or kept else []
+        after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
+        required = new_leaves(results)
+        if any(is_reached(results[i], results) for i in required):
+            raise TraceBreak("it returns what it made to require gradients along with what depends on it", self.where())
+        after += [RequireResults(required)] if required else []
 
         def compiled() -> Variant:
             executable, report, backward = compile()

@@ -196,6 +196,39 @@ class KeepGradients:
             flat[index].retain_grad()
 
 
+def new_leaves(results: list[Any]) -> list[int]:
+    """The results that require gradients without being computed from what does: `zeros(2, requires_grad=True)`."""
+    return [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
+
+
+def is_reached(leaf: Tensor, results: list[Any]) -> bool:
+    """Whether gradients of other results flow to a leaf."""
+    waiting = [r for r in results if is_traced(r)]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()._node
+        if node is None or id(node) in seen or node.inputs is None:
+            continue
+        seen.add(id(node))
+        given = [x for i in node.inputs for x in (i if isinstance(i, (tuple, list)) else (i,))]
+        inputs = [x for x in given if isinstance(x, Tensor)]
+        if any(x is leaf for x in inputs):
+            return True
+        waiting += inputs
+    return False
+
+
+@dataclass
+class RequireResults:
+    """Makes results leaves that require gradients."""
+
+    results: list[int]
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        for index in self.results:
+            flat[index]._requires_grad = True
+
+
 @dataclass
 class RequireGradients:
     """Sets `requires_grad` of outside tensors: (leaf, tensor, value)."""

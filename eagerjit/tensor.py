@@ -207,6 +207,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         array = np.empty(0, np.float32) if data is None else data._data
         parameter = new_tensor(array, cls)
+        if requires_grad and not parameter.dtype.is_differentiable:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         parameter._requires_grad = bool(requires_grad)
         return parameter
 

@@ -32,6 +32,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "zeta": [make((vector + 1.0, matrix), (0,))],
         "nextafter": elementwise(2),
         "count_nonzero": [make((matrix,)), make((matrix, 1))],
+        "multinomial": [make((matrix, draw("u", (2, 2), 0.1, 0.9), 2, True)), make((matrix, matrix * 0.4, 2, False))],
         "mode": [make((matrix, 1)), make((vector, 0))],
         "pick": [make((matrix, 1, PLACES))],
         "scatter": [make((matrix, 1, torch.tensor(np.array([[0, 2], [1, 0]])), values))],

@@ -71,7 +71,7 @@ def _check(entry: ScalarOp, arguments: tuple[Value, ...], dtype: str) -> None:
     operands = arguments[1:] if entry.name == "where" else arguments
     dtypes = {v.dtype for v in operands}
     if len(arguments) != entry.arity or len(dtypes) != 1 or kind_of(operands[0].dtype) not in entry.kinds:
-        raise TypeError(f"{entry.name} doesn't take ({', '.join(v.dtype for v in arguments)})")
+        raise NotImplementedError(f"{entry.name} doesn't take ({', '.join(v.dtype for v in arguments)})")
     expected = {"same": operands[0].dtype, "bool": "bool", "declared": dtype}[entry.result]
     if dtype != expected:
         raise TypeError(f"{entry.name} of {operands[0].dtype} is {expected}, declared {dtype}")

@@ -76,7 +76,9 @@ hardtanh_, threshold_, rrelu_ = map(_written, (hardtanh, threshold, rrelu))
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """input where positive, else weight * input; one weight, or one per channel."""
-    if weight.numel() != 1:
+    if weight.numel() == 1:
+        weight = weight.view(())
+    else:
         if input.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")
         channels = input.shape[1] if input.ndim > 1 else 1

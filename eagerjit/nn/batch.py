@@ -16,6 +16,21 @@ from eagerjit.runtime import dtypes
 from eagerjit.tensor import Parameter, Tensor
 
 
+def _check_statistics(input: Tensor, **statistics: Tensor | None) -> None:
+    """Raises RuntimeError where statistics or parameters are not as many as there are channels."""
+    for name, given in statistics.items():
+        if given is not None and given.numel() != input.shape[1]:
+            raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {given.numel()}")
+
+
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """A result without elements, to which parameters of any size belong: their gradients are 0."""
+    out = input * 1.0
+    for parameter in (weight, bias):
+        out = out if parameter is None else out * parameter.sum()
+    return out
+
+
 def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
@@ -24,10 +39,16 @@ def batch_norm(
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+        if input.numel() == 0:
+            return _of_nothing(input, weight, bias)
+        _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
         return known_norm.call(input, running_mean, running_var, weight, bias, eps)
+    if input.numel() == 0:  # leaves the running statistics as they are
+        return _of_nothing(input, weight, bias)
     count = input.numel() // input.shape[1]
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
     out, mean, variance = batch_norm_op.call(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
         with no_grad():
@@ -42,6 +63,8 @@ def group_norm(
     """Mean 0 and variance 1 within groups of channels."""
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    if input.shape[0] * input.shape[1] // num_groups == 1 and all(d == 1 for d in input.shape[2:]):
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
     if input.shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
@@ -59,6 +82,10 @@ def instance_norm(
         if running_mean is None or running_var is None:
             raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return known_norm.call(input, running_mean, running_var, weight, bias, eps)
+    if input.numel() == 0 and (input.shape[1] == 0 or input.shape[0] != 0):
+        if input.shape[1] == 0:
+            _check_statistics(input, running_mean=running_mean, running_var=running_var)
+        return _of_nothing(input, weight, bias)
     count = input.numel() // (input.shape[0] * input.shape[1])
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")

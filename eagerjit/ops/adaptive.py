@@ -142,6 +142,12 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
     name, everywhere = f"adaptive_avg_pool{rank}d", tuple(range(2, 2 + rank))
 
     def function(input: Tensor, output_size: Any) -> Tensor:
+        if input.ndim <= rank and isinstance(output_size, (tuple, list)):
+            raise ValueError(f"Input dimension should be at least {rank + 1}")
+        if input.ndim < rank and output_size == 1:
+            raise IndexError(f"{name}: Expected at least {rank} dimensions, but got input of size {list(input.shape)}")
+        if rank == 2 and output_size == 1 and (input.ndim == 2 or any(n == 0 for n in input.shape[-2:])):
+            return input.mean((-2, -1), keepdim=True)
         x = batched(name, input, rank)
         if not x.dtype.is_floating_point:
             if all(n == 1 for n in _sizes(name, x, output_size, rank)):

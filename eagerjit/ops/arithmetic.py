@@ -28,6 +28,8 @@ def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     for limit in (min, max):
         if limit is not None and not is_operand(limit):
             raise TypeError(f"clamp(): limits must be Tensor or Number, not {type(limit).__name__}")
+    if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
+        raise TypeError("clamp(): 'min' and 'max' must both be Numbers or both be Tensors")
     dtype = result_type(input, *(x for x in (min, max) if x is not None))
     out = as_dtype(input, dtype)
     if min is not None:
@@ -100,7 +102,8 @@ masked_fill.fitting = filled_fits
 
 def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
     """input + value * tensor1 * tensor2."""
-    return input + value * tensor1 * tensor2
+    dtype = result_type(input, tensor1, tensor2)
+    return input + (value if dtype.is_differentiable else as_dtype(value, dtype)) * tensor1 * tensor2
 
 
 addcmul = Op("addcmul", _addcmul, None, ("value",))

@@ -114,7 +114,7 @@ def _cross_entropy(
     logs = log_softmax(x, d)
     picked, factor, valid = _picked(logs, target, w, ignore_index)
     loss = picked * factor
-    if label_smoothing:
+    if label_smoothing and x.shape[d]:
         weighted = logs if w is None else logs * w.view(_class_shape(x))
         spread = (-weighted.sum(d)).where(valid, 0.0)
         loss = loss * (1.0 - label_smoothing) + spread * (label_smoothing / x.shape[d])
@@ -133,7 +133,7 @@ def _cross_entropy_rule(
     seed = _normalised(g, factor, reduction)
     hit = _hit(x, target)
     valid = (target != ignore_index).unsqueeze(d)
-    if not label_smoothing:
+    if not label_smoothing or not x.shape[d]:
         return ((softmax(x, d) - hit) * (seed * factor).unsqueeze(d)).where(valid, 0.0)
     share = label_smoothing / x.shape[d]
     counted = seed.where(target != ignore_index, 0.0).unsqueeze(d)
@@ -152,14 +152,16 @@ def _soft_cross_entropy(
     """-sum(target * log(softmax(input))) over classes."""
     x, t, w = widened(input, target, weight)
     d = class_dimension(x)
-    if label_smoothing:
+    if label_smoothing and x.shape[d]:
         t = t * (1.0 - label_smoothing) + label_smoothing / x.shape[d]
     logs = log_softmax(x, d) * t
     loss = -(logs if w is None else logs * w.view(_class_shape(x))).sum(d)
     if reduction == "none":
         return as_dtype(loss, input.dtype)
     total = loss.sum()
-    return as_dtype(total / loss.numel() if reduction == "mean" else total, input.dtype)
+    # Without classes PyTorch divides by what the classes' number leaves of the elements' number: 0 / 0.
+    count = loss.numel() if x.shape[d] else 0
+    return as_dtype(total / count if reduction == "mean" else total, input.dtype)
 
 
 soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)
@@ -179,6 +181,9 @@ def cross_entropy(
     reduction = check_reduction(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if input.ndim == 0 and target.ndim == 0:
+        error = IndexError if target.dtype.is_floating_point else RuntimeError
+        raise error("Expected floating point type for target with class probabilities, and at least one dimension")
     if weight is not None and tuple(weight.shape) != (input.shape[class_dimension(input)],):
         raise RuntimeError(
             f"cross_entropy: weight tensor should be defined either for all {input.shape[class_dimension(input)]} "

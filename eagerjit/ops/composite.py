@@ -71,15 +71,29 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
     return repeat(input, (1,) * max(input.ndim - len(counts), 0) + counts)
 
 
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None) -> Tensor:
-    """Every element `repeats` times in a row; a tensor of counts gives each its own."""
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Every element `repeats` times in a row; a tensor of counts gives each its own.
+
+    `output_size` is the size of the result along `dim`, for who knows it. Raises RuntimeError if it is another.
+    """
+    out = _repeated(input, repeats, dim)
+    if output_size is not None and out.shape[0 if dim is None else dim] != output_size:
+        raise RuntimeError(f"allocated size does not match required size: output_size is {output_size}")
+    return out
+
+
+def _repeated(input: Tensor, repeats: Any, dim: int | None) -> Tensor:
     if dim is None:
         input, dim = input.reshape(-1), 0
     d = views.dimension(dim, input.ndim)
     if isinstance(repeats, Tensor):
-        if repeats.ndim and repeats.shape[0] != 1:
+        if repeats.ndim and (repeats.shape[0] != 1 or input.shape[d] == 1):
             return index.index_select(input, d, repeated_positions(repeats))
         repeats = measured(repeats, "the size of the result depends on values")
+    if repeats < 0:
+        raise RuntimeError("Repeats must be non-negative")
     return _interleave_op.call(input, (repeats,), d)
 
 
@@ -103,7 +117,10 @@ _interleave_op.linear = True
 
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """Reversed along dimensions."""
-    return _flip_op.call(input, views.shape_argument(dims))
+    axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument(dims)])
+    if len(set(axes)) != len(axes):
+        raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
+    return _flip_op.call(input, axes if input.ndim else ())
 
 
 def _flip(input: Tensor, dims: Any) -> Tensor:
@@ -111,8 +128,7 @@ def _flip(input: Tensor, dims: Any) -> Tensor:
     from eagerjit.creation import arange
 
     out = input
-    for dim in dims:
-        d = views.dimension(dim, input.ndim)
+    for d in dims:
         size = out.shape[d]
         out = index.index_select(out, d, size - 1 - arange(size))
     return out if out is not input else input.clone()
@@ -163,23 +179,21 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return linear.matmul.call(input, vec)
 
 
-def diag(input: Tensor, diagonal_: int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
     if input.ndim == 2:
-        return input.diagonal(diagonal_).clone()
+        return input.diagonal(diagonal).clone()
     if input.ndim != 1:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    from eagerjit.creation import arange
+    from eagerjit.ops.shaping import diag_embed
 
-    n = input.shape[0] + abs(diagonal_)
-    rows = arange(n).unsqueeze(1)
-    hit = arange(n) - rows == diagonal_
-    source = (rows if diagonal_ >= 0 else rows + diagonal_).clamp(0, max(input.shape[0] - 1, 0)).squeeze(1)
-    return input.take_rows(source).unsqueeze(1).where(hit, 0) if input.shape[0] else input.new_zeros(n, n)
+    return diag_embed(input, diagonal)
 
 
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {input.ndim}")
     return input.diagonal().sum()
 
 
@@ -188,6 +202,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     vectors = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for v in vectors:
+        if v.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v}")
     swap = indexing == "xy" and len(vectors) >= 2
     if swap:
         vectors[0], vectors[1] = vectors[1], vectors[0]

@@ -287,6 +287,10 @@ def _transposed(
             f"stride: {list(steps)}, dilation: {list(spread)}"
         )
     before = input.shape[int(batched) + 1 :]
+    if any(n == 0 for n in before):
+        raise RuntimeError(
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {list(input.shape)}"
+        )
     size = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, s, p, d, k, e in zip(before, steps, zeros, spread, weight.shape[2:], extra, strict=True)

@@ -126,6 +126,8 @@ def random_(self: Tensor, low: Any = None, high: Any = None, *, generator: Gener
         else:
             high = 2 if self.dtype is dtypes.bool_ else int(np.iinfo(self.dtype.numpy).max)
     low = 0 if low is None else low
+    if self.dtype is dtypes.bool_ and not (low in (0, 1) and high in (1, 2)):
+        raise RuntimeError(f"{'from' if low not in (0, 1) else 'to - 1'} is out of bounds for bool")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return self.copy_(random.randint(low, high, tuple(self.shape), generator=generator))

@@ -9,6 +9,7 @@ from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.promotion import result_type
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
 
@@ -62,14 +63,16 @@ def _difference_loss(name: str, measure: Any, of_weights: bool = True) -> Op:
     def body(
         input: Tensor, target: Tensor, reduction: str, parameter: float = 0.0, weight: Tensor | None = None
     ) -> Tensor:
+        dtype = result_type(input, target)
         x, t, w = widened(input, target, weight)
         loss = measure(x - t, parameter)
         if w is None:
-            return as_dtype(reduced(loss, reduction), input.dtype)
+            out = reduced(loss, reduction)
+            return as_dtype(out, dtype) if dtype.is_differentiable else out
         loss = loss * w
         if reduction == "mean" and of_weights:
-            return as_dtype(loss.sum() / w.sum(), input.dtype)
-        return as_dtype(reduced(loss, reduction), input.dtype)
+            return as_dtype(loss.sum() / w.sum(), dtype)
+        return as_dtype(reduced(loss, reduction), dtype)
 
     return Op(name, body)
 
@@ -241,7 +244,8 @@ def _kl_div(input: Tensor, target: Tensor, reduction: str, log_target: bool) -> 
         loss = t.exp() * (t - x)
     else:
         loss = ((t * t.log()).where(t > 0, 0.0)) - t * x
-    total = loss.sum() / x.shape[0] if reduction == "batchmean" else reduced(loss, reduction)
+    batch = x.shape[0] if x.ndim else 1
+    total = loss.sum() / batch if reduction == "batchmean" else reduced(loss, reduction)
     return as_dtype(total, input.dtype)
 
 

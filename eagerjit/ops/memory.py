@@ -22,7 +22,7 @@ from eagerjit.tensor import Storage, Tensor, check_writable, new_tensor, share_s
 def view_dtype(input: Tensor, dtype: Any) -> Tensor:
     """The same bytes as elements of another dtype; the last dimension grows or shrinks with the element's size."""
     if dtype is input.dtype:
-        return views.alias(input)
+        return views.detach(input)
     array = concrete(input, f"a tensor of {input.dtype} was viewed as {dtype}")
     old, new = array.itemsize, dtype.numpy.itemsize
     if old != new and (array.ndim == 0 or (array.shape[-1] > 1 and array.strides[-1] != old)):

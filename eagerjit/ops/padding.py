@@ -111,6 +111,11 @@ def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
         )
     if mode == "reflect" and input.dtype is dtypes.bool_:
         raise NotImplementedError(f"\"reflection_pad{spatial}d\" not implemented for 'Bool'")
+    if mode != "circular" and any(d == 0 for d in input.shape[-spatial - 1 :]):
+        raise RuntimeError(
+            f"Expected {spatial + 1}D or {spatial + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"non-zero dimensions for input, but got: {list(input.shape)}"
+        )
     for number in range(spatial):
         d = input.ndim - 1 - number
         pair = amounts[2 * number : 2 * number + 2]
@@ -150,7 +155,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
         _check_borders(input, amounts, mode)
     for number in range(len(amounts) // 2):
-        size = input.shape[input.ndim - 1 - number] + amounts[2 * number] + amounts[2 * number + 1]
-        if size < 0:
+        before, after, size = amounts[2 * number], amounts[2 * number + 1], input.shape[input.ndim - 1 - number]
+        if size + before + after < 0 or (size == 0 and (before < 0 or after < 0)):
             raise RuntimeError(f"pad: padding {list(amounts)} leaves less than nothing of input {list(input.shape)}")
     return pad_op.call(input, amounts, mode, 0 if value is None else value)

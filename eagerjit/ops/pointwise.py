@@ -122,10 +122,10 @@ def _where(condition: Any, input: Any, other: Any) -> Tensor:
     """input where the condition holds, else other; operands broadcast."""
     if not isinstance(condition, Tensor):
         raise TypeError(f"where(): argument 'condition' must be Tensor, not {type(condition).__name__}")
-    if condition.dtype is not dtypes.bool_:
+    if condition.dtype not in (dtypes.bool_, dtypes.uint8):
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got dtype {condition.dtype}")
     dtype = result_type(input, other)
-    return emit(elementwise.where, condition, as_dtype(input, dtype), as_dtype(other, dtype))
+    return emit(elementwise.where, _truth(condition), as_dtype(input, dtype), as_dtype(other, dtype))
 
 
 where = Op("where", _where, elementwise.where.derivative, ("input", "other"))
@@ -177,7 +177,7 @@ def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     base = input if isinstance(input, Tensor) else exponent.new_full((), input)
     zero = (base == 0.0).logical_and(exponent >= 0.0)
-    return g * (out * base.log()).where(zero.logical_not(), 0.0)
+    return g * (out * base.to(out.dtype).log()).where(zero.logical_not(), 0.0)
 
 
 power = Op("pow", _power, (_power_input, _power_exponent))
@@ -185,18 +185,28 @@ power = Op("pow", _power, (_power_input, _power_exponent))
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other."""
-    result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * alpha)
+    result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other."""
-    result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * alpha)
+    result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 
 
 def _is_one(value: Any) -> bool:
     return type(value) is int and value == 1
+
+
+def factor(alpha: Any, input: Any, other: Any) -> Any:
+    """`alpha` as a factor of `other`. Raises RuntimeError where the result's dtype cannot hold it."""
+    dtype = result_type(input, other)
+    if isinstance(alpha, (float, TracedFloat)) and not dtype.is_differentiable:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if type(alpha) is bool and dtype is not dtypes.bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
@@ -213,8 +223,10 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
 def _div_trunc(input: Any, other: Any) -> Tensor:
     """The quotient rounded towards zero."""
     x, y = promoted("div", "arithmetic", (input, other))
-    quotient = emit(elementwise.div, x, y)
-    return emit(elementwise.trunc, quotient) if quotient.dtype.kind == "float" else quotient
+    if x.dtype.kind == "float":
+        return emit(elementwise.trunc, emit(elementwise.div, x, y))
+    below = emit(elementwise.floordiv, x, y)  # checks for zeros
+    return below + as_dtype((below < 0).logical_and(below * y != x), below.dtype)
 
 
 POINTWISE["div_trunc"] = Op(

@@ -107,11 +107,13 @@ def numbers(name: str, what: str, value: Any, rank: int) -> Numbers:
 def batched(name: str, input: Tensor, rank: int) -> Tensor:
     """The input with a batch dimension. Raises RuntimeError for other ranks."""
     if input.ndim not in (rank + 1, rank + 2):
-        raise RuntimeError(
+        error = IndexError if name == "avg_pool2d" and input.ndim < 3 else RuntimeError
+        raise error(
             f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor, but got input of size "
             f"{list(input.shape)}"
         )
-    if any(n == 0 for n in input.shape[-rank - 1 :]):
+    first = -rank if name.startswith("adaptive_avg") else -rank - 1
+    if any(n == 0 for n in input.shape[first:]):
         raise RuntimeError(
             f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got: {list(input.shape)}"

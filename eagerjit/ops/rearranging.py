@@ -157,6 +157,11 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     if input.ndim not in (3, 4):
         kind = IndexError if input.ndim < 3 else RuntimeError
         raise kind(f"unfold: expected 3D or 4D (batch mode) tensor, but got input of size {list(input.shape)}")
+    if any(d == 0 for d in input.shape[-3:]):
+        raise RuntimeError(
+            f"Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            f"input, but got: {list(input.shape)}"
+        )
     kernel, spread = numbers("kernel_size", kernel_size, 2), numbers("dilation", dilation, 2)
     zeros, steps = numbers("padding", padding, 2), numbers("stride", stride, 2)
     _positive(kernel_size=kernel, dilation=spread, stride=steps)

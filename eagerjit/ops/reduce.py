@@ -173,14 +173,16 @@ any_ = _truth("any", reductions.any_, "Whether any element is true.")
 
 def _position(name: str, primitive: Primitive) -> Op:
     def body(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-        if input.numel() == 0 and (dim is None or input.shape[dim] == 0):
+        if input.dtype is dtypes.bool_:
+            raise RuntimeError(f"{name}(): does not support bool input")
+        axis = 0 if dim is None else dimension(dim, input.ndim)
+        if input.numel() == 0 and (dim is None or input.shape[axis] == 0):
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
         if dim is None:
             flat = emit(primitive, input.reshape(-1), axes=(0,))
             return flat.view((1,) * input.ndim) if keepdim else flat
         if input.ndim == 0:
             return as_dtype(0, dtypes.int64)
-        axis = dimension(dim, input.ndim)
         out = emit(primitive, input.movedim(axis, -1), axes=(input.ndim - 1,))
         return out.unsqueeze(axis) if keepdim else out
 
@@ -194,7 +196,8 @@ argmin = _position("argmin", reductions.argmin)
 
 def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
     def body(input: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
-        indices = position.body(input, dim, True)
+        comparable = as_dtype(input, dtypes.uint8) if input.dtype is dtypes.bool_ else input
+        indices = position.body(comparable, dim, True)
         if input.ndim == 0:
             return emit(elementwise.cast, input, dtype=input.dtype), indices
         values = input.gather(dim, indices)
@@ -349,9 +352,13 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"norm(): the input must be floating point, but got {input.dtype}")
     if p == "nuc":
+        if input.dtype in (dtypes.float16, dtypes.bfloat16):
+            raise RuntimeError(f"linalg.matrix_norm: Low precision dtypes not supported. Got {input.dtype}")
         from eagerjit.ops.norms import nuclear_norm
 
         return nuclear_norm(input, (0, 1) if dim is None and input.ndim == 2 else dim, keepdim)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     p = 2.0 if p in (None, "fro") else float(p)
     if p == math.inf:
         return amax.call(input.abs(), () if dim is None else dim, keepdim)

@@ -230,6 +230,10 @@ def _check(input: Tensor, size: Any, mode: str, align_corners: Any, antialias: b
         raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {RANKS[mode] + 2}D input")
     if not input.dtype.is_floating_point and (not mode.startswith("nearest") or input.dtype is not dtypes.uint8):
         raise NotImplementedError(f'"upsample_{mode}{input.ndim - 2}d" not implemented for \'{input.dtype}\'')
+    if input.shape[1] == 0 and mode != "area":
+        raise RuntimeError(
+            f"Non-empty {input.ndim}D data tensor expected but got a tensor with sizes {list(input.shape)}"
+        )
     if any(n <= 0 for n in size) or any(n == 0 for n in input.shape[2:]):
         raise RuntimeError(
             f"interpolate: Input and output sizes should be greater than 0, but got input {list(input.shape[2:])} and "
@@ -265,6 +269,12 @@ def interpolate(
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
     if input.ndim < 3:
+        given = size if size is not None else scale_factor
+        if isinstance(given, (tuple, list)) and len(given) != max(input.ndim - 2, 0):
+            raise ValueError(
+                f"Input and output must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(input.shape[2:])} and {list(given)}"
+            )
         _check(input, (), mode, align_corners, antialias)
     rank = input.ndim - 2
     scales: tuple[float | None, ...] = (None,) * rank

@@ -288,6 +288,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if a == b:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = input.shape[-1] + abs(offset)
+    if size == 0:
+        return input.reshape((*input.shape, 0))
     from eagerjit.ops.strided import diagonal_scatter
 
     matrices = input.new_zeros((*input.shape[:-1], size, size))

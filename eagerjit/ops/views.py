@@ -159,17 +159,18 @@ def detach(input: Tensor) -> Tensor:
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """input viewed with other's shape."""
-    return reshape_view(input, tuple(other.shape))
+    return view(input, tuple(other.shape))
 
 
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in another order."""
-    order = tuple(dimension(d, input.ndim) for d in shape_argument(dims))
-    if len(order) != input.ndim:
+    given = shape_argument(dims)
+    if len(given) != input.ndim:
         raise RuntimeError(
             f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}"
+            f"ordering of dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(given)}"
         )
+    order = tuple(dimension(d, input.ndim) for d in given)
     if len(set(order)) != len(order):
         raise RuntimeError("permute(): duplicate dims are not allowed.")
     return permute_view(input, order)
@@ -318,9 +319,9 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
                 f"{dim}), but got split_sizes={lengths}"
             )
     else:
-        if split_size <= 0:
+        if split_size < 0 or (split_size == 0 and size != 0):
             raise RuntimeError(f"split expects split_size be positive, but got split_size={split_size}")
-        lengths = [min(split_size, size - i) for i in range(0, int(size), int(split_size))] or [0]
+        lengths = [min(split_size, size - i) for i in range(0, int(size), max(int(split_size), 1))] or [0]
     out = []
     start: Any = 0
     for length in lengths:
@@ -340,7 +341,11 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces of equal size, the last one smaller."""
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    if input.ndim == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     size = input.shape[dimension(dim, input.ndim)]
+    if size == 0:
+        return split(input, [0] * chunks, dim)
     return split(input, max(-(-size // chunks), 1) if type(size) is int else -(-size // chunks), dim)
 
 

@@ -253,7 +253,7 @@ class Array:
         return _rounded(np.take(self.data, index.data, dim), self.dtype)
 
     def flip(self, dim: int) -> Array:
-        return _rounded(np.flip(self.data, dim), self.dtype)
+        return _rounded(np.flip(self.data, dim) if self.data.ndim else self.data.copy(), self.dtype)
 
     def roll(self, shift: int, dim: int) -> Array:
         return _rounded(np.roll(self.data, shift, dim), self.dtype)

@@ -193,6 +193,8 @@ def pad_sequence(
     sequences = list(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
+    if any(s.ndim == 0 for s in sequences):
+        raise RuntimeError("pad_sequence: Expected sequences with at least one dimension")
     longest = max(int(s.shape[0]) for s in sequences)
     padded = []
     for s in sequences:

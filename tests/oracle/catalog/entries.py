@@ -1,0 +1,88 @@
+"""What is known of each name: its samples, or the tests that it has elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from catalog.facts import FACTS
+from catalog.functional import FUNCTIONAL
+from catalog.modules import MODULES
+from catalog.pointwise import POINTWISE
+from catalog.reductions import REDUCTIONS
+from catalog.sample import Variation
+from catalog.views import VIEWS
+from catalog.writes import WRITES
+from eagerjit import names
+
+TABLE = Path(__file__).resolve().parents[2] / "data" / "torch_names.tsv"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name's samples, or the tests that it has elsewhere; how it differs from PyTorch; why it runs on the host."""
+
+    variations: Sequence[Variation] = ()
+    tests: tuple[str, ...] = ()
+    difference: str = ""
+    host_reason: str = ""
+
+
+FUNCTIONS = {**POINTWISE, **VIEWS, **REDUCTIONS, **WRITES, **FACTS, **FUNCTIONAL}
+"""Variations by the last part of the name: torch.exp, Tensor.exp and torch.nn.functional.exp have the same."""
+
+
+def _listed() -> list[str]:
+    rows = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
+    return [name for name, programs in rows if int(programs) >= 3 and names.in_scope(name)]
+
+
+LISTED = _listed()
+
+MORE: dict[str, str] = {
+    "torch.nn.LayerNorm": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.functional.scaled_dot_product_attention": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.functional.layer_norm": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.InstanceNorm2d": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.GroupNorm": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.PReLU": "bool uint8 int8 int16 int32 int64",
+    "torch.nn.KLDivLoss": "bool uint8 int8 int16 int32 int64",
+    "torch.einsum": "bool",
+    "torch.matmul": "bool",
+    "operator @": "bool",
+    "torch.nn.functional.linear": "bool",
+    "torch.abs": "bool",
+    "torch.bmm": "bool",
+    "torch.mm": "bool",
+    "Tensor.abs": "bool",
+    "torch.nn.functional.conv2d": "bool",
+    "Tensor.trace": "bool",
+    "torch.nn.ReplicationPad2d": "bool",
+    "torch.nn.BatchNorm2d": "int64",
+    "torch.nn.MSELoss": "int64",
+    "torch.nn.BatchNorm1d": "int64",
+    "torch.nn.functional.mse_loss": "int64",
+    "torch.nn.AvgPool2d": "bool uint8 int8 int16 int32",
+    "torch.nn.functional.avg_pool2d": "bool uint8 int8 int16 int32",
+    "torch.nn.BCELoss": "uint8 int8 int16 int32 int64",
+    "torch.nn.BCEWithLogitsLoss": "uint8 int8 int16 int32 int64",
+    "torch.nn.functional.nll_loss": "uint8 int8 int16 int32 int64",
+    "torch.nn.NLLLoss": "uint8 int8 int16 int32 int64",
+    "torch.nn.Unfold": "uint8 int8 int16 int32 int64",
+}
+"""Dtypes that are computed although PyTorch has no kernel for them."""
+
+
+def _entry(name: str) -> Entry | None:
+    owner, _, last = name.rpartition(".")
+    if owner == "torch.nn" and last in MODULES:
+        return Entry(MODULES[last])
+    if name in FUNCTIONS:
+        return Entry(FUNCTIONS[name])
+    if owner in ("torch", "Tensor", "torch.nn.functional", "Tensor|Module", "torch.nn.utils.rnn") and last in FUNCTIONS:
+        return Entry(FUNCTIONS[last])
+    return None
+
+
+ENTRIES = {name: entry for name in LISTED if (entry := _entry(name))}

@@ -1,0 +1,13 @@
+"""Every name that public programs use, on samples of every kind: as PyTorch, and compiled as eagerly, bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+from catalog.entries import ENTRIES, MORE
+from catalog.running import failures
+
+
+@pytest.mark.parametrize("name", [n for n, e in ENTRIES.items() if e.variations])
+def test_as_pytorch_and_compiled_as_eagerly(name: str) -> None:
+    found = list(failures(name, ENTRIES[name].variations, MORE.get(name, "").split()))
+    assert not found, "\n" + "\n".join(found)
