@@ -182,9 +182,7 @@ def sizes_of(size: Sizes) -> Sizes:
 
 
 @makes
-def empty(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
+def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Uninitialised memory; inside a jitted function zeros."""
     check_device(device)
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
