@@ -26,17 +26,7 @@ from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
 from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
-from eagerjit.results import (
-    KeepGradients,
-    RequireGradients,
-    RequireResults,
-    hidden_bases,
-    is_reached,
-    new_leaves,
-    own_gradients,
-    relations,
-    retained,
-)
+from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, required, retained
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
@@ -215,10 +205,7 @@ class Recording:
         slots, guards = list(tracer.slots.values()), guards + tracer.guards
         before = [*([RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
-        required = new_leaves(results)
-        if any(is_reached(results[i], results) for i in required):
-            raise TraceBreak("it returns what it made to require gradients along with what depends on it", self.where())
-        after += [RequireResults(required)] if required else []
+        after += required(results, self.where())
 
         def compiled() -> Variant:
             executable, report, backward = compile()

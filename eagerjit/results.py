@@ -196,9 +196,15 @@ class KeepGradients:
             flat[index].retain_grad()
 
 
-def new_leaves(results: list[Any]) -> list[int]:
-    """The results that require gradients without being computed from what does: `zeros(2, requires_grad=True)`."""
-    return [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
+def required(results: list[Any], place: Any) -> list[Any]:
+    """What makes leaves of results that require gradients with no history: `zeros(2, requires_grad=True)`.
+
+    Raises TraceBreak where gradients of other results flow to such a leaf.
+    """
+    leaves = [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
+    if any(is_reached(results[i], results) for i in leaves):
+        raise TraceBreak("it returns a tensor made to require gradients along with what depends on it", place)
+    return [RequireResults(leaves)] if leaves else []
 
 
 def is_reached(leaf: Tensor, results: list[Any]) -> bool:
