@@ -10,7 +10,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import gpu_kernels
-from eagerjit.compiler.codegen.triton import source
+from eagerjit.compiler.codegen.triton import along, convolution, product, source
 from eagerjit.jit import jit
 
 Function = torch.nn.functional
@@ -109,10 +109,12 @@ CASES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=["as they are", "small"])
+@pytest.fixture(params=["as they are", "small and far"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Blocks as they are, and so small that rows take steps and grids have several programs."""
-    if request.param == "small":
+    """Blocks as they are; and small ones, so that rows take steps and grids are large, with indices of 64 bits."""
+    if request.param == "small and far":
+        for module in (along, convolution, product, source):
+            monkeypatch.setattr(module, "INT32", 0)
         for name, size in (("WHOLE", 8), ("STEP", 8), ("TILE", 32)):
             monkeypatch.setattr(source, name, size)
     yield
