@@ -10,7 +10,7 @@ from typing import Any
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
-from eagerjit.autograd.reads import Reader
+from eagerjit.autograd.reads import reader_of
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
@@ -320,8 +320,8 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
         used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
         read = frozenset().union(*used)
     reads_output = 1 in read if read is not None else not getattr(op, "derives", False)
-    reader = Reader(op, node.inputs or (), tuple([e is not None for e in edges]))
-    if node.overwritten is not None and reads_output and reader.reads(1):
+    reader = reader_of(op, node.inputs or (), edges)
+    if node.overwritten is not None and reads_output and (reader is None or reader.reads(1)):
         what = f"{described(node.outputs()[0])}, the output"
         raise RuntimeError(overwritten(what, node.op.name, node.source, node.overwritten))
     for index, x in enumerate(node.inputs or ()):
@@ -330,7 +330,9 @@ def check_versions(node: GradNode, edges: list[Any]) -> None:
         saved = node.versions[index] if node.versions is not None else 0
         if x._storage.version == saved:
             continue
-        if (read is not None and index + 2 not in read) or not reader.reads(index + 2):
+        if read is not None and index + 2 not in read:
+            continue
+        if reader is not None and not reader.reads(index + 2):
             continue
         raise stale_value(node, index, x, saved)
 

@@ -43,8 +43,6 @@ class Reader:
         from eagerjit.trace import Tracer
         from eagerjit.walks import cotangent
 
-        if not hasattr(self.op, "gradient_body") or not callable(getattr(self.op, "body", None)):
-            return None
         tracer, before, observation = Tracer(self.op.name), set_tracer(None), pause_observation()
         tracer.values_only = True
         grad_mode = mode.set_grad_mode(False)
@@ -70,6 +68,13 @@ class Reader:
             mode.set_grad_mode(grad_mode)
             set_tracer(before)
             resume_observation(observation)
+
+
+def reader_of(op: Any, inputs: Sequence[Any], edges: Sequence[Any]) -> Reader | None:
+    """A reader for an op; None for what stands for a single call on the tape, and holds its tensors."""
+    if not hasattr(op, "gradient_body") or not callable(getattr(op, "body", None)):
+        return None
+    return Reader(op, inputs, tuple([e is not None for e in edges]))
 
 
 class _Kind(tuple):

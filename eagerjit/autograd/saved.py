@@ -9,7 +9,7 @@ from typing import Any
 from eagerjit.autograd import engine
 from eagerjit.autograd.function import Context
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
-from eagerjit.autograd.reads import Reader
+from eagerjit.autograd.reads import Reader, reader_of
 from eagerjit.compiler.ir import Node
 from eagerjit.tensor import Tensor
 
@@ -74,7 +74,7 @@ def saved_by(
     found: dict[Saved, None] = {}
     for node, edges in nodes.items():
         read = _positions(node, edges)
-        reader = Reader(node.op, node.inputs or (), tuple([e is not None for e in edges]))
+        reader = reader_of(node.op, node.inputs or (), edges)
         for index, result in made_by.get(id(node), ()) if read is None or 1 in read else ():
             if node.reads_result(index):
                 found[Saved(node.name, node.source, -1, result=result, reader=reader)] = None
