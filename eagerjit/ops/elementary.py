@@ -23,7 +23,8 @@ _FAR = 1e9
 def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """An op of real numbers: operands in one floating dtype."""
     name = function.__name__.strip("_")
-    count = sum(p.default is inspect.Parameter.empty for p in inspect.signature(function).parameters.values())
+    required = [p.name for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
+    count = len(required)
 
     def body(*arguments: Any) -> Tensor:
         operands = promoted(name, "float", arguments[:count])
@@ -33,7 +34,7 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     body.__doc__ = function.__doc__
-    ELEMENTARY[name] = Op(name, body)
+    ELEMENTARY[name] = Op(name, body, numbers=required)
     return function
 
 
