@@ -73,7 +73,7 @@ class DeviceFrame(Frame):
         array = self.leaves[leaf]._data
         if arrays.memory_of(array) is not None:
             self.resident = True
-            return int(array.ctypes.data)
+            return int(array.ctypes.data) if array.size else 0
         low, high = arrays.extent(array)
         address = self.allocate(high - low)
         copy_to_device(address, low, high - low, self.stream)
@@ -155,7 +155,7 @@ def _output(frame: DeviceFrame, output: int, code: int, ndim: int, pointer: int,
     shape, dtype = tuple(frame.slots[d] for d in dims), TYPES[code]
     if frame.resident:
         array = arrays.empty(shape, dtype, frame.stream)
-        frame.slots[pointer] = array.ctypes.data
+        frame.slots[pointer] = array.ctypes.data if array.size else 0
     else:
         array = memory.empty(shape, dtype)
         frame.slots[pointer] = frame.allocate(array.nbytes)

@@ -81,7 +81,8 @@ class GraphedExecutable(DeviceExecutable):
             assert memory is not None
             index = next((i for i, known in enumerate(memories) if known is memory), len(memories))
             memories[index:] = [memory] if index == len(memories) else memories[index:]
-            places.append((slot, index, frame.slots[slot] - memory.address))
+            if frame.leaves[leaf]._data.size:  # an empty array points nowhere
+                places.append((slot, index, frame.slots[slot] - memory.address))
             place_of[leaf] = index
         key = (*(frame.slots[slot] for slot in self._values), *places)
         call = self.graphs.get(key)

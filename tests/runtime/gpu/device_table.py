@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from machines import compile_for, machine
+from machines import Machine, compile_for, machine
 from op_samples import EAGER, function, leaves, rebuilt, samples
 
 from eagerjit.cuda.execution import offloaded
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
+from eagerjit.runtime.binding import new_tensor
+from eagerjit.runtime.gpu.arrays import on_host, upload
+from eagerjit.runtime.gpu.stream import current_stream
 
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}  # of sums, whose order is another
 
@@ -21,20 +25,25 @@ def names() -> list[str]:
 
 
 def problems(kind: str, name: str) -> list[str]:
-    """What is wrong with an op on a machine, "fake" or "gpu"; every sample is jitted and called twice."""
+    """What is wrong with an op on a machine, "fake" or "gpu".
+
+    Every sample is jitted and called on tensors of the host, and as graphs on tensors that lie on the device.
+    """
     found = []
     with machine(kind) as target:
         for number, sample in enumerate(samples(name)):
             call, tensors = function(name), leaves(sample.arguments)
 
-            def plain(*given: Any, call: Any = call, sample: Any = sample) -> Any:
-                return call(*rebuilt(sample.arguments, iter(given)))
+            def plain(*leaves: Any, call: Any = call, sample: Any = sample) -> Any:
+                return call(*rebuilt(sample.arguments, iter(leaves)))
 
             try:
-                expected = arrays(plain(*tensors))
-                with offloaded(target.device, compile_for(target)):
-                    jitted = jit(plain, fullgraph=True)
-                    results = [arrays(jitted(*tensors)) for _ in range(2)]
+                expected = arrays(plain(*given(target, tensors, False)))
+                results = []
+                for graphs in (False, True):
+                    with offloaded(target.device, compile_for(target), graphs):
+                        jitted = jit(plain, fullgraph=True)
+                        results += [arrays(jitted(*given(target, tensors, graphs))) for _ in range(2 + graphs)]
             except Exception as error:
                 found.append(f"{name}, sample {number}: {type(error).__name__}: {error}"[:300])
                 continue
@@ -49,7 +58,13 @@ def problems(kind: str, name: str) -> list[str]:
 def arrays(result: Any) -> list[np.ndarray]:
     """What a call returned."""
     results = result if isinstance(result, tuple | list) else (result,)
-    return [np.array(r.detach().contiguous()._data) for r in results]
+    return [np.ascontiguousarray(on_host(r._data)) for r in results]
+
+
+def given(target: Machine, tensors: Sequence[Any], resident: bool) -> list[Any]:
+    """Fresh tensors with the same values, on the host or on the device: an op may write them."""
+    stream = current_stream(target.device)
+    return [new_tensor(upload(x._data, stream) if resident else np.array(x._data)) for x in tensors]
 
 
 def agree(actual: np.ndarray, expected: np.ndarray) -> bool:

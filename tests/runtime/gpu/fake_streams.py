@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -59,7 +60,13 @@ class Stream:
         self.queue.popleft()
         self.time += TICK
         operation.done, operation.time = True, self.time
-        operation.run(operation)
+        collects = gc.isenabled()
+        gc.disable()  # a finalizer that waits for the device would find this operation done when it is not
+        try:
+            operation.run(operation)
+        finally:
+            if collects:
+                gc.enable()
 
     def reach(self, operation: Operation) -> None:
         """Do everything up to an operation of this stream."""
