@@ -223,6 +223,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "diagonal": [Sample((M, 0, 0, 1)), Sample((M, -1, 0, 1)), Sample((draw("", (0, 2)), 0, 0, 1))],
     "unfold": [Sample((M, 1, 2, 1)), Sample((V, 0, 1, 2)), Sample((draw("u", (0, 3)), 1, 2, 1))],
     "as_strided": [Sample((M, ((2, 2), (1, 2), 1), ((2, 3), (3, 1), 0), 6))],
+    "state_bytes": [Sample((STATE,))],
+    "state_words": [Sample((STATE.repeat(4).to(torch.uint8),))],
     "rand": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64)),
              Sample((STATE, (0,), torch.float32))],
     "randn": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64))],
