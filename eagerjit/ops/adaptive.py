@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,9 @@ from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.options import interned
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.ops.pooling import _like, _named, avg_pool_op, batched, scattered
+from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
-from eagerjit.ops.windows import Numbers, better, window_maximum
+from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -67,6 +68,15 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
 adaptive_avg_op = Op("adaptive_avg_pool", _adaptive_avg, shapes=("size",))
 
 
+def _block_mean(input: Tensor, kernel: Numbers) -> Tensor:
+    """The means of the blocks of (batch, channels, ...)."""
+    (x,) = widened(input)
+    return as_dtype(block_sum.call(x, kernel) / math.prod(kernel), input.dtype)
+
+
+block_mean = Op("block_mean", _block_mean)
+
+
 def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
     """The means of `size` windows; of one window, and of windows that lie side by side, by ops that native calls know.
 
@@ -77,8 +87,7 @@ def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
     kernel = _even(x, size)
     if kernel is None:
         return adaptive_avg_op.call(x, size)
-    kernel, zeros = interned((kernel, (0,) * len(kernel)))
-    return avg_pool_op.call(x, kernel, kernel, zeros, False, True, None)
+    return block_mean.call(x, *interned((kernel,)))
 
 
 def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:

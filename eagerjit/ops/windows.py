@@ -94,8 +94,6 @@ def _window_sum(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padd
 
 def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, padding: Numbers) -> Tensor:
     """Every window's number added to all places it sees of spatial sizes `size`: the transpose of `window_sum`."""
-    if kernel == stride and not any(padding) and _covers(input.shape[2:], size, kernel):
-        return _repeated(input, kernel)
     before, after = [0, 0], [0, 0]
     for n, windows, k, s, p in zip(size, input.shape[2:], kernel, stride, padding, strict=True):
         missing = n + p - (windows - 1) * s - 1
@@ -103,21 +101,6 @@ def _window_spread(input: Tensor, size: Any, kernel: Numbers, stride: Numbers, p
         after.append(missing if missing > 0 else 0)
     spread = surrounded(input, before, after, (1, 1, *stride))
     return _total(spread, tuple(size), kernel, (1,) * len(kernel))
-
-
-def _covers(windows: Any, size: Any, kernel: Numbers) -> bool:
-    """Whether windows that lie side by side see every place."""
-    return all(w * k == n for w, k, n in zip(windows, kernel, size, strict=True))
-
-
-def _repeated(x: Tensor, counts: Numbers) -> Tensor:
-    """Every point of (batch, channels, ...) so many times along each spatial dimension."""
-    shape, wide = [*x.shape[:2]], [*x.shape[:2]]
-    for n, k in zip(x.shape[2:], counts, strict=True):
-        shape += [n, 1]
-        wide += [n, k]
-    size = [n * k for n, k in zip(x.shape[2:], counts, strict=True)]
-    return x.reshape(shape).expand(wide).reshape((*x.shape[:2], *size))
 
 
 window_sum = Op(
@@ -132,6 +115,28 @@ window_spread = Op(
     (lambda g, out, input, size, *how: window_sum.call(g, tuple(input.shape[2:]), *how), *(None,) * 4),
     shapes=("size",),
 )
+
+
+# -- sums of windows that lie side by side and see every place --------------------------------------------------------
+
+
+def _block_sum(input: Tensor, kernel: Numbers) -> Tensor:
+    """The sums over the blocks of (batch, channels, ...)."""
+    return _total(input, tuple(n // k for n, k in zip(input.shape[2:], kernel, strict=True)), kernel, kernel)
+
+
+def _block_spread(input: Tensor, kernel: Numbers) -> Tensor:
+    """Every number in all places of its block: the transpose of `block_sum`."""
+    shape, wide = [*input.shape[:2]], [*input.shape[:2]]
+    for n, k in zip(input.shape[2:], kernel, strict=True):
+        shape += [n, 1]
+        wide += [n, k]
+    size = [n * k for n, k in zip(input.shape[2:], kernel, strict=True)]
+    return input.reshape(shape).expand(wide).reshape((*input.shape[:2], *size))
+
+
+block_sum = Op("block_sum", _block_sum, (lambda g, out, input, kernel: block_spread.call(g, kernel), None))
+block_spread = Op("block_spread", _block_spread, (lambda g, out, input, kernel: block_sum.call(g, kernel), None))
 
 
 # -- maxima -----------------------------------------------------------------------------------------------------------
