@@ -367,6 +367,7 @@ def _assigned(value: Any, base: Tensor) -> Any:
 
 def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) -> None:
     """base[indices] = value, or += with `accumulate`, in place."""
+    indices = indices[: base.ndim]  # masks take several dimensions each
     used, front, shape = _gathered(indices)
     moved = base.permute(front)
     rest = tuple(moved.shape[len(used) :])
