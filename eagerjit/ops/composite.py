@@ -57,7 +57,7 @@ def _repeat_rule(g: Any, out: Any, input: Any, counts: Any) -> Any:
     if not counts:
         return g
     shape = (1,) * (len(counts) - input.ndim) + tuple(input.shape)
-    apart = g.reshape([x for c, d in zip(counts, shape, strict=True) for x in (c, d)])
+    apart = views.reshaped(g, *(x for c, d in zip(counts, shape, strict=True) for x in (c, d)))
     return apart.sum(tuple(range(0, 2 * len(counts), 2))).reshape(input.shape)
 
 
@@ -108,7 +108,7 @@ def _interleave(input: Tensor, counts: Any, d: int) -> Tensor:
 def _interleave_rule(g: Any, out: Any, input: Any, counts: Any, d: int) -> Any:
     """Sums over the copies."""
     shape = tuple(input.shape)
-    return g.reshape(*shape[: d + 1], counts[0], *shape[d + 1 :]).sum(d + 1)
+    return views.reshaped(g, *shape[: d + 1], counts[0], *shape[d + 1 :]).sum(d + 1)
 
 
 _interleave_op = Op("repeat_interleave", _interleave, (_interleave_rule, None, None), shapes=("counts",))
