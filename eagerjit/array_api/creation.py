@@ -100,7 +100,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: Any = None) -> Tensor:
 
 def full(shape: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """One value everywhere; its type decides the dtype."""
-    return eagerjit.full(shape, fill_value, dtype=dtype, device=device)
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return eagerjit.full(sizes, fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: DType | None = None, device: Any = None) -> Tensor:

@@ -172,4 +172,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         return x.clone()
     limits = [bound.to(x.dtype) if isinstance(bound, Tensor) else bound for bound in (min, max)]
+    if any(isinstance(bound, Tensor) for bound in limits):  # eagerjit takes tensors or numbers, not one of each
+        limits = [bound if bound is None or isinstance(bound, Tensor) else _tensor(bound, x) for bound in limits]
     return eagerjit.clip(x, *limits).to(x.dtype)
