@@ -9,6 +9,7 @@ from pathlib import Path
 from catalog.facts import FACTS
 from catalog.functional import FUNCTIONAL
 from catalog.modules import MODULES
+from catalog.named import NAMED
 from catalog.pointwise import POINTWISE
 from catalog.reductions import REDUCTIONS
 from catalog.sample import Variation
@@ -31,6 +32,28 @@ class Entry:
 
 FUNCTIONS = {**POINTWISE, **VIEWS, **REDUCTIONS, **WRITES, **FACTS, **FUNCTIONAL}
 """Variations by the last part of the name: torch.exp, Tensor.exp and torch.nn.functional.exp have the same."""
+
+
+DIFFERENCES = {
+    **dict.fromkeys(
+        ("fill_", "zero_", "masked_fill_"), "memory that several elements share is refused, as PyTorch deprecates it"
+    ),
+    **dict.fromkeys(("interpolate", "Upsample"), "uint8 is refused by smooth modes: PyTorch's are fixed point"),
+    **dict.fromkeys(
+        ("view", "reshape"), "compiled, a dimension of a transposed argument cut in two gives a copy instead of a view"
+    ),
+    **dict.fromkeys(("topk",), "which of equal elements is named is not defined in PyTorch; here it is the first"),
+    "GroupNorm": "the gradient of the weight of an empty input is 0; PyTorch's is NaN",
+    "adaptive_avg_pool2d": "the gradient of no channels is empty; PyTorch's is an error",
+    "AdaptiveAvgPool2d": "the gradient of no channels is empty; PyTorch's is an error",
+    "scatter": "src of an empty index has no gradient; PyTorch's is empty",
+    "scatter_": "src of an empty index has no gradient; PyTorch's is empty. reduce= has gradients; PyTorch's has none",
+    "einsum": "results are new memory; PyTorch's may be views",
+    "numpy": "bfloat16 gives an array of ml_dtypes; PyTorch refuses it",
+    "empty": "compiled, it is zeros",
+    "empty_like": "compiled, it is zeros",
+}
+"""By the last part of a name."""
 
 
 def _listed() -> list[str]:
@@ -77,12 +100,12 @@ MORE: dict[str, str] = {
 def _entry(name: str) -> Entry | None:
     owner, _, last = name.rpartition(".")
     if owner == "torch.nn" and last in MODULES:
-        return Entry(MODULES[last])
+        return Entry(MODULES[last], difference=DIFFERENCES.get(last, ""))
     if name in FUNCTIONS:
-        return Entry(FUNCTIONS[name])
+        return Entry(FUNCTIONS[name], difference=DIFFERENCES.get(name, ""))
     if owner in ("torch", "Tensor", "torch.nn.functional", "Tensor|Module", "torch.nn.utils.rnn") and last in FUNCTIONS:
-        return Entry(FUNCTIONS[last])
-    return None
+        return Entry(FUNCTIONS[last], difference=DIFFERENCES.get(last, ""))
+    return Entry(tests=(NAMED[name],)) if name in NAMED else None
 
 
 ENTRIES = {name: entry for name in LISTED if (entry := _entry(name))}

@@ -234,3 +234,4 @@ FACTS: Table = {
         call(lambda t, f, x: f(x * 1, 0.5, True, True), "ab", random=True),
     ],
 }
+FACTS["ones"] = FACTS["zeros"]
