@@ -101,7 +101,7 @@ DIFFERENCES = (
     ),
     Difference(
         "cuda, mps, xpu, mtia",
-        "no device is available: asking says so, using one raises",
+        "no device holds tensors: asking says so, using one raises",
         "kernels for GPUs are not what programs reach by these names yet",
     ),
     Difference(

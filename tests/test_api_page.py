@@ -13,6 +13,11 @@ from eagerjit.differences import DIFFERENCES
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def test_page_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "api.md").read_text()
+    assert written == catalogue.page(), "run `python -m eagerjit api docs/api.md`"
+
+
 def test_every_name_is_described() -> None:
     silent = re.findall(r"^\| (`\S+`) \|\s*\|$", catalogue.page(), re.MULTILINE)
     assert not silent
