@@ -204,14 +204,14 @@ class _Examples(InnerTracer):
                 result = stack(results)[:count]
         return _each(result, self.example)
 
-    def ask(self, node: Node, reason: str) -> Any:
+    def ask(self, node: Node, reason: str, known: Any = None) -> Any:
         """The number that a 0-d node has, if all examples have the same one."""
         with self.suspended():
             ((value, has_batch),) = self.computed([self.wrap(node)])
             if has_batch:
                 raise TraceBreak(reason, user_line())
             if self.outer is not None:
-                return self.outer.ask(self.outer.value(value), reason)
+                return self.outer.ask(self.outer.value(value), reason, known)
             return value._data.reshape(()).item()
 
     def measure(self, node: Node, reason: str, negative: bool = False) -> Any:

@@ -63,3 +63,17 @@ def test_a_number_taken_from_a_tensor_is_compared_in_the_compiled_call() -> None
         x = ej.full((3,), 0.1 * i)
         assert jitted(x).tolist() == (x * 2 if x.sum().item() > 1.0 else x - 1).tolist()
     assert jitted.cache_info().compiles == 2
+
+
+def test_numbers_are_compared_under_vmap() -> None:
+    def one(x: Any, rate: Any) -> Any:
+        return (x * rate if rate > 0.5 else x + rate) * 0.9**rate
+
+    jitted = ej.jit(lambda x, rate: ej.vmap(lambda row: one(row, rate))(x))
+    gradient = ej.jit(lambda x, rate: ej.vmap(ej.func.grad(lambda row: (one(row, rate) ** 2).sum()))(x))
+    for rate in (0.7, 0.2, 0.9, 0.1, 0.6):
+        x = ej.arange(6.0).reshape(3, 2)
+        assert jitted(x, rate).tolist() == one(x, rate).tolist()
+        expected = ej.vmap(ej.func.grad(lambda row, rate=rate: (one(row, rate) ** 2).sum()))(x)
+        assert gradient(x, rate).tolist() == expected.tolist()
+    assert jitted.cache_info().eager_calls == gradient.cache_info().eager_calls == 0
