@@ -103,10 +103,10 @@ class Assumptions:
         source = self.where() if callable(self.where) else ""
         self.guards[Guard(relation, a, b, holds, source)] = None
         if relation == "==" and holds:
-            self._learn(substitute(a, self.facts), substitute(b, self.facts))
+            self._learn(substitute(a, self.facts), substitute(b, self.facts), source)
         return holds
 
-    def _learn(self, a: Expr, b: Expr) -> None:
+    def _learn(self, a: Expr, b: Expr, source: str) -> None:
         a, b = without_common_factors(a, b)
         found = solved(a, b) or solved(b, a)
         if found is None:
@@ -115,6 +115,8 @@ class Assumptions:
         if name[0] in "dn" or all(s[0] not in "dn" for s in symbols(value)):  # a count is known when the call runs
             self.facts = {k: substitute(v, {name: value}) for k, v in self.facts.items()}
             self.facts[name] = value
+            # What is compiled has to follow from the guards alone.
+            self.guards[Guard("==", symbol(name), value, True, source)] = None
 
 
 class _Active(threading.local):

@@ -22,6 +22,7 @@ from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
+from eagerjit.observation import TraceBreak
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.program import Program
 from eagerjit.tensor import Tensor
@@ -229,7 +230,13 @@ def simplified(trace: Trace) -> None:
         _simplify(trace)
 
 
+def _views_argument(output: Output) -> bool:
+    """Whether a result lies in memory of the caller's."""
+    return isinstance(output, Fresh) and output.aliases and layout(output.node).root.op.family == "argument"
+
+
 def _simplify(trace: Trace) -> None:
+    views = [_views_argument(o) for o in trace.outputs]
     measured = {str(q.size) for q in trace.questions if q.size is not None}
     values = replacements(trace.guards, measured)
     graph = trace.graph
@@ -248,9 +255,11 @@ def _simplify(trace: Trace) -> None:
     graph = run_pipeline(graph)
     trace.graph = graph
     nodes = iter(graph.outputs)
-    for output in trace.outputs:
+    for output, view in zip(trace.outputs, views, strict=True):
         if isinstance(output, Fresh):
             output.node = next(nodes)
+            if view and not _views_argument(output):
+                raise TraceBreak("a view of an argument cannot be told from a copy", trace.graph.name)
     for q in trace.questions:
         q.node = next(nodes)
     trace.writes = [(leaf, value) for (leaf, _), (_, value) in zip(trace.writes, graph.writes, strict=True)]

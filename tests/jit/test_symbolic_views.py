@@ -156,17 +156,25 @@ def joined_and_cut(x: Any) -> Any:
     return y
 
 
+def cut_in_two(x: Any) -> Any:
+    y = x.transpose(1, 2).view(x.shape[0], x.shape[2], 3, 2)
+    y[0].mul_(2)
+    return y
+
+
 def copied(x: Any) -> Any:
     y = x.transpose(0, 1).reshape(-1, x.shape[2])
     y.add_(1)
     return y
 
 
-@pytest.mark.parametrize("function", [joined_and_cut, copied])
+@pytest.mark.parametrize("function", [joined_and_cut, cut_in_two, copied])
 def test_what_is_a_view_and_what_a_copy_is_as_in_the_plain_call(function: Callable[[Any], Any]) -> None:
     jitted = torch.jit(function)
     for n in (2, 3, 5):
         found, expected = rows_of(n), rows_of(n)
-        assert jitted(found).tolist() == function(expected).tolist()
+        mine, plain = jitted(found), function(expected)
+        assert mine.tolist() == plain.tolist() and mine.stride() == plain.stride()
+        assert mine.data_ptr() - found.data_ptr() == plain.data_ptr() - expected.data_ptr() or function is copied
         assert found.tolist() == expected.tolist()
     assert jitted.cache_info().compiles == 1
