@@ -115,8 +115,9 @@ class Assumptions:
         if name[0] in "dn" or all(s[0] not in "dn" for s in symbols(value)):  # a count is known when the call runs
             self.facts = {k: substitute(v, {name: value}) for k, v in self.facts.items()}
             self.facts[name] = value
-            # What is compiled has to follow from the guards alone.
-            self.guards[Guard("==", symbol(name), value, True, source)] = None
+            if not any(found == pair for g in self.guards for pair in (solved(g.a, g.b), solved(g.b, g.a))):
+                # What is compiled has to follow from the guards alone.
+                self.guards[Guard("==", symbol(name), value, True, source)] = None
 
 
 class _Active(threading.local):

@@ -49,8 +49,10 @@ def _refuse(dtype: DType) -> None:
 
 def fitted(value: Any, dtype: DType) -> Any:
     """A number for a dtype: integers for integers, negative ones wrapped around where there is no sign."""
-    if dtype is not dtypes.float16:  # a single element of which may overflow to infinity
+    if dtype is not dtypes.float16:
         check_fit(value, dtype)
+    elif type(value) in (int, float) and not fits(value, dtype):  # a single element may overflow
+        return float("inf") if value > 0 else -float("inf")
     value = value.real if isinstance(value, complex) and not dtype.is_complex else value
     if type(value) is int and dtype.is_floating_point:
         return float(value)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import eagerjit as torch
+import eagerjit.array_api.sets
 
 PLACES = torch.tensor(np.array([[0, 2], [1, 1]], np.int64))
 WHOLE = torch.tensor(np.array([[6, -4, 9], [8, 12, 5]], np.int64))
@@ -45,6 +46,7 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "repeated_positions": [make((FEW[0], 6))],
         "unique": [make((FEW, None, 4)), make((FEW, 1, 3))],
         "unique_count": [make((FEW, None)), make((FEW, 0))],
+        "unique_first": [make((torch.tensor([0, 2, 1, 0, 2]), 3))],
         "isin": [make((WHOLE, FEW, False)), make((matrix, vector, True))],
         "unique_consecutive": [make((FEW, None, 6)), make((FEW, 1, 3))],
         "unique_consecutive_count": [make((FEW, None)), make((FEW, 0))],

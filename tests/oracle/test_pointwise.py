@@ -131,7 +131,7 @@ def test_promotion(first: str, second: str) -> None:
 
     for shapes in (((2,), (2,)), ((2,), ()), ((), (2,))):
         a, b = (torch.zeros(s, dtype=getattr(torch, d)) for s, d in zip(shapes, (first, second), strict=True))
-        x, y = (ej.zeros(*s, dtype=getattr(ej, d)) for s, d in zip(shapes, (first, second), strict=True))
+        x, y = (ej.zeros(s, dtype=getattr(ej, d)) for s, d in zip(shapes, (first, second), strict=True))
         assert ej.result_type(x, y).name == str(torch.result_type(a, b)).removeprefix("torch.")
     assert ej.promote_types(x.dtype, y.dtype).name == str(torch.promote_types(a.dtype, b.dtype)).removeprefix("torch.")
 
