@@ -152,7 +152,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
         t.set_deterministic_debug_mode(0), t.are_deterministic_algorithms_enabled(),
     ),
     "debug mode unknown": lambda t: t.set_deterministic_debug_mode("loud"),
-    "default device": lambda t: (t.set_default_device("cpu"), t.get_default_device()),
+    "default device": lambda t: (t.set_default_device("cpu"), t.get_default_device(), t.set_default_device(None)),
     "default type": lambda t: (
         t.set_default_tensor_type("torch.DoubleTensor"), t.ones(1).dtype, t.set_default_tensor_type(t.FloatTensor),
         t.ones(1).dtype,
