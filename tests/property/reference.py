@@ -265,7 +265,7 @@ class Array:
         return _rounded(np.argwhere(self.data), INT64)
 
     def unique(self) -> Array:
-        return Array(np.unique(_keys(self.data)).astype(self.dtype))
+        return Array(np.unique(_keys(self.data), equal_nan=False).astype(self.dtype))
 
     def sort(self, dim: int) -> SimpleNamespace:
         if not self.ndim:
