@@ -226,6 +226,10 @@ class Builder:
         text = f"freeze {self.type(value.dtype, value.lanes)} {value.text}"
         return self.pure(value.dtype, value.lanes, text, value.depth)
 
+    def unfolded(self, value: Value) -> Value:
+        """A NaN that LLVM knows nothing of: it would fold what is computed with it, and lose the other NaN's sign."""
+        return self.intrinsic("arithmetic.fence", value) if value.dtype in FLOATS else value
+
     def nearest(self, value: Value) -> Value:
         """A number of moderate size rounded to an integer, halves to even; the sign of a zero is any."""
         return self.intrinsic("roundeven", value)

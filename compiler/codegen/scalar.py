@@ -56,7 +56,8 @@ def apply(b: Builder, op: str, arguments: tuple[Value, ...], dtype: str, number:
     """The value of one Let."""
     if op == "const":
         assert number is not None
-        return literal(b, dtype, number)
+        value = literal(b, dtype, number)
+        return value if number == number else b.unfolded(value)
     entry = SCALAR_OPS[op]
     _check(entry, arguments, dtype)
     if entry.result == "declared":

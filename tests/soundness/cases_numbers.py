@@ -217,3 +217,17 @@ def huge_python_int(jit):
 
     for k in (1, 2**70, 3):
         yield f(torch.zeros(1), k)
+
+
+@case
+def signs_of_nan(jit):
+
+    @jit
+    def f(x, y):
+        nan = float("nan")
+        undefined = x / 0
+        return undefined * nan, undefined + nan, nan - undefined, undefined * y, torch.full((2,), nan) / x
+
+    for dtype in (torch.float32, torch.float64):
+        x = torch.tensor([0.0, -1.0], dtype=dtype)
+        yield f(x, x * float("nan"))

@@ -114,6 +114,9 @@ class TritonBuilder(Builder):
     def freeze(self, value: Value) -> Value:
         return value
 
+    def unfolded(self, value: Value) -> Value:
+        return value
+
     def broadcast(self, value: Value, lanes: int) -> Value:
         return value
 
