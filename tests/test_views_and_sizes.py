@@ -112,7 +112,7 @@ def test_sizes(name: str) -> None:
     ]
 
 
-NOT_WRITTEN = "list", "contiguous", "detach", "expand", "expand more"
+NOT_WRITTEN = "list", "contiguous", "detach", "expand", "expand more", "split", "chunk", "unbind"
 
 
 @pytest.mark.parametrize("name", [n for n in VIEWS if n not in NOT_WRITTEN])
@@ -123,9 +123,6 @@ def test_writes_through_views_have_gradients(name: str) -> None:
             leaf = t.arange(24.0).reshape(2, 3, 4).clone().requires_grad_()
             x = leaf * 2
             result = VIEWS[name](x)
-            if isinstance(result, tuple):
-                result = result[-1]
-                result = result.clone()  # results of split and its like cannot be written in place
             result.mul_(3)
             x.sum().backward()
             assert leaf.grad is not None
