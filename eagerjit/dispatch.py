@@ -65,6 +65,7 @@ class Op:
     evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
     absent_gradients  whether its rules take None for the gradient of a result that nothing depends on
     results_read    which of several results rules read that read results; None: all
+    on_host         why NumPy computes it and no kernel does, in a few words; "" for what kernels compute
     """
 
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
@@ -80,6 +81,7 @@ class Op:
     absent_gradients = False
     results_read: tuple[int, ...] | None = None
     symbolic = True
+    on_host = ""
 
     def __init__(
         self,

@@ -247,7 +247,9 @@ def _drawn_types(weights: Tensor, u: Tensor, count: int, repeated: bool) -> Any:
     return dtypes.int64, (*weights.shape[:-1], count)
 
 
-_multinomial = host.HostOp("multinomial", _drawn_categories, differentiable=False, types=_drawn_types)
+_multinomial = host.HostOp(
+    "multinomial", _drawn_categories, differentiable=False, types=_drawn_types, on_host="searches in sorted numbers"
+)
 _multinomial.leading = True
 
 

@@ -44,7 +44,11 @@ def _first_array(inverse: np.ndarray, count: int) -> np.ndarray:
 
 
 _first = HostOp(
-    "unique_first", _first_array, differentiable=False, types=lambda inverse, count: (dtypes.int64, (count,))
+    "unique_first",
+    _first_array,
+    differentiable=False,
+    types=lambda inverse, count: (dtypes.int64, (count,)),
+    on_host="searches in sorted numbers",
 )
 
 

@@ -69,14 +69,18 @@ def _upper(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return 0.5 * length * (_WEIGHTS[:, None] * density * (np.log(x + s) - _digamma(a))).sum(0)
 
 
-_slope_op = HostOp("gamma_slope", _gamma_slope, differentiable=False, types=broadcast)
+_slope_op = HostOp(
+    "gamma_slope", _gamma_slope, differentiable=False, types=broadcast, on_host="draws again until a draw is accepted"
+)
 
 
 def _gamma_rule(g: Any, out: Any, concentration: Any, seed: Any) -> Any:
     return g * _slope_op.call(concentration.detach(), out.detach())
 
 
-_gamma_op = HostOp("standard_gamma", _gamma, (_gamma_rule, None), types=like)
+_gamma_op = HostOp(
+    "standard_gamma", _gamma, (_gamma_rule, None), types=like, on_host="draws again until a draw is accepted"
+)
 
 
 def standard_gamma(concentration: Tensor, seed: Tensor) -> Tensor:
@@ -89,7 +93,9 @@ def _poisson(rate: np.ndarray, seed: np.ndarray) -> np.ndarray:
     return np.where(rate >= 0, drawn, np.nan).astype(rate.dtype)
 
 
-_poisson_op = HostOp("poisson_samples", _poisson, differentiable=False, types=like)
+_poisson_op = HostOp(
+    "poisson_samples", _poisson, differentiable=False, types=like, on_host="draws again until a draw is accepted"
+)
 
 
 def poisson(rate: Tensor, seed: Tensor) -> Tensor:
@@ -106,7 +112,13 @@ def _like_second(count: Any, probability: Any, seed: Any) -> Any:
     return probability.dtype, probability.shape
 
 
-_binomial_op = HostOp("binomial_samples", _binomial, differentiable=False, types=_like_second)
+_binomial_op = HostOp(
+    "binomial_samples",
+    _binomial,
+    differentiable=False,
+    types=_like_second,
+    on_host="draws again until a draw is accepted",
+)
 
 
 def binomial(count: Tensor, probability: Tensor, seed: Tensor) -> Tensor:

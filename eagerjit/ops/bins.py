@@ -36,6 +36,7 @@ _searchsorted = HostOp(
         dtypes.int64,
         values.shape if boundaries.ndim == 1 else (*boundaries.shape[:-1], values.shape[-1]),
     ),
+    on_host="searches in sorted numbers",
 )
 _searchsorted.leading = True
 
@@ -115,7 +116,11 @@ def _histc_array(input: np.ndarray, bins: int, low: float, high: float) -> np.nd
 
 
 _histc = HostOp(
-    "histc", _histc_array, differentiable=False, types=lambda input, bins, low, high: (input.dtype, (bins,))
+    "histc",
+    _histc_array,
+    differentiable=False,
+    types=lambda input, bins, low, high: (input.dtype, (bins,)),
+    on_host="searches in sorted numbers",
 )
 
 
@@ -152,7 +157,9 @@ def _histogram_types(input: Tensor, bins: Any, *rest: Any) -> Any:
     return [(input.dtype, (count,)), (input.dtype, (count + 1,))]
 
 
-_histogram = HostOp("histogram", _histogram_arrays, differentiable=False, types=_histogram_types)
+_histogram = HostOp(
+    "histogram", _histogram_arrays, differentiable=False, types=_histogram_types, on_host="searches in sorted numbers"
+)
 
 
 @public
@@ -172,7 +179,13 @@ def _membership(elements: np.ndarray, test_elements: np.ndarray, invert: bool) -
     return np.isin(elements, test_elements, invert=invert)
 
 
-_isin = HostOp("isin", _membership, differentiable=False, types=lambda elements, *rest: (dtypes.bool_, elements.shape))
+_isin = HostOp(
+    "isin",
+    _membership,
+    differentiable=False,
+    types=lambda elements, *rest: (dtypes.bool_, elements.shape),
+    on_host="searches in sorted numbers",
+)
 
 
 @public
@@ -208,9 +221,19 @@ def _runs_count(input: np.ndarray, dim: int | None) -> np.ndarray:
     return np.array(_runs_arrays(input, dim, 0)[2].size, np.int64)
 
 
-_runs = HostOp("unique_consecutive", _runs_arrays, differentiable=False, types=counted.unique_types)
+_runs = HostOp(
+    "unique_consecutive",
+    _runs_arrays,
+    differentiable=False,
+    types=counted.unique_types,
+    on_host="searches in sorted numbers",
+)
 _run_count = HostOp(
-    "unique_consecutive_count", _runs_count, differentiable=False, types=lambda input, dim: (dtypes.int64, ())
+    "unique_consecutive_count",
+    _runs_count,
+    differentiable=False,
+    types=lambda input, dim: (dtypes.int64, ()),
+    on_host="searches in sorted numbers",
 )
 
 

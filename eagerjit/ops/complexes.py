@@ -16,6 +16,8 @@ from eagerjit.ops.reduce import extent
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
+ON_HOST = "complex numbers, which NumPy computes"
+
 # -- made of parts ----------------------------------------------------------------------------------------------------
 
 
@@ -26,6 +28,7 @@ def _complex(real: Tensor, imag: Tensor) -> Tensor:
 
 _made = Op("complex", _complex, complexes.make_complex.derivative)
 _made.evaluated = _made.wirtinger = True
+_made.on_host = ON_HOST
 
 
 def _checked(name: str, first: Tensor, second: Tensor) -> None:
@@ -185,6 +188,7 @@ def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True) 
     """What an op is for complex numbers."""
     made = COMPLEX_FORMS[name] = Op(f"complex_{name}", body, rules, differentiable=differentiable)
     made.evaluated = made.wirtinger = True
+    made.on_host = ON_HOST
     return made
 
 

@@ -29,7 +29,11 @@ def _nonzero_array(input: np.ndarray, count: int) -> np.ndarray:
 
 
 _nonzero = HostOp(
-    "nonzero", _nonzero_array, differentiable=False, types=lambda input, count: (dtypes.int64, (count, input.ndim))
+    "nonzero",
+    _nonzero_array,
+    differentiable=False,
+    types=lambda input, count: (dtypes.int64, (count, input.ndim)),
+    on_host="the size of the result depends on values",
 )
 
 
@@ -47,9 +51,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 def _unique_arrays(input: np.ndarray, dim: int | None, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The different elements, of which each NaN is one, where each element went, and how often each occurs."""
     keys = input.astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else input
-    values, inverse, counts = np.unique(
-        keys, return_inverse=True, return_counts=True, axis=dim, equal_nan=False
-    )
+    values, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
     inverse = inverse.reshape(input.shape if dim is None else -1)
     return values.astype(input.dtype), inverse.astype(np.int64), counts.astype(np.int64)
 
@@ -61,7 +63,13 @@ def unique_types(input: Tensor, dim: int | None, count: Any) -> Any:
     return [(input.dtype, shape), (dtypes.int64, inverse), (dtypes.int64, (count,))]
 
 
-_unique = HostOp("unique", _unique_arrays, differentiable=False, types=unique_types)
+_unique = HostOp(
+    "unique",
+    _unique_arrays,
+    differentiable=False,
+    types=unique_types,
+    on_host="the size of the result depends on values",
+)
 
 
 def _unique_count_array(input: np.ndarray, dim: int | None) -> np.ndarray:
@@ -70,7 +78,11 @@ def _unique_count_array(input: np.ndarray, dim: int | None) -> np.ndarray:
 
 
 _unique_count = HostOp(
-    "unique_count", _unique_count_array, differentiable=False, types=lambda input, dim: (dtypes.int64, ())
+    "unique_count",
+    _unique_count_array,
+    differentiable=False,
+    types=lambda input, dim: (dtypes.int64, ()),
+    on_host="the size of the result depends on values",
 )
 
 
@@ -103,7 +115,13 @@ def _bincount_types(input: Tensor, weights: Tensor | None, bins: Any) -> Any:
     return dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64, (bins,)
 
 
-_bincount = HostOp("bincount", _bincount_array, differentiable=False, types=_bincount_types)
+_bincount = HostOp(
+    "bincount",
+    _bincount_array,
+    differentiable=False,
+    types=_bincount_types,
+    on_host="the size of the result depends on values",
+)
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -128,7 +146,11 @@ def _repeated_array(counts: np.ndarray, total: int) -> np.ndarray:
 
 
 _repeated = HostOp(
-    "repeated_positions", _repeated_array, differentiable=False, types=lambda counts, total: (dtypes.int64, (total,))
+    "repeated_positions",
+    _repeated_array,
+    differentiable=False,
+    types=lambda counts, total: (dtypes.int64, (total,)),
+    on_host="the size of the result depends on values",
 )
 
 

@@ -27,6 +27,7 @@ class MatrixOp(HostOp):
 
     leading = True
     wirtinger = True
+    on_host = "LAPACK: steps that depend on each other and on the values of pivots"
 
 
 def guarded(name: str, function: Callable[..., Any], problem: str) -> Any:
@@ -266,6 +267,7 @@ permutation_of = HostOp(
     "lu_permutation",
     _permutation_array,
     differentiable=False,
+    on_host="exchanges of rows, each on what those before have left",
     types=lambda pivots, rows: (dtypes.int64, (*pivots.shape[:-1], rows)),
 )
 

@@ -20,6 +20,7 @@ class Transform(HostOp):
     """A transform; its rules take and give PyTorch's gradients of complex numbers."""
 
     wirtinger = True
+    on_host = "complex numbers, which NumPy computes"
 
 
 def _complex(dtype: Any) -> Any:

@@ -192,8 +192,10 @@ _IGAMMA_RULES = (
     (_no_rule, lambda g, out, input, other: g * _density(input, other)),
     (_no_rule, lambda g, out, input, other: -g * _density(input, other)),
 )
-_igamma = HostOp("igamma", _incomplete(False), _IGAMMA_RULES[0], types=broadcast)
-_igammac = HostOp("igammac", _incomplete(True), _IGAMMA_RULES[1], types=broadcast)
+_igamma = HostOp("igamma", _incomplete(False), _IGAMMA_RULES[0], types=broadcast, on_host="series of hundreds of terms")
+_igammac = HostOp(
+    "igammac", _incomplete(True), _IGAMMA_RULES[1], types=broadcast, on_host="series of hundreds of terms"
+)
 
 
 @public

@@ -23,6 +23,7 @@ class HostOp(Op):
     function        (*arguments with contiguous ndarrays for tensors) -> an ndarray, or a tuple of them
     types           (*arguments) -> (dtype, shape) of the result, or a list of them for a tuple: what a trace, which
                     has no arrays, records
+    on_host         why no kernel computes it, in a few words
 
     Under vmap its first parameter is the one tensor if its second is `dim` or `dims`, along which it works; or, with
     `leading`, its tensors broadcast along leading dimensions, of which the examples' is one more; any other runs
@@ -40,10 +41,14 @@ class HostOp(Op):
         differentiable: bool = True,
         *,
         types: Callable[..., Any],
+        on_host: str = "",
     ):
         super().__init__(name, function, rules, differentiable=differentiable, fused_rules=False)
         self.call.__doc__ = doc or function.__doc__
         self.function, self.types = function, types
+        self.on_host = on_host or self.on_host
+        if not self.on_host:
+            raise ValueError(f"{name}: why does no kernel compute it?")
         self.leading = self.leading or types is broadcast
         self.body = self._call
         FUNCTIONS[name] = function

@@ -127,6 +127,7 @@ _frexp = HostOp(
     _frexp_arrays,
     (lambda g, out, input: g[0] / power.call(2.0, out[1].to(g[0].dtype)),),
     types=lambda input: [(input.dtype, input.shape), (dtypes.int32, input.shape)],
+    on_host="works on bits of numbers",
 )
 
 
@@ -147,7 +148,7 @@ def _integer_op(name: str, function: Callable[..., Any], doc: str) -> Callable[.
     def compute(input: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.asarray(function(input, other), input.dtype)
 
-    op = HostOp(name, compute, differentiable=False, doc=doc, types=broadcast)
+    op = HostOp(name, compute, differentiable=False, doc=doc, types=broadcast, on_host="works on bits of numbers")
 
     def call(input: Any, other: Any) -> Tensor:
         for x in (input, other):
@@ -199,7 +200,7 @@ def _next_array(input: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.nextafter(input, other)
 
 
-_nextafter = HostOp("nextafter", _next_array, differentiable=False, types=broadcast)
+_nextafter = HostOp("nextafter", _next_array, differentiable=False, types=broadcast, on_host="works on bits of numbers")
 
 
 @public

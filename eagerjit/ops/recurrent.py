@@ -211,8 +211,12 @@ def _backward_types(
     return found + ([(weight.dtype, tuple(weight.shape)[:1])] if biased else [])
 
 
-_forward_call = HostOp("recurrent_layer", _forward_arrays, differentiable=False, types=_forward_types)
-_backward_call = HostOp("recurrent_layer_gradient", _backward_arrays, differentiable=False, types=_backward_types)
+STEPS = "a loop over steps, each of which runs kernels of its own"
+
+_forward_call = HostOp("recurrent_layer", _forward_arrays, differentiable=False, types=_forward_types, on_host=STEPS)
+_backward_call = HostOp(
+    "recurrent_layer_gradient", _backward_arrays, differentiable=False, types=_backward_types, on_host=STEPS
+)
 
 
 # -- the tape ---------------------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def _mode_types(input: Tensor, dim: int) -> Any:
     return [(input.dtype, shape), (dtypes.int64, shape)]
 
 
-_mode = HostOp("mode", _mode_arrays, (_mode_rule, None), types=_mode_types)
+_mode = HostOp("mode", _mode_arrays, (_mode_rule, None), types=_mode_types, on_host="searches in sorted numbers")
 _mode.results_read = (1,)
 
 

@@ -128,8 +128,20 @@ def _running_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
 
 
-_cummax = HostOp("cummax", _running(True), (_running_rule, None), types=like_with_order)
-_cummin = HostOp("cummin", _running(False), (_running_rule, None), types=like_with_order)
+_cummax = HostOp(
+    "cummax",
+    _running(True),
+    (_running_rule, None),
+    types=like_with_order,
+    on_host="values that depend on all those before",
+)
+_cummin = HostOp(
+    "cummin",
+    _running(False),
+    (_running_rule, None),
+    types=like_with_order,
+    on_host="values that depend on all those before",
+)
 _cummax.results_read = _cummin.results_read = (1,)
 
 
@@ -169,7 +181,13 @@ def _logcumsumexp_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return parts[0] - parts[1]
 
 
-_logcumsumexp = HostOp("logcumsumexp", _logcumsumexp_array, (_logcumsumexp_rule, None), types=like)
+_logcumsumexp = HostOp(
+    "logcumsumexp",
+    _logcumsumexp_array,
+    (_logcumsumexp_rule, None),
+    types=like,
+    on_host="values that depend on all those before",
+)
 
 
 @public

@@ -168,7 +168,13 @@ def _selected_rule(g: Any, out: Any, input: Any, mask: Any) -> Any:
     return _index_gradient(g, input.shape, positions, tuple(range(len(positions))))
 
 
-_select_op = HostOp("select_masked", np.ndarray.__getitem__, (_selected_rule, None), types=_selected_types)
+_select_op = HostOp(
+    "select_masked",
+    np.ndarray.__getitem__,
+    (_selected_rule, None),
+    types=_selected_types,
+    on_host="the size of the result depends on values",
+)
 
 
 def _select(input: Tensor, mask: Tensor) -> Tensor:
