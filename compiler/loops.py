@@ -131,9 +131,9 @@ class Product:
         def other(x: int | str) -> int | str:
             return names[x] if isinstance(x, str) else x
 
-        groups = [tuple(tuple(map(other, group)) for group in part) for part in (self.steps, self.batch)]
-        memory = (names[n] for n in (self.out, self.left, self.right))
-        return Product(*memory, tuple(map(other, self.sizes)), *groups, self.dtype)
+        steps, batch = (tuple(tuple(map(other, group)) for group in part) for part in (self.steps, self.batch))
+        out, left, right = (names[n] for n in (self.out, self.left, self.right))
+        return Product(out, left, right, tuple(map(other, self.sizes)), steps, batch, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)

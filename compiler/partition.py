@@ -176,7 +176,7 @@ def gradient_trace(
         checks=trace.checks,
         questions=[Question(new[q.node], size=q.size) for q in measured],
     )
-    numbers = [b.leaf for b in (*integers, *floats)]
+    numbers = [b.leaf for b in integers] + [b.leaf for b in floats]
     return GradientTrace(result, numbers, [bindings[n].leaf for n in used], read)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from eagerjit.compiler import sizes
 
@@ -108,7 +109,8 @@ def reshape_strides(shape: Shape, strides: Shape, target: Shape, tie: bool = Fal
 
 def _joined(shape: Shape, strides: Shape, tie: bool) -> tuple[Shape, Shape]:
     """Neighbouring dimensions whose strides nest as one dimension; those of size 1 left out."""
-    sizes_, steps = [], []
+    sizes_: list[Any] = []
+    steps: list[Any] = []
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
             continue

@@ -137,7 +137,7 @@ def _compiler_name(name: str) -> Any:
     raise AttributeError(f"module 'eagerjit.compiler' has no attribute '{name}'")
 
 
-_compiler.__getattr__ = _compiler_name  # type: ignore[attr-defined]
+_compiler.__getattr__ = _compiler_name  # type: ignore[method-assign]
 
 
 def is_tensor(obj: Any) -> bool:

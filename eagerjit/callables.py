@@ -212,7 +212,7 @@ class Calls:
             return
         if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
             self.journal.refuse(f"it assigns {name} of a function", source)
-        self.journal.set(owner, name, value, "attribute", source)
+        self.journal.assign(owner, name, value, "attribute", source)
 
     def refused(self, what: str, source: str) -> Callable[..., Any]:
         """What is called in place of something that must not happen while tracing."""

@@ -186,7 +186,9 @@ def bodies_of(graph: Graph) -> dict[str, tuple[Graph, ...]]:
     found: dict[str, tuple[Graph, ...]] = {}
     for node in graph.nodes:
         name = node.attributes.get("function")
-        graphs = getattr(FUNCTIONS.get(name), "graphs", ()) if isinstance(name, str) and name not in found else ()
+        if not isinstance(name, str) or name in found:
+            continue
+        graphs = getattr(FUNCTIONS.get(name), "graphs", ())
         if graphs:
             found[name] = graphs
             for inner in graphs:

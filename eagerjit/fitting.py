@@ -20,7 +20,7 @@ def fits(value: Any, dtype: DType) -> bool:
     """Whether a dtype has room for a number. Unsigned ones take the negatives of the integers that they have."""
     if dtype is dtypes.float16:
         return not (-np.inf < value < -65504 or 65504 < value < np.inf)
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)  # type: ignore[type-var]
     lowest = -int(limits.max) if limits.min == 0 and isinstance(value, int) else int(limits.min)
     # Any float up to 2**63 passes for an int64, as in PyTorch, which compares with the limit as a float.
     return bool(lowest <= value <= int(limits.max)) or (type(value) is float and value == float(limits.max))
@@ -58,7 +58,7 @@ def fitted(value: Any, dtype: DType) -> Any:
         return float(value)
     if dtype.kind not in ("int", "uint") or not isinstance(value, (int, float)) or type(value) is SymbolicInt:
         return value
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)  # type: ignore[type-var]
     return int(value) % (int(limits.max) + 1) if limits.min == 0 else min(int(value), int(limits.max))
 
 

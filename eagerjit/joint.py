@@ -36,7 +36,7 @@ class Cut:
         self.kept, self.numbers, self.read = kept, [where[leaf] for leaf in found.numbers], found.read
         self.tensors = [where[leaf] for leaf in found.tensors]
 
-    def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> tuple[Any, ...]:
+    def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
         """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""
         read = [value_at(place, arguments) for place in (*self.numbers, *self.tensors)]
         found = self.executable.run((*values, *[kept[i] for i in self.kept], *read))
@@ -226,7 +226,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     executable, report = executable_of(trace, traced, objects)
     needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
     reached = [b.leaf for n, b in bindings.items() if n in needed]
-    backward.leaves = list(dict.fromkeys([*reached, *joint.summary.targets]))
+    backward.leaves = list(dict.fromkeys([*reached, *joint.summary.targets]))  # type: ignore[list-item]  # keys are leaves
     backward.tensors = [joint.where[leaf] for leaf in backward.leaves]
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept

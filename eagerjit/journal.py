@@ -147,7 +147,7 @@ class Journal:
 
     # -- writes -------------------------------------------------------------------------------------------------------
 
-    def set(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
+    def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
         self._save(holder, key, kind, value is ABSENT)
         self.written.setdefault((id(holder), key), source)

@@ -40,7 +40,7 @@ class iinfo:
     def __init__(self, type: DType):
         if not isinstance(type, DType) or type.kind not in ("int", "uint"):
             raise TypeError(f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type}'")
-        limits = np.iinfo(type.numpy)
+        limits = np.iinfo(type.numpy)  # type: ignore[type-var]
         self.bits, self.dtype = type.bits, type.name
         self.max, self.min = int(limits.max), int(limits.min)
 

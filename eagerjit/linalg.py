@@ -291,7 +291,8 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         matrices("matrix_power", A if A.dtype.is_differentiable else A.float(), True)
     if n == 0:
         return eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
-    base, out = (inv(A) if n < 0 else A), None
+    base = inv(A) if n < 0 else A
+    out: Any = None
     power = abs(int(n))
     while power:
         if power % 2:

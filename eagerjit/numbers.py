@@ -348,5 +348,5 @@ for _name, _function in (
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(TracedFloat, f"__{_name}__", _comparison(_name, getattr(operator, _name)))
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]
-TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[operator]
+TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[attr-defined]
 TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]

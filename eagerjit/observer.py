@@ -130,7 +130,7 @@ class Observer:
         assert self._missing is not None
         (_, container, key), self._missing = self._missing, None
         if key in container:
-            self.journal.set(container, key, container[key], "item", source(frame))
+            self.journal.assign(container, key, container[key], "item", source(frame))
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
         owner = frames.stack(frame, 1)[0]
@@ -192,17 +192,17 @@ class Observer:
         self.calls.attribute(frames.stack(frame, 1)[0], name, ABSENT, source(frame))
 
     def store_global(self, frame: FrameType, name: str) -> None:
-        self.journal.set(frame.f_globals, name, frames.stack(frame, 1)[0], "item", source(frame))
+        self.journal.assign(frame.f_globals, name, frames.stack(frame, 1)[0], "item", source(frame))
 
     def delete_global(self, frame: FrameType, name: str) -> None:
-        self.journal.set(frame.f_globals, name, ABSENT, "item", source(frame))
+        self.journal.assign(frame.f_globals, name, ABSENT, "item", source(frame))
 
     def store_cell(self, frame: FrameType, name: str) -> None:
         cell = frames.cell(frame, name)
-        self.journal.set(cell, "contents", frames.stack(frame, 1)[0], "cell", source(frame))
+        self.journal.assign(cell, "contents", frames.stack(frame, 1)[0], "cell", source(frame))
 
     def delete_cell(self, frame: FrameType, name: str) -> None:
-        self.journal.set(frames.cell(frame, name), "contents", ABSENT, "cell", source(frame))
+        self.journal.assign(frames.cell(frame, name), "contents", ABSENT, "cell", source(frame))
 
     def store_item(self, frame: FrameType, _: None) -> None:
         value, container, key = frames.stack(frame, 3)
@@ -231,7 +231,7 @@ class Observer:
         if isinstance(found, FunctionType) and not is_internal(found.__code__):
             return
         if isinstance(container, (dict, type(os.environ))):
-            self.journal.set(container, key, value, "item", where)
+            self.journal.assign(container, key, value, "item", where)
         elif type(container) in CHANGING:
             if isinstance(key, slice) or value is ABSENT:
                 self.journal.note_read(container, None)

@@ -203,7 +203,7 @@ class Recording:
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
         slots, guards = list(tracer.slots.values()), guards + tracer.guards
-        before = [*([RequireGradients(flags)] if flags else []), *related]
+        before: list[Any] = [*([RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
         after += required(results, self.where())
 

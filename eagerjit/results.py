@@ -119,7 +119,7 @@ class _Related:
         self.steps = [View(None, s.op, tuple(map(_kept, s.arguments)), s.tracked) for s in self.steps]  # type: ignore
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
-        base = flat[self.source] if self.source is not None else self.outside
+        base: Any = flat[self.source] if self.source is not None else self.outside
         if self.source is None and self.leaf < len(arguments):
             base = arguments[self.leaf]
         values = {n: _number(arguments[leaf], axis) for n, (leaf, axis) in self.origins.items()}

@@ -74,4 +74,5 @@ def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Whether an object is of a type; of generic ones the container alone is looked at."""
     kinds = target_type if type(target_type) is tuple else (target_type,)
-    return builtins.isinstance(obj, tuple(typing.get_origin(kind) or kind for kind in kinds))
+    containers: tuple[Any, ...] = tuple(typing.get_origin(kind) or kind for kind in kinds)
+    return builtins.isinstance(obj, containers)

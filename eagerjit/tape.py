@@ -172,7 +172,7 @@ class CallOp(Compiled):
             GradientOp(self, twice).connect(node, [*assumed, *begun.values()], found)
             again = functools.partial(_results_again, self.differentiable, self.arguments)
             gradients = functools.partial(_gradients_again, node, self, present, assumed, begun, twice.outputs)
-            GRADIENTS[found[twice.outputs[0]]._node] = node, again, gradients
+            GRADIENTS[found[twice.outputs[0]]._node] = node, again, gradients  # type: ignore[index]  # just connected
         for key, start in starts.items():
             if start is not None and key in found and key not in begun:
                 found[key] = start + found[key]

@@ -47,7 +47,7 @@ class DirectlyCalled:
             kind = type(self)
             if kind not in _native_types:
                 self._vectorcall = native().address(function)  # type: ignore[misc]
-                self.__class__ = _native_type(kind)
+                self.__class__ = _native_type(kind)  # type: ignore[arg-type]
 
     def _call_in_python(self) -> None:
         """Moves the object back to the class it was made of."""
@@ -212,7 +212,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
             if sum(map(len, self._filed.values())) >= MAX_ENTRIES:
                 return False
             for argument in filter(is_option, fixed):
-                bound.options.setdefault(argument, argument)
+                bound.options.setdefault(argument, argument)  # type: ignore[arg-type]
             key = self._key(arguments)
             if key is None:
                 return False

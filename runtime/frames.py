@@ -83,7 +83,8 @@ def _works() -> bool:
     """Whether the stack of a known function reads as it must."""
     if sys.version_info[:2] not in _SUPPORTED or sys.implementation.name != "cpython":
         return False
-    marker, seen = object(), []
+    marker = object()
+    seen: list[Any] = []
 
     def known(value: object) -> tuple[object, object]:
         return value, marker

@@ -136,7 +136,7 @@ class Assembler(Placement):
         joined: list[Work] = []
         for w in work:
             before = joined[-1] if joined else None
-            if before is not None and before.results and is_product(before.built) and w.built is not None:
+            if before is not None and before.results and before.built and is_product(before.built) and w.built:
                 node = before.results[0]
                 alone = [id(o) for o in work if node in o.reads] == [id(before), id(w)] and node not in kept
                 both = with_following(before.built, node, w.built, self.blocking) if alone else None

@@ -110,9 +110,9 @@ def with_following(first: Built, node: Node, second: Built, blocking: Blocking) 
     return Built(kernel, arguments, first.tasks, work, 0, sources, second.reasons)
 
 
-def is_product(built: Built | None) -> bool:
+def is_product(built: Built) -> bool:
     """Whether a kernel is a product alone."""
-    return built is not None and isinstance(built.kernel.body[0], loops.Product) and len(built.kernel.body) == 1
+    return isinstance(built.kernel.body[0], loops.Product) and len(built.kernel.body) == 1
 
 
 def _product(built: Built) -> loops.Product:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,8 +47,8 @@ def along(name: str, node: Node, out: Argument) -> Built:
     inner = sizes.product(shape[dim + 1 :])
     orders = {True: "descending", False: "ascending"}
     op = node.attributes["combine"] if node.op is routines.scan else orders[node.attributes["descending"]]
-    extents = [amount(size) for size in (shape[dim], inner, node.type.shape[dim])]
-    statement = loops.Along("m1", "m0", op, *extents, x.dtype.short)
+    extent, apart, wanted = (amount(size) for size in (shape[dim], inner, node.type.shape[dim]))
+    statement = loops.Along("m1", "m0", op, extent, apart, wanted, x.dtype.short)
     lines = sizes.mul(sizes.product(shape[:dim]), inner)
     kernel = loops.Kernel(name, tuple(params), (statement,))
     return Built(kernel, arguments, lines, work_of(node), 0, (node.source,))
@@ -73,7 +74,7 @@ def call_of(node: Node) -> Call:
     lines = sizes.mul(sizes.product(x.shape[:dim]), inner)
     if node.op is routines.scan:
         product = int(node.attributes["combine"] == "mul")
-        words = (n, inner, lines, x.dtype.itemsize, int(x.dtype.is_floating_point), product)
+        words: tuple[Any, ...] = (n, inner, lines, x.dtype.itemsize, int(x.dtype.is_floating_point), product)
         tasks = sizes.floordiv(sizes.add(lines, TOGETHER - 1), TOGETHER)
         return Call("routine scan", words, tasks, 0)
     count = node.attributes["count"]

@@ -85,7 +85,7 @@ def _output_reference(
     x: np.ndarray, w: np.ndarray, stride: Numbers, padding: Numbers, dilation: Numbers, groups: int
 ) -> np.ndarray:
     size, kernel = x.shape[2:], w.shape[2:]
-    out = tuple(int(output_size(*numbers)) for numbers in zip(size, kernel, stride, padding, dilation, strict=True))  # type: ignore[call-overload]
+    out = tuple(int(output_size(*numbers)) for numbers in zip(size, kernel, stride, padding, dilation, strict=True))  # type: ignore[arg-type]
     xs, ws = _grouped(x, 1, groups), _grouped(w, 0, groups)
     ys = np.zeros((x.shape[0], groups, w.shape[0] // groups, *out))
     for tap, places, seen in _taps(size, kernel, out, stride, padding, dilation):

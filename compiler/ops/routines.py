@@ -11,7 +11,7 @@ from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Primitive, declare
 from eagerjit.runtime import dtypes
 
-SCANS = {"add": np.cumsum, "mul": np.cumprod}
+SCANS: dict[str, Any] = {"add": np.cumsum, "mul": np.cumprod}
 SCANNED = (dtypes.float32, dtypes.float64, dtypes.int64)
 """What scans work on; others are converted."""
 

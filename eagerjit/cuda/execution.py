@@ -11,8 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from eagerjit import compilation, gpu_kernels
-from eagerjit.compiler.codegen.triton.product import ProductKernel
-from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
+from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device
@@ -58,7 +57,7 @@ def tables(device: Device) -> int:
 class Function:
     """A kernel of a Program, compiled for the sizes that it meets: kinds of sizes share a binary."""
 
-    def __init__(self, kernel: TritonKernel | ProductKernel, device: Device, compile: Compile):
+    def __init__(self, kernel: gpu_kernels.AnyKernel, device: Device, compile: Compile):
         self.kernel, self.device, self.compile = kernel, device, compile
         names = [p.name for p in kernel.kernel.params]
         self._place = {name: index for index, name in enumerate([*names, "tasks", "status", "tables"])}

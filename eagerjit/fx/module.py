@@ -30,10 +30,10 @@ class GraphModule(Module):
             self.training = root.training
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
-                self._take(root, node.target)
+                self._adopt(root, node.target)
         self.graph = graph
 
-    def _take(self, root: Any, target: str) -> None:
+    def _adopt(self, root: Any, target: str) -> None:
         """Let an attribute of the root be one here, at the same path."""
         value: Any = root
         path = target.split(".")
@@ -133,7 +133,8 @@ class GraphModule(Module):
                 for part in node.target.split("."):
                     value = getattr(value, part)
                 fake[node.target] = copy.deepcopy(value, memo)
-        graph, copies = Graph(), {}
+        graph = Graph()
+        copies: dict[Any, Any] = {}
         output, node = graph.graph_copy(self.graph, copies, True)
         graph.output(output)
         made = GraphModule(fake, graph, type(self).__name__)

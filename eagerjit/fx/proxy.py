@@ -90,7 +90,7 @@ class Proxy:
         frame = sys._getframe(1)
         for instruction in dis.get_instructions(frame.f_code):
             if instruction.offset >= frame.f_lasti and instruction.opname == "UNPACK_SEQUENCE":
-                return iter([self[i] for i in range(int(instruction.argval))])
+                return iter([self[i] for i in range(int(instruction.argval))])  # type: ignore[index]
             if instruction.offset > frame.f_lasti + 2:
                 break
         return self.tracer.iter(self)

@@ -103,7 +103,8 @@ class Tracer(TracerBase):
             if p.name in concrete:
                 value = concrete[p.name]
             else:
-                star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+                stars: dict[Any, str] = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}
+                star = stars.get(p.kind, "")
                 default = () if p.default is p.empty else (p.default,)
                 value = self.create_proxy("placeholder", star + p.name, default, {})
             if p.kind is p.KEYWORD_ONLY:

@@ -107,7 +107,8 @@ def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
     for axis in reversed(range(rank)):
         d, n, wanted = axis + 2, sizes[axis], size[axis]
         start, end = _bounds(n, wanted)
-        best = chosen = None
+        best: Any = None
+        chosen: Any = None
         for t in range(max(_most(n, wanted), 1)):
             at = (start + t).clamp(max=n - 1)
             seen = _seen(x, d, at)

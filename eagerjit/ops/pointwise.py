@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from eagerjit.compiler.ops import TABLE, elementwise
@@ -87,15 +88,13 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
             return emit(elementwise.cast, values[0], dtype=values[0].dtype)
         return emit(primitive, *values)
 
-    if len(primitive.derivative) == 1:
+    def unary(input: Any) -> Tensor:
+        return apply(input)
 
-        def body(input: Any) -> Tensor:
-            return apply(input)
-    else:
+    def binary(input: Any, other: Any) -> Tensor:
+        return apply(input, other)
 
-        def body(input: Any, other: Any) -> Tensor:
-            return apply(input, other)
-
+    body: Callable[..., Tensor] = unary if len(primitive.derivative) == 1 else binary
     body.__doc__ = primitive.doc
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)

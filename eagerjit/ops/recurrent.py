@@ -87,7 +87,7 @@ def _forward(
     order = range(len(rows) - 1, -1, -1) if reverse else range(len(rows))
     count = len(initial)
     if len(rows) > 1:  # a product reads a transposed weight as it lies; only one that is used again is worth a copy
-        weights = (weights[0].t().contiguous().t(), *weights[1:])
+        weights = (weights[0].t().contiguous().t(), *weights[1:])  # type: ignore[union-attr]
     current, now = list(initial), 0
     ended: list[list[Tensor]] = [[] for _ in initial]
     steps = _Steps([[] for _ in rows], [[] for _ in rows], [[] for _ in rows])

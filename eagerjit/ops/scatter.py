@@ -164,7 +164,7 @@ def _identity(reduce: str, dtype: DType) -> Any:
         return value
     if dtype is dtypes.bool_:
         return value > 0
-    limits = np.iinfo(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)  # type: ignore[type-var]
     return int(limits.min if value < 0 else limits.max)
 
 

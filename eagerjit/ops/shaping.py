@@ -97,7 +97,7 @@ unsafe_split, unsafe_chunk = _unsafe(views.split), _unsafe(views.chunk)
 unsafe_split_with_sizes = _unsafe(split_with_sizes)
 
 
-def _copied(function: Callable[..., Any]) -> Callable[..., Any]:
+def _copied(function: Any) -> Callable[..., Any]:
     """A view's copying version."""
 
     def copy(input: Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -26,7 +26,7 @@ def _least(a: Any, b: Any) -> Any:
 
 def _qr_arrays(input: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """Q with orthonormal columns and the upper triangular R."""
-    q, r = np.linalg.qr(input, mode)
+    q, r = np.linalg.qr(input, mode)  # type: ignore[call-overload]
     return q, r
 
 
@@ -74,7 +74,7 @@ qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types)
 
 def _eigh_arrays(input: np.ndarray, UPLO: str) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, rising, and orthonormal eigenvectors as columns."""
-    values, vectors = np.linalg.eigh(input, UPLO)
+    values, vectors = np.linalg.eigh(input, UPLO)  # type: ignore[call-overload]
     return values, vectors
 
 

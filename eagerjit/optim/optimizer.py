@@ -320,7 +320,7 @@ def number(group: Group, key: str) -> Any:
     tracer = thread.tracer
     value = group[key] if tracer is None else tracer.item_number(group, key)
     if type(value) is SymbolicInt:
-        return tracer.float_of(value)
+        return tracer.float_of(value)  # type: ignore[union-attr]  # a traced number has a tracer
     return float(value) if type(value) is int else value
 
 

@@ -80,7 +80,8 @@ class Writer(_Base):  # type: ignore[misc]
         memory, offset, steps = self._place(array, tensor.dtype)
         leaf_grad = tensor._requires_grad and tensor._node is None
         parameter = isinstance(tensor, Parameter)
-        described = (memory, offset, tuple(array.shape), steps, leaf_grad and not parameter, OrderedDict())
+        leaf = leaf_grad and not parameter
+        described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, leaf, OrderedDict())
         made: Any = (_name("torch._utils", "_rebuild_tensor_v2"), described)
         if tensor.dtype.name not in KIND_OF_DTYPE:
             made = (_name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype))

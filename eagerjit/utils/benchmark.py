@@ -76,7 +76,7 @@ class Timer:
         if str(getattr(language, "value", language)).lower() not in ("python", "py"):
             raise NotImplementedError("only Python code is timed: eagerjit runs without a C++ compiler")
         self._timer = timeit.Timer(stmt, setup, timer, globals)
-        self._about = {
+        self._about: dict[str, Any] = {
             "title": label or stmt, "label": label or stmt, "sub_label": sub_label or "",
             "description": description or "",
             "env": env or "", "num_threads": num_threads,

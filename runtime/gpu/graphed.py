@@ -6,6 +6,7 @@ are part of a graph; a Program that meets too many kinds of them runs plainly, a
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -88,7 +89,7 @@ class GraphedExecutable(DeviceExecutable):
         call = self.graphs.get(key)
         if call is None and len(self.graphs) < MOST_KINDS:
             written = sorted({place_of[leaf] for leaf in self._written})
-            call = self.graphs[key] = GraphedCall(lambda given, f=frame: self._work(f, places, given), written)
+            call = self.graphs[key] = GraphedCall(functools.partial(self._work, frame, places), written)
         results = iter(self._work(frame, places, memories) if call is None else call(memories))
         for index in range(self._first, len(self._steps)):
             code, operands = self._codes[index], self._steps[index][1]

@@ -155,14 +155,14 @@ def _divided(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     if dim < 0:
         return 0
     if kind == UNBIND:
-        return _pieces(base, views, dim, 1, 1, tracked)
+        return _pieces(base, views, dim, 1, True, tracked)
     length = integer(load_ptr(full, 8))
     if length <= 0:
         return 0
     if kind == CHUNK:
         size = load_i64(load_ptr(array, ARRAY_DIMS), 8 * dim)
         length = (size + length - 1) // length
-    return _pieces(base, views, dim, length, 0, tracked)
+    return _pieces(base, views, dim, length, False, tracked)
 
 
 # -- one view ---------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _named(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
     ndim = load_i32(array, ARRAY_NDIM)
     dim = 0
     if kind == DETACH:
-        return alias_of(base, views, 0)
+        return alias_of(base, views, False)
     if kind == REVERSE:
         return _reversed(base, views, tracked)
     first = load_ptr(full, 8)

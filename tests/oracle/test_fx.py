@@ -153,3 +153,12 @@ def test_a_graph_is_compiled_as_any_module_is() -> None:
     for size in (1.0, 2.0):
         x = eagerjit.ones(3, 4) * size
         assert eagerjit.equal(compiled(x), g(x)[0])
+
+
+@pytest.mark.parametrize("t", LIBRARIES, ids=lambda t: t.__name__)
+def test_weights_of_the_model_load(t: Any) -> None:
+    model, other = network(t), network(t)
+    g = fx_of(t).symbolic_trace(other)
+    g.load_state_dict(model.state_dict())
+    x = t.ones(3, 4)
+    assert t.equal(g(x), model(x)) and list(g.state_dict()) == list(model.state_dict())

@@ -85,7 +85,7 @@ class BasePruningMethod:
         name = self._tensor_name
         weight = self.apply_mask(module)
         forget(module, name)
-        original = module._parameters.pop(f"{name}_orig")
+        original: Any = module._parameters.pop(f"{name}_orig")
         original.data = weight.data
         del module._buffers[f"{name}_mask"]
         setattr(module, name, original)
