@@ -77,11 +77,14 @@ def elementwise(x: Inputs) -> Table:
         "to float64": (lambda v: v.to(torch.float64), (v,)),
         "to float32, as it is": (lambda v: v.to(torch.float32), (v,)),
         "to cpu": (lambda v: v.to("cpu"), (v,)),
+        "cpu": (lambda v: v.cpu(), (v,)),
         "float of integers": (lambda i: i.float(), (x.integers,)),
+        "float, as it is": (lambda v: v.float(), (v,)),
         "long": (lambda v: v.long(), (v,)),
         "type_as": (lambda i, v: i.type_as(v), (x.integers, v)),
         "clone": (lambda v: v.clone(), (v,)),
         "detach": (lambda v: v.detach(), (v,)),
+        "data": (lambda v: v.data, (v,)),
     }
 
 
@@ -95,6 +98,7 @@ def reductions(x: Inputs) -> Table:
         "mean of rows, keepdim": (lambda a: a.mean(-1, keepdim=True), (a,)),
         "mean over two dims": (lambda i: i.mean((2, 3)), (x.image,)),
         "max": (torch.max, (v,)),
+        "sum, backward": (gradient_of_sum, (v.clone().requires_grad_(),)),
         "max of rows": (lambda a: a.max(1)[0], (a,)),
         "min of rows": (lambda a: a.min(dim=1)[0], (a,)),
         "amax of rows": (lambda a: a.amax(1), (a,)),
@@ -124,6 +128,13 @@ def reductions(x: Inputs) -> Table:
     }
 
 
+def gradient_of_sum(leaf: Any) -> Any:
+    """A whole backward pass, the smallest that there is."""
+    leaf.grad = None
+    leaf.sum().backward()
+    return leaf.grad
+
+
 def layers(x: Inputs) -> Table:
     torch, functional, nn, side = x.torch, x.torch.nn.functional, x.torch.nn, x.side
     a, b, row, image = x.a, x.b, x.row, x.image
@@ -133,8 +144,9 @@ def layers(x: Inputs) -> Table:
     three, other = x.normal(4, side // 4, side), x.normal(4, side, side // 4)
     linear, norm = nn.Linear(side, side), nn.LayerNorm(side)
     batch_norm, embedding, dropout = nn.BatchNorm2d(channels), nn.Embedding(side, side), nn.Dropout(0.5)
+    convolution = nn.Conv2d(channels, channels, 3, padding=1)
     with torch.no_grad():
-        for parameter in (*linear.parameters(), *embedding.parameters()):
+        for parameter in (*linear.parameters(), *embedding.parameters(), *convolution.parameters()):
             parameter.copy_(x.normal(*parameter.shape))
     return {
         "softmax": (lambda a: torch.softmax(a, 1), (a,)),
@@ -145,7 +157,12 @@ def layers(x: Inputs) -> Table:
         "nn.Linear": (linear, (a,)),
         "nn.Embedding": (embedding, (x.classes,)),
         "nn.Dropout": (dropout, (a,)),
+        "nn.Identity": (nn.Identity(), (a,)),
+        "nn.Flatten": (nn.Flatten(), (image,)),
         "nn.ReLU": (nn.ReLU(), (a,)),
+        "nn.Sigmoid": (nn.Sigmoid(), (a,)),
+        "nn.Conv2d": (convolution, (image,)),
+        "nn.MaxPool2d": (nn.MaxPool2d(2), (image,)),
         "nn.GELU": (nn.GELU(), (a,)),
         "nn.Softmax": (nn.Softmax(dim=-1), (a,)),
         "nn.CrossEntropyLoss": (nn.CrossEntropyLoss(), (a, x.classes)),
@@ -191,6 +208,7 @@ def shapes(x: Inputs) -> Table:
         "contiguous": (lambda a: a.contiguous(), (a,)),
         "transpose, contiguous": (lambda a: a.T.contiguous(), (a,)),
         "expand": (lambda r: r.expand(side, side), (x.row,)),
+        "expand_as": (lambda r, a: r.expand_as(a), (x.row, a)),
         "chunk": (lambda a: a.chunk(2, 1)[0], (a,)),
         "split": (lambda a: a.split(half, 1)[0], (a,)),
         "unbind": (lambda a: a[:, :4].unbind(1)[0], (a,)),
@@ -268,7 +286,7 @@ def factories(x: Inputs) -> Table:
 
 
 def written(x: Inputs) -> Table:
-    size, side = x.size, x.side
+    size, side, init = x.size, x.side, x.torch.nn.init
     return {
         "add_": (lambda v, w: v.add_(w), (x.normal(size), x.normal(size) * 0)),
         "mul_": (lambda v: v.mul_(1.0), (x.normal(size),)),
@@ -281,6 +299,9 @@ def written(x: Inputs) -> Table:
         "normal_": (lambda v: v.normal_(), (x.normal(size),)),
         "uniform_": (lambda v: v.uniform_(), (x.normal(size),)),
         "scatter_": (lambda v, i: v.scatter_(0, i, 1.0), (x.normal(size), x.permutation)),
+        "init.zeros_": (init.zeros_, (x.normal(size),)),
+        "init.constant_": (lambda v: init.constant_(v, 0.5), (x.normal(size),)),
+        "init.normal_": (lambda v: init.normal_(v, std=0.02), (x.normal(size),)),
         "setitem slice": (lambda a: a.__setitem__(slice(0, 2), 0.0) or a, (x.normal(side, side),)),
         "setitem rows": (lambda a, i: a.__setitem__(i, 0.0) or a, (x.normal(side, side), x.classes)),
         "setitem mask": (lambda a, m: a.__setitem__(m, 0.0) or a, (x.normal(side, side), x.mask2)),
@@ -288,14 +309,21 @@ def written(x: Inputs) -> Table:
 
 
 RANDOM = frozenset(
-    "rand randn randn_like randint randperm multinomial normal_ uniform_ empty dropout nn.Dropout".split()
+    (
+        *("rand", "randn", "randn_like", "randint", "randperm", "multinomial", "normal_", "uniform_", "init.normal_"),
+        *("empty", "dropout", "nn.Dropout"),
+    )
 )
 """Results that differ between libraries."""
 
 WRITTEN = frozenset(
     (
         *("add_", "mul_", "v += w", "copy_", "zero_", "fill_", "clamp_", "masked_fill_", "normal_", "uniform_"),
+        *("init.zeros_", "init.constant_", "init.normal_"),
         *("scatter_", "setitem slice", "setitem rows", "setitem mask"),
     )
 )
 """Calls that write a leaf."""
+
+BACKWARD = frozenset({"sum, backward"})
+"""Calls that record and compute a gradient themselves."""

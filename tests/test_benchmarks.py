@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -10,7 +11,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
-from benchmarks import harness, report  # noqa: E402
+from benchmarks import eager, eager_operations, harness, report  # noqa: E402
+
+NO_OPERATIONS = frozenset(
+    """torch.nn.Module Tensor.shape torch.Tensor torch.nn.Sequential Tensor.device torch.device torch.nn.Parameter
+    Module.parameters torch.nn.ModuleList Optimizer/Scheduler.step torch.no_grad Optimizer/Scheduler.zero_grad
+    Module.zero_grad Tensor.size torch.Size Module.eval Module.train torch.optim.Adam Tensor.dtype torch.dtype
+    torch.utils.data.DataLoader Module|Optimizer.state_dict Module.state_dict torch.float32
+    Module.register_buffer torch.save torch.jit.ignore torch.cuda.is_available torch.accelerator.is_available
+    torch.manual_seed torch.long torch.load Module|Optimizer.load_state_dict torch.float torch.jit.is_scripting
+    Module.apply Module|Function.apply""".split()
+)
+"""What most programs use that gives no tensor's values: descriptions, classes, and what acts on modules and files."""
 
 
 def record(**medians: dict[str, float]) -> dict:
@@ -66,3 +78,37 @@ def test_unknown_names_are_refused() -> None:
         command = [sys.executable, "-m", "benchmarks", *arguments]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
         assert done.returncode == 2 and "nosuch" in done.stderr
+
+
+def test_the_fifty_operations_are_those_that_programs_use_most() -> None:
+    with (ROOT / "benchmarks" / "most_used.tsv").open(newline="") as file:
+        listed = list(csv.DictReader(file, delimiter="\t"))
+    with (ROOT / "tests" / "data" / "torch_names.tsv").open(newline="") as file:
+        programs = {line["name"]: int(line["programs"]) for line in csv.DictReader(file, delimiter="\t")}
+    assert len(listed) == 50
+    assert [int(line["programs"]) for line in listed] == [
+        sum(programs.pop(name) for name in line["names"].split(",")) for line in listed
+    ]
+    others: dict[str, int] = {}
+    for name, count in programs.items():
+        if name not in NO_OPERATIONS:
+            same = name.rpartition(".")[2].lower()
+            others[same] = others.get(same, 0) + count
+    assert max(others.values()) < int(listed[-1]["programs"])
+
+
+def test_each_of_the_fifty_operations_is_measured_at_both_sizes() -> None:
+    import eagerjit
+
+    table = eager_operations.operations(eagerjit, eager_operations.SIZES["16"])
+    assert {row for rows in eager.most_used().values() for row in rows} <= table.keys()
+
+
+def test_the_slowest_row_stands_for_an_operation() -> None:
+    ratios = {f"{row}, 16": 2.0 for rows in eager.most_used().values() for row in rows}
+    ratios["nn.Softmax, 16"] = 0.5
+    lines = eager.table_of_most_used(ratios)
+    assert "| softmax | 0.50x (nn.Softmax) | - | - | - |" in lines
+    assert lines[-1] == (
+        "Of these 50, slower than torch: 1 at 16, 0 at 2^20, 0 at 16, recording, 0 at 2^20, recording."
+    )
