@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.execute import MISS, NativeExecutable
-from eagerjit.runtime.keys import NUMBER_KINDS, flat, hash_of, holds_tensors, is_option, key_word, settled
+from eagerjit.runtime.keys import NUMBER_KINDS, flat, hash_of, holds_tensors, is_option, key_word, settled, value_word
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.native.operators import (
@@ -145,8 +145,8 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
     required). Ints and floats for the parameters at the positions `numbers` are run-time inputs, as are the sizes over
     1 in tuples for those at `shapes`. Tensors are known by dtype, rank, layout and which extents are 0 or 1; lists and
-    tuples of them element by element; sizes by which are 0 or 1; other lists and tuples of ints by their value;
-    everything else by identity.
+    tuples of them element by element; sizes by which are 0 or 1; other lists and tuples of ints and all other ints and
+    floats by their value; everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
@@ -235,12 +235,10 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         return position in self.numbers and type(argument) in NUMBER_KINDS
 
     def _has_identity(self, argument: object) -> bool:
-        """Whether an equal argument of a later call is probably the same object, and can't change meanwhile."""
-        if isinstance(argument, int) and -5 <= argument <= 256:
+        """Whether native code knows an equal argument of a later call, or it is probably the same object."""
+        if argument is None or isinstance(argument, (bool, str, dtypes.DType)):
             return True
-        if argument is None or isinstance(argument, (str, dtypes.DType)):
-            return True
-        if is_option(argument):
+        if is_option(argument) or value_word(argument):
             return True
         return any(argument is default for default in self.defaults)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,16 @@ import numpy as np
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.native.operators import (
+    EXPONENT_BIAS,
+    FLOATS,
     HASH_FACTOR,
     HASH_SEED,
+    INT_LIMIT,
+    INTS,
     KIND_FLOAT,
     KIND_INT,
     MAX_KEY_NDIM,
+    NOT_FINITE,
     SIZES,
     TENSORS,
 )
@@ -59,7 +65,9 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     if is_option(argument):
         return id(bound.options[argument]) if argument in bound.options else 0
     if type(argument) not in bound.tensor_types:
-        return NUMBER_KINDS.get(type(argument), id(argument)) if is_number else id(argument)
+        if is_number and type(argument) in NUMBER_KINDS:
+            return NUMBER_KINDS[type(argument)]
+        return value_word(argument) or id(argument)
     array = argument._data
     if type(array) is not np.ndarray or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
         return 0
@@ -67,6 +75,23 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     for axis, extent in enumerate(array.shape):
         word |= min(extent, 2) << (8 + 2 * axis)
     return word
+
+
+def value_word(argument: object) -> int:
+    """The word of an exact int or float that is known by its value; 0 for anything else."""
+    if type(argument) is int:
+        return INTS | (argument & (INTS - 1)) if -INT_LIMIT <= argument < INT_LIMIT else 0
+    if type(argument) is not float:
+        return 0
+    (bits,) = struct.unpack("<Q", struct.pack("<d", argument))
+    sign, fraction, exponent = bits >> 63, bits & (2**52 - 1), (bits >> 52 & 2047) - EXPONENT_BIAS
+    if exponent == 2047 - EXPONENT_BIAS:
+        exponent = NOT_FINITE
+    elif argument == 0:
+        exponent = 0
+    elif not 0 < exponent < NOT_FINITE:
+        return 0
+    return FLOATS | sign << 61 | exponent << 52 | fraction
 
 
 def _digest(argument: tuple[Any, ...], sizes: bool) -> int:

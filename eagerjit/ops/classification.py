@@ -58,15 +58,6 @@ def _class_shape(input: Any) -> tuple[Any, ...]:
     return (-1,) + (1,) * max(input.ndim - 2, 0)
 
 
-IGNORED, UNSMOOTHED = -100, 0.0
-"""Usual numbers of arguments, as objects: native calls know a number that is no input by its identity."""
-
-
-def _same_object(value: Any, usual: Any) -> Any:
-    """The usual number where the value equals it."""
-    return usual if type(value) is type(usual) and value == usual else value
-
-
 def _normalised(g: Any, factor: Any, reduction: str) -> Any:
     """The gradient of every position's loss."""
     return g / factor.sum() if reduction == "mean" else g
@@ -80,7 +71,7 @@ def _hit(input: Any, target: Any) -> Any:
 
 
 def _nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
+    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
 ) -> Tensor:
     """-input[target], weighted."""
     (x, w) = widened(input, weight)
@@ -113,9 +104,9 @@ def _cross_entropy(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    ignore_index: int = IGNORED,
+    ignore_index: int = -100,
     reduction: str = "mean",
-    label_smoothing: float = UNSMOOTHED,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """-log(softmax(input))[target], weighted and smoothed."""
     x, w = widened(input, weight)
@@ -181,10 +172,10 @@ def cross_entropy(
     target: Tensor,
     weight: Tensor | None = None,
     size_average: Any = None,
-    ignore_index: int = IGNORED,
+    ignore_index: int = -100,
     reduce: Any = None,
     reduction: str = "mean",
-    label_smoothing: float = UNSMOOTHED,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
     reduction = check_reduction(reduction, size_average, reduce)
@@ -207,7 +198,6 @@ def cross_entropy(
         return soft_cross_entropy_op.call(input, target, weight, reduction, label_smoothing)
     check_target(input, target)
     check_constant("nll_loss_forward", weight=weight)
-    ignore_index, label_smoothing = _same_object(ignore_index, IGNORED), _same_object(label_smoothing, UNSMOOTHED)
     return cross_entropy_op.call(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -216,7 +206,7 @@ def nll_loss(
     target: Tensor,
     weight: Tensor | None = None,
     size_average: Any = None,
-    ignore_index: int = IGNORED,
+    ignore_index: int = -100,
     reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:
@@ -224,4 +214,4 @@ def nll_loss(
     reduction = check_reduction(reduction, size_average, reduce)
     check_target(input, target)
     check_constant("nll_loss_forward", weight=weight)
-    return nll_loss_op.call(input, target, weight, _same_object(ignore_index, IGNORED), reduction)
+    return nll_loss_op.call(input, target, weight, ignore_index, reduction)

@@ -2,8 +2,9 @@
 
 The key has one word per argument: Tensors are known by a class (dtype, dimensions, layout), run-time numbers by their
 type, tuples of Tensors and of run-time sizes by a digest of their elements' classes (the Program checks each of them),
-other tuples of ints by the one object that stands for equal ones, all else by identity. A table is a mask and, from
-byte 8 on, mask + 1 entries: executable (null: free), a bit per argument that is one of its leaves, the key's words.
+other tuples of ints by the one object that stands for equal ones, other numbers by their value where a word has room
+for it, all else by identity. A table is a mask and, from byte 8 on, mask + 1 entries: executable (null: free), a bit
+per argument that is one of its leaves, the key's words.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.language import (
+    bits_of_f64,
     buffer,
     external,
     external_data,
@@ -47,6 +49,7 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyList_AsTuple = external("ptr PyList_AsTuple(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
+PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
 PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
 PyList_Type = external_data("PyList_Type")
 PyFloat_Type = external_data("PyFloat_Type")
@@ -58,6 +61,10 @@ MAX_PARAMETERS = 12
 MAX_LEAVES = 64
 TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
 KIND_FLOAT, KIND_INT = 14, 15  # beside the dtype codes; no address is as small as any of these words
+FLOATS, INTS = -(1 << 62), 1 << 61  # tell numbers from these and from one another
+INT_LIMIT = 1 << 60  # of the ints whose value is their word
+EXPONENT_BIAS = 768  # floats from about 1e-76 to 1e77 have room: this less, their exponents are 1 to NOT_FINITE - 1
+NOT_FINITE = 511
 HASH_SEED = 0x2545F491
 HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
 
@@ -138,18 +145,41 @@ def _tuple_word(argument: ptr, sizes: bool) -> i64:
     return _option(argument)
 
 
+def _float_word(number: ptr) -> i64:
+    """The word of an exact float: its bits, the exponent in nine of them; its address where that has no room."""
+    bits = bits_of_f64(PyFloat_AsDouble(number))
+    sign = shift_right_unsigned(bits, 63) << 61
+    fraction = bits & ((1 << 52) - 1)
+    exponent = (shift_right_unsigned(bits, 52) & 2047) - EXPONENT_BIAS
+    if exponent == 2047 - EXPONENT_BIAS:
+        exponent = NOT_FINITE
+    elif exponent == -EXPONENT_BIAS and fraction == 0:
+        exponent = 0
+    elif exponent < 1 or exponent >= NOT_FINITE:
+        return i64(number)
+    return FLOATS | sign | exponent << 52 | fraction
+
+
+def _int_word(number: ptr) -> i64:
+    """The word of an exact int: its value, or its address where that has no room."""
+    overflow = buffer(8)
+    value = PyLong_AsLongLongAndOverflow(number, overflow)
+    if load_i32(overflow) or value < -INT_LIMIT or value >= INT_LIMIT:
+        return i64(number)
+    return INTS | (value & (INTS - 1))
+
+
 def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:
     """What an operator's table knows an argument by; 0 where only Python can serve it."""
     if is_tensor(argument):
         return _tensor_class(argument)
     if is_tuple(argument):
         return _tuple_word(argument, sizes)
-    if is_number:
-        kind = load_ptr(argument, OBJECT_TYPE)
-        if kind == PyFloat_Type:
-            return KIND_FLOAT
-        if kind == PyLong_Type:
-            return KIND_INT
+    kind = load_ptr(argument, OBJECT_TYPE)
+    if kind == PyFloat_Type:
+        return KIND_FLOAT if is_number else _float_word(argument)
+    if kind == PyLong_Type:
+        return KIND_INT if is_number else _int_word(argument)
     return i64(argument)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import enum
 import gc
 import inspect
+import math
 import random
 import sys
 import threading
@@ -161,10 +163,21 @@ def test_node_of_a_list_keeps_what_was_in_it(executor: str) -> None:
 @both
 def test_operator_refuses_what_it_cannot_know_again(executor: str) -> None:
     x = tensor([1.0, 2.0])
-    call = OpCall("op", fallback, None, ("input", "how"), (inspect.Parameter.empty, 1e-5))
+    call = OpCall("op", fallback, None, ("input", "how"), (inspect.Parameter.empty, 1e-300))
     one = executable(executor, program(1, (Op.OUTPUT_LEAF, 0, 0)))
     two = executable(executor, program(2, (Op.OUTPUT_LEAF, 0, 0)))
-    for argument in ([1.0], (1, 2.0), (True,), 0.5, 1000, object(), x._data, tensor([1.0], kind=Custom)):
+    for argument in (
+        [1.0],
+        (1, 2.0),
+        (True,),
+        1e100,
+        10**30,
+        np.float64(0.5),
+        np.int64(1),
+        object(),
+        x._data,
+        tensor([1.0], kind=Custom),
+    ):
         assert not call.insert((x, argument), one), argument
     assert not call.insert((x, None), two) and not call.insert((x,), one)
     assert not call.insert((tensor(np.ones((1,) * 5, np.float32)), None), one)
@@ -172,9 +185,40 @@ def test_operator_refuses_what_it_cannot_know_again(executor: str) -> None:
         assert call.insert((x, argument), one)
     assert call(x, pair) is call(x, (300, 1)) is call(x, [300, 1]) is x, "tuples of ints are known by their value"
     assert call(x, (300, 2))[0] == call(x, (300, True))[0] == call(x, (300.0, 1))[0] == "fallback"
-    assert not call.insert((x, float("1e-5")), one)
+    assert not call.insert((x, float("1e-300")), one)
     assert call(x) == ("fallback", (x,), {}) and call(x, True) is x and call(x, dtypes.float32) is x
     assert call.insert((x, call.defaults[1]), one) and call(x) is x
+
+
+@both
+def test_operator_knows_numbers_by_type_and_value(executor: str) -> None:
+    x = tensor([1.0, 2.0])
+    texts = ["0.0", "-0.0", "1.0", "-1.0", "1e-05", "0.1", "-1e9", "3.4028234663852886e+38", "1.5e-76", "5.7e76"]
+    texts += ["inf", "-inf", "nan", "-nan", "0", "1", "-1", "255", "1000", "-100", str(2**60 - 1), str(-(2**60))]
+
+    def number(text: str) -> int | float:
+        return float(text) if set(text) & set(".enf") else int(text)
+
+    call = OpCall("op", fallback, None, ("input", "how"), record=False)
+    for text in texts:
+        made = program(1, (Op.OUTPUT_OBJECT, 0, 0))
+        assert call.insert((x, number(text)), executable(executor, made, (text,))), text
+    assert [call(x, number(text)) for text in texts] == texts
+    others = [
+        True,
+        False,
+        2.0,
+        math.nextafter(0.1, 1),
+        1e-5 * (1 + 2e-16),
+        2**60,
+        -(2**60) - 1,
+        5e-324,
+        1.5e-77,
+        2.0**256,
+    ]
+    others += [np.float64(1.0), np.int64(1), enum.IntEnum("Kind", "ONE")["ONE"], None]
+    for other in others:
+        assert call(x, other) == ("fallback", (x, other), {}), other
 
 
 @both
@@ -380,7 +424,7 @@ def test_random_calls_agree_with_python() -> None:
     """Native and Python operators with the same entries, called with the same 100000 random arguments."""
     pool: list[Any] = [tensor(np.ones(s, kind)) for s in ((), (0,), (1,), (2, 2)) for kind in (np.float32, np.int64)]
     pool += [tensor(np.ones((3, 2), np.float32).T), tensor([1.0, 2.0], kind=Custom)]
-    pool += [None, True, 1, 2.5, "text", (1,), []]
+    pool += [None, True, 1, 2.5, 0.0, -0.0, 10**9, "text", (1,), []]
     rng = random.Random(0)
     parameters, defaults = ("a", "b", "c"), (inspect.Parameter.empty, None, "text")
     calls = {e: OpCall(e, lambda *a, **k: ("slow", a, k), None, parameters, defaults, (1,)) for e in EXECUTORS}
