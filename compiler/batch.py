@@ -94,6 +94,10 @@ def _permute(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.emit(node.op, inputs[0].node, dims=(0, *(d + 1 for d in node.attributes["dims"])))
 
 
+def _flip(b: Batcher, node: Node, inputs: list[Value]) -> Node:
+    return b.emit(node.op, inputs[0].node, dims=tuple(d + 1 for d in node.attributes["dims"]))
+
+
 def _expand(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     return b.emit(node.op, b.ranked(inputs[0], len(node.shape)), shape=(b.size, *node.attributes["shape"]))
 
@@ -205,6 +209,7 @@ RULES: dict[Primitive, Rule] = {
     views.permute: _permute,
     views.expand: _expand,
     views.slice_: _along,
+    views.flip: _flip,
     linear.matmul: _matmul,
     convolution.convolution: _convolution,
     convolution.convolution_input: _convolution,

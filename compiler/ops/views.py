@@ -176,3 +176,39 @@ slice_ = declare(
         index_map=_slice_index,
     )
 )
+
+
+def _flip_type(x: TensorType, dims: tuple[int, ...]) -> TensorType:
+    if len(set(dims)) != len(dims) or not all(0 <= d < len(x.shape) for d in dims):
+        raise ValueError(f"flip: dims {dims} of {len(x.shape)} dimensions")
+    return x
+
+
+def _flip_layout(size: Shape, strides: Shape, offset: sizes.Expr, dims: tuple[int, ...]) -> Any:
+    new = list(strides)
+    for d in dims:
+        offset = sizes.add(offset, sizes.mul(sizes.add(size[d], -1), strides[d]))
+        new[d] = sizes.mul(strides[d], -1)
+    return tuple(new), offset
+
+
+def _flip_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, dims: tuple[int, ...]) -> Map:
+    return tuple(
+        Affine((), sizes.add(base[d], -1)).plus(m.scaled(-1)) if d in dims and base[d] != 1 else m
+        for d, m in enumerate(map_)
+    )
+
+
+flip = declare(
+    Primitive(
+        "flip",
+        "view",
+        _flip_type,
+        lambda x, dims: np.flip(x, dims),
+        "Dimensions from their end to their start. Strides are negative: kernels read it, and no tensor shows it.",
+        derivative=(lambda g, out, x, dims: g.flip(dims),),
+        layout=_flip_layout,
+        compose=lambda x, inner, outer: {"dims": tuple(sorted(set(inner["dims"]) ^ set(outer["dims"])))},
+        index_map=_flip_index,
+    )
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.dispatch import Op
+from eagerjit.compiler.ops import views as primitives
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
@@ -125,13 +126,7 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
 
 def _flip(input: Tensor, dims: Any) -> Tensor:
     """Reversed along dimensions."""
-    from eagerjit.creation import arange
-
-    out = input
-    for d in dims:
-        size = out.shape[d]
-        out = index.index_select(out, d, size - 1 - arange(size))
-    return out if out is not input else input.clone()
+    return emit(primitives.flip, input, dims=tuple([views.dimension(d, input.ndim) for d in dims])).clone()
 
 
 _flip_op = Op("flip", _flip, (lambda g, out, input, dims: g.flip(dims), None))

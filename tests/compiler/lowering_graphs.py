@@ -157,7 +157,7 @@ class RecordingBuilder:
 
     def _view(self, x: Node) -> Node | None:
         choose, rank = self.random.choice, len(x.shape)
-        match choose(("permute", "reshape", "reshape", "expand", "slice", "slice", "unsqueeze", "split")):
+        match choose(("permute", "reshape", "reshape", "expand", "slice", "slice", "flip", "unsqueeze", "split")):
             case "permute" if rank > 1:
                 return self.apply("permute", x, dims=tuple(self.random.sample(range(rank), rank)))
             case "reshape" if rank > 1:
@@ -179,6 +179,8 @@ class RecordingBuilder:
                     stop = self.random.randint(start, size)
                     return self.apply("slice", x, dim=dim, start=start, stop=stop, step=step)
                 return self.apply("slice", x, dim=dim, start=start, stop=x.shape[dim], step=step)
+            case "flip" if rank:
+                return self.apply("flip", x, dims=tuple(sorted(self.random.sample(range(rank), choose((1, rank))))))
             case "unsqueeze":
                 at = self.random.randint(0, rank)
                 return self.apply("reshape", x, shape=(*x.shape[:at], 1, *x.shape[at:]))

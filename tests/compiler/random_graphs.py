@@ -98,10 +98,12 @@ class GraphBuilder:
 
     def view(self, x: Node) -> None:
         choose, rank = self.random.choice, len(x.shape)
-        names = ("permute", "reshape", "expand", "slice") if rank else ("reshape",)
+        names = ("permute", "reshape", "expand", "slice", "flip") if rank else ("reshape",)
         name = x.op.name if x.op.name in names and self.random.random() < 0.5 else choose(names)
         if name == "permute":
             self.apply(name, x, dims=tuple(self.random.sample(range(rank), rank)))
+        elif name == "flip":
+            self.apply(name, x, dims=tuple(self.random.sample(range(rank), choose((1, rank)))))
         elif name == "expand":
             self.apply(name, x, shape=tuple(choose((1, 2)) if d == 1 else d for d in x.shape))
         elif name == "reshape":

@@ -170,6 +170,7 @@ def _view_of(shape):
         st.just(("reshape", {"shape": (1, *shape, 1)})),
     ]
     if rank:
+        choices.append(st.sets(st.integers(0, rank - 1)).map(lambda dims: ("flip", {"dims": tuple(dims)})))
         choices.append(
             st.integers(0, rank - 1).flatmap(
                 lambda dim: st.tuples(st.integers(0, shape[dim]), st.integers(1, 3)).map(

@@ -65,6 +65,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "permute": [([(2, 3, 4)], {"dims": (2, 0, 1)})],
         "expand": [([(3, 1)], {"shape": (2, 3, 4)}), ([()], {"shape": (2,)})],
         "slice": [([(2, 5)], cut)],
+        "flip": [([(2, 3, 5)], {"dims": (0, 2)}), ([(4,)], {"dims": (0,)})],
         "matmul": [([(2, 3), (3, 4)], {}), ([(2, 2, 3), (2, 3, 4)], {})],
         "convolution": [([(2, 4, 5, 6), (6, 2, 3, 2)], how)],
         "convolution_input": [([(2, 6, 3, 4), (6, 2, 3, 2)], {"size": (5, 6), **how})],
