@@ -11,6 +11,7 @@
                 | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
                 | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
                 | convolution ...                          GPU: all of a kernel
+                | attention KIND ...                       GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
@@ -170,7 +171,25 @@ class Convolution:
     dtype: str
 
 
-Stmt = Convolution | Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Attention ("forward") or gradients of it ("query", "key_value") for a block of rows, of keys; a task is a head.
+
+    q, k, v and what else there is of mask, out, lse, g, delta, dq, dk and dv are matrices, or columns of numbers, of
+    every head: `memory` has for each its name here, its parameter, the steps along its two dimensions and along
+    `batch`. `sizes` are rows, keys, and features of q and of v. Results are contiguous.
+    """
+
+    kind: str
+    memory: tuple[tuple[str, str, tuple[int | str, ...]], ...]
+    sizes: tuple[int | str, ...]
+    batch: tuple[int | str, ...]
+    causal: bool
+    scale: float
+    dtype: str
+
+
+Stmt = Attention | Convolution | Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +241,9 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Attention(kind, memory, sizes, batch, causal, scale, dtype):
+                lines.append(f"{indent}attention {kind} : {dtype} sizes {sizes} batch {batch} {causal} {scale!r}")
+                lines += [f"{indent}  {name} {param} steps {steps}" for name, param, steps in memory]
             case Convolution(result, x, w, y, sizes, spatial, dtype):
                 lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}")
             case Along(out, x, op, extent, inner, count, dtype):

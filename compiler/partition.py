@@ -108,6 +108,16 @@ def ancestors(nodes: list[Node]) -> set[Node]:
     return found
 
 
+def with_siblings(graph: Graph, found: set[Node]) -> set[Node]:
+    """The nodes, and the other results of the calls of the host among them, which cost nothing more to compute."""
+    calls = {_call(n) for n in found if n.op.family == "host"}
+    return found | {n for n in graph.nodes if n.op.family == "host" and _call(n) in calls} if calls else found
+
+
+def _call(node: Node) -> object:
+    return node.inputs, node.attributes["function"], node.attributes["arguments"]
+
+
 @dataclass(slots=True)
 class GradientTrace:
     """A gradient as a Trace of its own: after gradients and kept values it takes numbers and tensors of the call.

@@ -17,6 +17,7 @@ import numpy as np
 from eagerjit import compilation
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.triton.along import AlongKernel
+from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
@@ -30,7 +31,7 @@ from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import KernelType, PythonExecutable
 from eagerjit.runtime.program import Op
 
-AnyKernel = TritonKernel | ProductKernel | AlongKernel | ConvolutionKernel
+AnyKernel = TritonKernel | ProductKernel | AlongKernel | ConvolutionKernel | AttentionKernel
 
 
 class GpuCall:
@@ -72,6 +73,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return ProductKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Convolution):
         return ConvolutionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Attention):
+        return AttentionKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Along):
         return AlongKernel(kernel, lines)
     return TritonKernel(kernel, single, GPU.flat, lines)

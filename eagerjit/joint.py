@@ -14,7 +14,7 @@ from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compilation import Report, describe, executable_of, simplified
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.matching import matches
-from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values
+from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values, with_siblings
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.journal import value_at
@@ -210,7 +210,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     given += asked
     # A number of the call may be read by the gradient alone.
     numbers = [n for n in trace.graph.inputs if n.attributes.get("number")]
-    computed = ancestors([*given, *numbers, *_unused_checks(trace.graph)])
+    computed = with_siblings(trace.graph, ancestors([*given, *numbers, *_unused_checks(trace.graph)]))
     bindings = joint.bindings()
     written = {leaf for leaf, _ in trace.writes}
     kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in written})

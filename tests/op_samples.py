@@ -162,6 +162,14 @@ SAMPLES: dict[str, list[Sample]] = {
     "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
     "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),
                           Sample((M, N, False, 0.5)), Sample((M, None, True, 0.5))],
+    "flash_attention": [
+        Sample((draw("q", (2, 3, 2)), draw("k", (2, 4, 2)), draw("v", (2, 4, 3)), None, False, 0.5)),
+        Sample((draw("q", (3, 2)), draw("k", (3, 2)), draw("v", (3, 2)), None, True, 1.5)),
+    ],
+    "flash_gradients": [
+        Sample((draw("g", (3, 2)), draw("q", (3, 2)), draw("k", (3, 2)), draw("v", (3, 2)), None,
+                draw("l", (3,)), draw("d", (3,)), True, 1.5)),
+    ],
     "attention": [Sample((draw("q", (2, 3, 2)), draw("k", (2, 4, 2)), draw("v", (2, 4, 3)), None, False, 0.5)),
                   Sample((draw("q", (3, 2)), draw("k", (3, 2)), draw("v", (3, 2)), None, True, 1.5)),
                   Sample((draw("q", (2, 2)), draw("k", (3, 2)), draw("v", (3, 1)), N, False, 1.0))],

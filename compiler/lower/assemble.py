@@ -9,11 +9,12 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.attention import attention
 from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.lower.calls import host_call
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
-from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
+from eagerjit.compiler.lower.libraries import RESULT, is_attention, multiplications, operands, spatial
 from eagerjit.compiler.lower.memory import Plan
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
@@ -97,6 +98,11 @@ class Assembler(Placement):
                 work.append(Work(position, None, [step.node]))
                 continue
             if isinstance(step, HostStep):
+                if self.blocking.products and is_attention(step.node):
+                    name = f"k{position}_attention"
+                    made_ = attention(name, step.nodes, lambda node: Pointer(self._memory(node)))
+                    work += [Work(position, b) for b in made_]
+                    continue
                 work.append(Work(position, None, step.nodes))
                 continue
             if not isinstance(step, Group):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import convolution
+from eagerjit.compiler.ops.host import NONE, TENSOR
 
 OUTPUT_OF, INPUT_OF, WEIGHT_OF = range(3)
 RESULT = {
@@ -43,3 +44,20 @@ def multiplications(node: Node) -> sizes.Expr:
         return sizes.mul(node.type.numel, node.inputs[0].type.shape[-1])
     _, w, y = operands(node)
     return sizes.mul(y.type.numel, sizes.product(w.type.shape[1:]))
+
+
+ATTENTION_INPUTS = {
+    "flash_attention": ("q", "k", "v", "mask"),
+    "flash_gradients": ("g", "q", "k", "v", "mask", "lse", "delta"),
+}
+"""The tensors that the functions take; the other arguments are whether it is causal, and the scale."""
+ATTENTION_RESULTS = {"flash_attention": ("out", "lse"), "flash_gradients": ("dq", "dk", "dv")}
+
+
+def is_attention(node: Node) -> bool:
+    """Whether kernels compute what this call of the host does."""
+    if node.op.family != "host" or node.attributes["function"] not in ATTENTION_INPUTS:
+        return False
+    count = len(ATTENTION_INPUTS[node.attributes["function"]])
+    return all(e in (TENSOR, NONE) for e in node.attributes["arguments"][:count])
+

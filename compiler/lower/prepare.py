@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from eagerjit.compiler.ir import Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.libraries import is_attention
 from eagerjit.compiler.ops import elementwise, linear, reductions, views
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
@@ -40,7 +41,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _identity(current)
         elif narrow and current.op is linear.matmul:
             nodes.append(_narrowed(current))
-        elif current.op.family in CONTIGUOUS:
+        elif current.op.family in CONTIGUOUS and not (narrow and is_attention(current)):
             nodes += _contiguous(current)
         else:
             nodes.append(current)

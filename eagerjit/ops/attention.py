@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit import compilation
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
+from eagerjit.ops import flash
 from eagerjit.ops.activation import widened
 from eagerjit.ops.composite import repeat_interleave
 from eagerjit.ops.linear import matmul
@@ -131,12 +133,15 @@ def scaled_dot_product_attention(
             f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} key.dtype: "
             f"{key.dtype} and value.dtype: {value.dtype} instead."
         )
+    groups = 1
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
         if query.shape[-3] != groups * key.shape[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
-        key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
     factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else float(scale)
+    if dropout_p <= 0.0 and compilation.backend is not None and flash.suits(query, key, value, attn_mask):
+        return flash.attend(query, key, value, attn_mask, bool(is_causal), factor, groups)
+    key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
     if dropout_p <= 0.0:
         return attention.call(query, key, value, attn_mask, bool(is_causal), factor)[0]
     scores = matmul.call(query, key.transpose(-2, -1))

@@ -12,6 +12,7 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - rows or elements added    columns in parallel, in the order of the index: the same result every time
 - products                  a tile per program, and what follows elementwise on the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)
+- attention               a block of rows, or of keys, per program; the others in steps (`attention.py`)
 - scans, orders             lines in steps with a carried sum; places counted by comparisons (`along.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 

@@ -1,0 +1,305 @@
+"""Attention in Triton, forward and gradients, without a matrix of weights in memory.
+
+    forward     a block of rows per program: keys in steps, with a running maximum and sum of every row
+    query       the same rows: weights again from the row's log of the sum, their gradient, times the keys
+    key_value   a block of keys per program: rows in steps, the gradients of keys and values in registers
+
+Exponentials are powers of two, so scores carry log2(e) in their scale. What a causal mask hides is not computed; blocks
+that it or a length cuts are a loop of their own. Programs with the most work start first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from eagerjit.compiler.codegen.triton.kernel import KernelText
+from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.operations import Function
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
+from eagerjit.compiler.loops import Attention, Kernel
+
+LOG2E = math.log2(math.e)
+CONSTANTS = ("ROWS", "KEYS", "FEATURES", "VALUES", "DIM", "OUT", "WIDE")
+"""Rows and keys of a block, features of q and of v, and the powers of two that hold these."""
+FETCH = '''@triton.jit
+def fetch(pointers, features, inside, ODD: tl.constexpr, EDGE: tl.constexpr):
+    """A tile of a matrix: with `ODD` some features are none, with `EDGE` some rows."""
+    if ODD and EDGE:
+        return tl.load(pointers, mask=features & inside, other=0.0)
+    if ODD:
+        return tl.load(pointers, mask=features & (inside | True), other=0.0)
+    if EDGE:
+        return tl.load(pointers, mask=inside, other=0.0)
+    return tl.load(pointers)
+'''
+ROW, COLUMN = "[:, None]", "[None, :]"
+INFINITY = 'float("inf")'
+
+
+class AttentionText(KernelText):
+    """Writes one such kernel."""
+
+    def __init__(self, kernel: Kernel, statement: Attention):
+        super().__init__(kernel, Shape(True, "whole"))
+        self.statement = statement
+        self.memory = {name: (param, steps) for name, param, steps in statement.memory}
+        self.rows, self.keys = map(str, statement.sizes[:2])
+        self.functions["fetch"] = Function("fetch", FETCH)
+
+    def body(self) -> list[str]:
+        """The kernel's lines without its head."""
+        extent, size = (self.keys, "KEYS") if self.statement.kind == "key_value" else (self.rows, "ROWS")
+        self._lines(
+            f"blocks = ({extent} + {size} - 1) // {size}",
+            "block = tl.program_id(0) % blocks" if size == "KEYS" else "block = blocks - 1 - tl.program_id(0) % blocks",
+            "head = tl.program_id(0) // blocks",
+            "if WIDE:",
+            "    block = block.to(tl.int64)",
+            "    head = head.to(tl.int64)",
+        )
+        self._starts()
+        getattr(self, f"_{self.statement.kind}")()
+        return self.lines
+
+    def _lines(self, *lines: str) -> None:
+        for line in lines:
+            self.emit(line)
+
+    def _starts(self) -> None:
+        """Where every tensor's part for this head starts."""
+        rest, places = "head", []
+        for d, extent in reversed(list(enumerate(self.statement.batch))):
+            places.append((f"head{d}" if d else rest, d))
+            if d:
+                self._lines(f"head{d} = {rest} % {extent}", f"rest{d} = {rest} // {extent}")
+                rest = f"rest{d}"
+        for name, (param, steps) in self.memory.items():
+            terms = [f"{place} * {steps[2 + d]}" for place, d in places if steps] or ["0"]
+            start = f"{name}_start"
+            if steps:
+                self.emit(f"{start} = {param} + ({' + '.join(terms)})")
+            elif name in ("out", "dq"):
+                self.emit(f"{start} = {param} + head * ({self.rows} * {'VALUES' if name == 'out' else 'FEATURES'})")
+            elif name in ("dk", "dv"):
+                self.emit(f"{start} = {param} + head * ({self.keys} * {'FEATURES' if name == 'dk' else 'VALUES'})")
+            else:
+                self.emit(f"{start} = {param} + head * {self.rows}")
+
+    def _tile(self, name: str, index: str, limit: str, edge: bool, turned: bool = False) -> str:
+        """Rows of a matrix, all their features; `turned`: as columns."""
+        row, column = self.memory[name][1][:2]
+        down, along = (COLUMN, ROW) if turned else (ROW, COLUMN)
+        feature, count, size = ("e", "VALUES", "OUT") if name in ("v", "g") else ("d", "FEATURES", "DIM")
+        place = f"{name}_start + ({index}{down} * {row} + {feature}{along} * {column})"
+        conditions = f"{feature}{along} < {count}, {index}{down} < {limit}"
+        return f"fetch({place}, {conditions}, {count} != {size}, {edge})"
+
+    def _numbers(self, name: str, index: str, outside: str) -> str:
+        """A number for each row."""
+        step = self.memory[name][1][0]
+        return f"tl.load({name}_start + {index} * {step}, mask={index} < {self.rows}, other={outside})"
+
+    def _dot(self, left: str, right: str, onto: str = "") -> str:
+        added = f", {onto}" if onto else ""
+        return f'tl.dot({left}, {right}{added}, input_precision="ieee", out_dtype=tl.float32)'
+
+    def _hidden(self, i: str, j: str, edge: bool) -> None:
+        """The mask that was given, and what the edges of blocks and the order of positions hide."""
+        conditions = []
+        if "mask" in self.memory:
+            param, (row, column, *_) = self.memory["mask"]
+            inside = f"({i} < {self.rows}) & ({j} < {self.keys})"
+            self.emit(f"given = tl.load(mask_start + ({i} * {row} + {j} * {column}), mask={inside}, other=0)")
+            if self.dtypes[param] == "bool":
+                conditions.append("(given != 0)")
+            else:
+                self.emit(f"s += given.to(tl.float32) * {LOG2E}")
+        if edge:
+            conditions.append(f"({j} < {self.keys})")
+            conditions += [f"({j} <= {i})"] * self.statement.causal
+        if conditions:
+            self.emit(f's = tl.where({" & ".join(conditions)}, s, float("-inf"))')
+
+    @property
+    def _scale(self) -> str:
+        return repr(self.statement.scale * LOG2E)
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _row_block(self) -> None:
+        self._lines(
+            "i = block * ROWS + tl.arange(0, ROWS)",
+            "d = tl.arange(0, DIM)",
+            "e = tl.arange(0, OUT)",
+            f"q = {self._tile('q', 'i', self.rows, True)}",
+        )
+
+    def _over_keys(self, step: list[str]) -> None:
+        """Two loops: over blocks of keys that all rows see, and over those that an edge cuts."""
+        causal = self.statement.causal
+        whole = f"tl.minimum(block * ROWS + 1, {self.keys})" if causal else self.keys
+        self.emit(f"whole = {whole} // KEYS * KEYS")
+        self.emit(f"end = tl.minimum((block + 1) * ROWS, {self.keys})" if causal else f"end = {self.keys}")
+        for edge, bounds in ((False, "0, whole"), (True, "whole, end")):
+            self.emit(f"for first in range({bounds}, KEYS):")
+            self.depth += 1
+            self._lines(
+                "j = first + tl.arange(0, KEYS)",
+                f"k = {self._tile('k', 'j', self.keys, edge, turned=True)}",
+                f"s = {self._dot('q', 'k')} * {self._scale}",
+            )
+            self._hidden(f"i{ROW}", f"j{COLUMN}", edge)
+            for line in step:
+                turned = line.startswith("v = turned")
+                self.emit(f"v = {self._tile('v', 'j', self.keys, edge, turned)}" if line.startswith("v = ") else line)
+            self.depth -= 1
+
+    def _forward(self) -> None:
+        self._row_block()
+        self._lines(
+            'best = tl.full((ROWS,), float("-inf"), tl.float32)',
+            "total = tl.full((ROWS,), 0.0, tl.float32)",
+            "out = tl.full((ROWS, OUT), 0.0, tl.float32)",
+        )
+        masked = "mask" in self.memory  # a row of which all is hidden has no maximum
+        least = "least" if masked else "top"
+        for name, both in (("larger", "tl.maximum(x, y)"), ("sum_of", "x + y")):
+            self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
+        step = [
+            "top = tl.maximum(best, tl.reduce(s, 1, larger))",
+            *(["least = tl.where(top == float('-inf'), 0.0, top)"] if masked else []),
+            f"p = tl.exp2(s - {least}[:, None])",
+            f"kept = tl.exp2(best - {least})",
+            "total = total * kept + tl.reduce(p, 1, sum_of)",
+            "v = rows",
+            f"out = {self._dot('p.to(v.dtype)', 'v', 'out * kept[:, None]')}",
+            "best = top",
+        ]
+        self._over_keys(step)
+        self._lines("none = total == 0.0", "out = out / tl.where(none, 1.0, total)[:, None]")
+        self._store("out", "i", "out", self.rows)
+        if "lse" in self.memory:
+            number = f"tl.where(none, {INFINITY}, (best + tl.log2(total)) * {1 / LOG2E!r})"
+            self.emit(f"tl.store(lse_start + i, {number}, mask=i < {self.rows})")
+
+    def _store(self, name: str, index: str, value: str, limit: str) -> None:
+        if name not in self.memory:
+            return
+        feature, count = ("e", "VALUES") if name in ("out", "dv") else ("d", "FEATURES")
+        mask = f"({index}{ROW} < {limit}) & ({feature}{COLUMN} < {count})"
+        self.emit(f"tl.store({name}_start + ({index}{ROW} * {count} + {feature}{COLUMN}), {value}, mask={mask})")
+
+    def _query(self) -> None:
+        self._row_block()
+        self._lines(
+            f"g = {self._tile('g', 'i', self.rows, True)}",
+            f"lse = {self._numbers('lse', 'i', INFINITY)} * {LOG2E}",
+            f"delta = {self._numbers('delta', 'i', '0.0')}",
+            "dq = tl.full((ROWS, DIM), 0.0, tl.float32)",
+        )
+        step = [
+            "p = tl.exp2(s - lse[:, None])",
+            "v = turned",
+            f"into = {self._dot('g', 'v')}",
+            "slope = p * (into - delta[:, None])",
+            f"dq = {self._dot('slope.to(k.dtype)', 'tl.trans(k)', 'dq')}",
+        ]
+        self._over_keys(step)
+        self._store("dq", "i", f"dq * {self.statement.scale!r}", self.rows)
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def _key_value(self) -> None:
+        causal = self.statement.causal
+        self._lines(
+            "j = block * KEYS + tl.arange(0, KEYS)",
+            "d = tl.arange(0, DIM)",
+            "e = tl.arange(0, OUT)",
+            f"k = {self._tile('k', 'j', self.keys, True)}",
+            f"v = {self._tile('v', 'j', self.keys, True)}",
+            "dk = tl.full((KEYS, DIM), 0.0, tl.float32)",
+            "dv = tl.full((KEYS, OUT), 0.0, tl.float32)",
+        )
+        loops = [(False, f"0, {self.rows}")]
+        if causal:
+            self._lines(
+                "begin = block * KEYS // ROWS * ROWS",
+                f"whole = tl.minimum(((block + 1) * KEYS + ROWS - 1) // ROWS * ROWS, {self.rows})",
+            )
+            loops = [(True, "begin, whole"), (False, f"whole, {self.rows}")]
+        for edge, bounds in loops:
+            self.emit(f"for first in range({bounds}, ROWS):")
+            self.depth += 1
+            self._lines(
+                "i = first + tl.arange(0, ROWS)",
+                f"q = {self._tile('q', 'i', self.rows, True, turned=True)}",
+                f"lse = {self._numbers('lse', 'i', INFINITY)} * {LOG2E}",
+                f"s = {self._dot('k', 'q')} * {self._scale}",
+            )
+            self._hidden(f"i{COLUMN}", f"j{ROW}", edge)
+            self._lines(
+                "p = tl.exp2(s - lse[None, :])",
+                f"g = {self._tile('g', 'i', self.rows, True)}",
+                f"dv = {self._dot('p.to(g.dtype)', 'g', 'dv')}",
+                f"delta = {self._numbers('delta', 'i', '0.0')}",
+                f"into = {self._dot('v', 'tl.trans(g)')}",
+                "slope = p * (into - delta[None, :])",
+                f"dk = {self._dot('slope.to(q.dtype)', 'tl.trans(q)', 'dk')}",
+            )
+            self.depth -= 1
+        self._store("dk", "j", f"dk * {self.statement.scale!r}", self.keys)
+        self._store("dv", "j", "dv", self.keys)
+
+
+class AttentionKernel:
+    """An attention of the IR for the GPU, used like a `TritonKernel`."""
+
+    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
+        (statement,) = kernel.body
+        assert isinstance(statement, Attention)
+        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
+
+    @cached_property
+    def sources(self) -> tuple[TritonSource, ...]:
+        """The file."""
+        writer = AttentionText(self.kernel, self.statement)
+        writer.body()
+        return (file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines),)
+
+    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+        """The file, tiles and grid for these sizes; `tasks` is the number of heads."""
+
+        def known(x: int | str) -> int:
+            return sizes[x] if isinstance(x, str) else x
+
+        s = self.statement
+        rows, keys, features, values = map(known, s.sizes)
+        dim, out = (max(16, power_of_two(n)) for n in (features, values))
+        most_rows, most_keys, warps = blocks(s.kind, s.dtype, max(dim, out))
+        high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
+        extents = (max(rows, keys), max(rows, keys, features, values), *map(known, s.batch))
+        reach = max(
+            sum(n * abs(known(step)) for n, step in zip(extents, steps, strict=False)) for _, _, steps in s.memory
+        )
+        reach = max(reach, tasks * max(rows, keys) * max(features, values))
+        constants = {
+            "ROWS": high, "KEYS": wide, "FEATURES": features, "VALUES": values, "DIM": dim, "OUT": out,
+            "WIDE": int(reach * 2 >= INT32),
+        }  # fmt: skip
+        programs = -(-keys // wide) if s.kind == "key_value" else -(-rows // high)
+        grid = max(programs, 1) * max(tasks, 1)
+        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes))
+
+
+def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int]:
+    """(rows, keys, warps) of a block for heads of so many features."""
+    if dtype == "f32":
+        return (64, 32, 4) if dim <= 64 else (32, 32, 4) if dim <= 128 else (16, 16, 4)
+    if kind == "forward":
+        return (128, 64, 4) if dim <= 64 else (128, 64, 8) if dim <= 128 else (64, 32, 4)
+    if kind == "query":
+        return (128, 64, 8) if dim <= 64 else (64, 64, 4) if dim <= 128 else (64, 32, 8)
+    return (64, 128, 8) if dim <= 64 else (32, 128, 8) if dim <= 128 else (32, 64, 8)
+

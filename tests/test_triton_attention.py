@@ -1,0 +1,190 @@
+"""Attention on a GPU: forward and gradients by kernels that keep no matrix of weights, run by Triton's interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit import gpu_kernels
+from eagerjit.autograd.check import gradcheck, gradgradcheck
+from eagerjit.compiler.codegen.triton import attention
+from eagerjit.dispatch import OPS
+from eagerjit.jit import jit
+
+RANDOM = np.random.default_rng(4)
+attend = torch.nn.functional.scaled_dot_product_attention
+KERNELS = ["forward", "query", "key_value"]
+
+
+def real(*shape: int, dtype: str = "float32") -> Any:
+    return torch.tensor(RANDOM.normal(size=shape)).to(getattr(torch, dtype))
+
+
+def heads(*lengths: int, features: int = 8, dtype: str = "float32") -> list[Any]:
+    """Query, key and value of two times three heads."""
+    return [real(2, 3, n, features, dtype=dtype) for n in (lengths[0], lengths[-1], lengths[-1])]
+
+
+def hidden(*shape: int) -> Any:
+    """A mask that hides all of some rows."""
+    mask = RANDOM.integers(0, 3, shape) > 0
+    mask[..., 3, :] = False
+    return torch.tensor(mask)
+
+
+def with_gradients(call: Any) -> Any:
+    def run(*given: Any) -> Any:
+        tensors = [x.detach().clone().requires_grad_() if x.dtype.is_floating_point else x for x in given]
+        value = call(*tensors)
+        (value * value).sum().backward()
+        return [value.detach(), *(x.grad for x in tensors if x.dtype.is_floating_point)]
+
+    return run
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    return attend(q, k, v, is_causal=True)
+
+
+def merged(q: Any, k: Any, v: Any) -> Any:
+    """Heads as features, as modules have them."""
+    return attend(*(x.transpose(1, 2) for x in (q, k, v)), is_causal=True).transpose(1, 2).flatten(2)
+
+
+def shifted(q: Any, k: Any, v: Any) -> Any:
+    bias = torch.zeros(20, 40).masked_fill(SEEN.logical_not(), float("-inf")) + torch.arange(40) * 0.1
+    return attend(q, k, v, bias)
+
+
+SEEN = hidden(20, 40)
+CASES: dict[str, tuple[Any, list[Any]]] = {
+    "plain": (attend, heads(20, 40)),
+    "in whole blocks": (attend, heads(32, 64, features=16)),
+    "causal": (causal, heads(50)),
+    "causal, few keys": (causal, heads(50, 20)),
+    "causal, few rows": (causal, heads(20, 50)),
+    "mask": (attend, [*heads(20, 40), SEEN]),
+    "mask of heads": (attend, [*heads(20, 40), hidden(3, 20, 40)]),
+    "mask of rows": (attend, [*heads(20, 40), hidden(20, 1).expand(20, 40)]),
+    "added": (shifted, heads(20, 40)),
+    "heads as features": (merged, [real(2, n, 3, 8) for n in (20, 20, 20)]),
+    "other features": (causal, [real(2, 30, 20), real(2, 30, 20), real(2, 30, 5)]),
+    "without heads": (lambda q, k, v: attend(q, k, v, scale=0.3), [real(20, 4), real(30, 4), real(30, 4)]),
+    "one row": (attend, heads(1, 2)),
+    "float16": (causal, heads(20, dtype="float16")),
+    "bfloat16": (causal, heads(20, dtype="bfloat16")),
+    "groups": (
+        lambda q, k, v: attend(q, k, v, is_causal=True, enable_gqa=True), [real(2, 6, 20, 8), *heads(20)[1:]]
+    ),
+    "groups and mask": (
+        lambda q, k, v, m: attend(q, k, v, m, enable_gqa=True), [real(2, 6, 20, 8), *heads(20)[1:], hidden(6, 20, 20)]
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks, so that there are several."""
+    monkeypatch.setattr(attention, "blocks", lambda *described: (16, 16, 4))
+
+
+def close(actual: Any, expected: Any) -> bool:
+    limit = {"float32": 2e-6, "float16": 4e-3, "bfloat16": 3e-2}[expected._data.dtype.name]
+    a, e = (np.asarray(x.contiguous()._data, np.float64) for x in (actual, expected))
+    return a.shape == e.shape and bool(np.all(np.abs(a - e) <= limit * (np.abs(e) + np.abs(e).max(initial=0.0))))
+
+
+def kernels(made: list[Any]) -> list[str]:
+    """The kinds of attention's kernels that were launched."""
+    names = [launch.source.name for m in made for launch in m.launched]
+    return [n.partition("_attention_")[2] for n in names if "_attention_" in n]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_jitted(name: str, blocks: None) -> None:
+    call, arguments = CASES[name]
+    run = with_gradients(call)
+    expected = run(*arguments)
+    with gpu_kernels.interpreted() as made:
+        actual = jit(run, fullgraph=True)(*arguments)
+    assert [close(a, e) for a, e in zip(actual, expected, strict=True)] == [True] * len(expected)
+    assert kernels(made) == KERNELS
+    assert not any(m.program.calls for m in made)
+
+
+def test_indices_of_64_bits(blocks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "INT32", 0)
+    test_jitted("mask of heads", blocks)
+
+
+def test_eager_calls_and_cut_gradients() -> None:
+    """One kernel forward and two backward, whoever calls backward; what they keep has no matrix of weights."""
+    arguments = heads(20)
+    expected = with_gradients(causal)(*arguments)
+    for call in (causal, jit(lambda q, k, v: attend(q, k, v, is_causal=True), fullgraph=True)):
+        with gpu_kernels.interpreted() as made:
+            actual = with_gradients(call)(*arguments)
+        assert all(close(a, e) for a, e in zip(actual, expected, strict=True))
+        assert kernels(made) == KERNELS
+        assert not any("matmul" in launch.source.name for m in made for launch in m.launched)
+
+
+def test_gradients_of_gradients() -> None:
+    def penalty(q: Any, k: Any, v: Any) -> Any:
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+        grads = torch.autograd.grad((causal(q, k, v) ** 3).sum(), (q, k, v), create_graph=True)
+        sum((g * g).sum() for g in grads).backward()
+        return q.grad, k.grad, v.grad
+
+    arguments = heads(12)
+    expected = penalty(*arguments)
+    with gpu_kernels.interpreted() as made:
+        actual = jit(penalty, fullgraph=True)(*arguments)
+    assert "query" in kernels(made) and all(close(a, e) for a, e in zip(actual, expected, strict=True))
+
+
+def test_rules_without_a_gpu() -> None:
+    """The op that NumPy computes: its rules against finite differences."""
+    flash = OPS["flash_attention"].call
+    arguments = [real(3, 2, dtype="float64").requires_grad_() for _ in range(3)]
+    for mask, hides in ((None, True), (hidden(4, 3)[:3], False)):
+
+        def call(q: Any, k: Any, v: Any, mask: Any = mask, hides: bool = hides) -> Any:
+            return flash(q, k, v, mask, hides, 0.7)[0]
+
+        assert gradcheck(call, arguments) and gradgradcheck(call, arguments)
+
+
+def test_what_kernels_do_not_compute() -> None:
+    """float64, wide heads, masks with gradients, single examples: attention with its weights in memory."""
+    bias = real(20, 20).requires_grad_()
+    cases = [
+        (causal, heads(20, dtype="float64")),
+        (causal, heads(4, features=300)),
+        (lambda q, k, v: attend(q, k, v, bias), heads(20)),
+        (lambda q, k, v: torch.func.vmap(causal)(q, k, v), heads(20)),
+    ]
+    for call, arguments in cases:
+        expected = call(*arguments)
+        with gpu_kernels.interpreted() as made:
+            actual = call(*arguments)
+        assert not kernels(made)
+        assert np.allclose(actual.detach()._data, expected.detach()._data, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("features", "architecture", "product"), [(64, 80, "mma.sync"), (128, 90, "wgmma.mma_async")])
+def test_machine_code(features: int, architecture: int, product: str) -> None:
+    """Tensor cores of both generations, exponentials in hardware, memory read ahead in wide pieces."""
+    x = [real(1, 1, 128, features, dtype="bfloat16") for _ in range(3)]
+    with gpu_kernels.interpreted() as made:
+        jit(with_gradients(causal), fullgraph=True)(*x)
+    launches = [launch for m in made for launch in m.launched if "_attention_" in launch.source.name]
+    assert len(launches) == 3
+    for launch in launches:
+        found = gpu_kernels.binary(launch, architecture)
+        present = [word in found.ptx for word in (product, "ex2.approx", "cp.async.cg.shared.global")]
+        assert present == [True] * 3
+        assert found.shared <= (166912 if architecture == 80 else 232448)
