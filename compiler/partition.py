@@ -134,9 +134,14 @@ class GradientTrace:
 
 
 def gradient_trace(
-    trace: Trace, cotangents: list[Node], kept: list[Node], wanted: list[Node], bindings: dict[Node, TensorLeaf]
+    trace: Trace,
+    cotangents: list[Node],
+    kept: list[Node],
+    wanted: list[Node],
+    bindings: dict[Node, TensorLeaf],
+    on_host: list[bool],
 ) -> GradientTrace:
-    """Cut the part that computes `wanted` out of a joint graph."""
+    """Cut the part that computes `wanted` out of a joint graph; `on_host` says which of them the host gets."""
     given: dict[Node, Node] = {}
     inputs: list[Node] = []
     new_bindings: list[Binding] = []
@@ -172,7 +177,7 @@ def gradient_trace(
         add(node, bindings[node].strides)
     order, new = replay(wanted, given)
     graph = Graph(f"{trace.graph.name}_backward", inputs, order, [new[n] for n in wanted])
-    outputs = [Fresh(new[n]) for n in wanted]
+    outputs = [Fresh(new[n], on_host=host) for n, host in zip(wanted, on_host, strict=True)]
     count = len(new_bindings)
     result = Trace(
         graph,
@@ -184,6 +189,7 @@ def gradient_trace(
         dict(trace.hints),
         fastmath=trace.fastmath,
         checks=trace.checks,
+        device=trace.device,
         questions=[Question(new[q.node], size=q.size) for q in measured],
     )
     numbers = [b.leaf for b in integers] + [b.leaf for b in floats]

@@ -11,12 +11,17 @@ from eagerjit.runtime.program import Op
 
 @dataclass(slots=True)
 class TensorLeaf:
-    """A leaf that is a Tensor. `strides` is None for C-contiguous memory; `grad` is 0 (no), 1 (yes) or 2 (either)."""
+    """A leaf that is a Tensor.
+
+    `strides` is None for C-contiguous memory; `grad` is 0 (no), 1 (yes) or 2 (either); `device` is the number of the
+    one that it lies on, -1 for the host, None for any place.
+    """
 
     leaf: int
     node: Node
     strides: tuple[sizes.Expr, ...] | None
     grad: int = 2
+    device: int | None = None
 
 
 @dataclass(slots=True)
@@ -58,10 +63,14 @@ Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | Load
 
 @dataclass(slots=True)
 class Fresh:
-    """An output in new memory, or, where the call would return one, a view of an input's or another output's."""
+    """An output in new memory, or, where the call would return one, a view of an input's or another output's.
+
+    `on_host`: a call that runs on a device gives it in memory of the host.
+    """
 
     node: Node
     aliases: bool = False
+    on_host: bool = False
 
 
 @dataclass(slots=True)
@@ -119,5 +128,7 @@ class Trace:
     """What kernels check besides indices: "nan", "inf"."""
     fastmath: bool = False
     """Whether kernels may round a product and a sum once instead of twice."""
+    device: int | None = None
+    """The number of the device that the call runs on, None for the host."""
     questions: list[Question] = field(default_factory=list)
     """In the order in which they were asked; nothing is written before the last is answered."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.tensor import Tensor
 
 
@@ -23,8 +24,11 @@ def settled(argument: Any) -> Any:
 
 
 def class_of(tensor: Tensor) -> Any:
-    """What a Program knows a tensor by: dtype, which sizes are 0 or 1, and whether its elements lie in order."""
+    """What a Program knows a tensor by: dtype, which sizes are 0 or 1, whether its elements lie in order, and where."""
     array = tensor._data
+    if isinstance(array, DeviceArray):
+        sizes = tuple([d if d < 2 else 2 for d in array.shape])
+        return array.dtype.num, sizes, array.flags.c_contiguous, array.memory.device.index
     if type(array) is not np.ndarray:
         kind = "a traced" if type(array) is Node else "an invalid"
         raise RuntimeError(f"{kind} tensor was used outside its trace")

@@ -23,6 +23,7 @@ from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.observation import TraceBreak
+from eagerjit.placement import host_array
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.program import Program
 from eagerjit.tensor import Tensor
@@ -71,6 +72,10 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     report = Report(traced, trace, objects, pending)
     if backend is not None:
         return backend(report), report
+    if trace.device is not None:
+        from eagerjit.cuda.execution import loaded
+
+        return loaded(report, trace.device), report
     key = stored.program_key(trace) if cache.enabled() else ""
     found = stored.read(key) if key else None
     if found is None:
@@ -170,7 +175,7 @@ def describe(
             node = tracer.place(result) if view else tracer.value(result)
             # A number of the call has no memory that a result could be a view of.
             memory = "number" not in layout(node).root.attributes
-            outputs.append(Fresh(node, (aliases or view) and memory))
+            outputs.append(Fresh(node, (aliases or view) and memory, tracer.is_on_host(node)))
     writes = tracer.final_writes()
     inputs = {b.leaf: b.node for b in tracer.bindings if isinstance(b, TensorLeaf)}
     graph = Graph(
@@ -193,6 +198,7 @@ def describe(
         times=tracer.times_written(),
         questions=[replace(q) for q in tracer.questions],
         checks=debug.CHECKS,
+        device=tracer.device,
         **conditions,
     )
 
@@ -208,15 +214,12 @@ def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     graph = Graph(f"{tracer.name}_question", tracer.inputs, [n for n in tracer.nodes if n in used], nodes)
     guards, hints = list(tracer.assumptions.guards), dict(tracer.assumptions.hints)
     trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints, questions=measured)
+    trace.device = tracer.device
     executable, _ = executable_of(trace, graph, tracer.objects, pending=True)
     found = executable.run(tuple(leaves))
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")
-    if backend is None:
-        return found._data
-    from eagerjit.runtime.gpu import arrays
-
-    return arrays.on_host(found._data)
+    return host_array(found._data)
 
 
 def _line(tracer: Tracer, written: Node) -> int:

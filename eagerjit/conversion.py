@@ -10,18 +10,15 @@ import numpy as np
 from eagerjit import creation
 from eagerjit.compiler import layout
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.shapes import contiguous_strides
-from eagerjit.devices import CPU, check_device
-from eagerjit.dispatch import Op, emit
-from eagerjit.making import PYTHON_TYPES, strided
+from eagerjit.devices import CPU, Device
+from eagerjit.making import strided
 from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
-from eagerjit.ops.index import concrete
-from eagerjit.ops.pointwise import cast
+from eagerjit.ops.index import concrete, own_array
+from eagerjit.placement import array_at, copied, device_of, host_array, wanted
 from eagerjit.printing import format_tensor
-from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.remembered import Remembered
@@ -52,7 +49,7 @@ def item(input: Tensor) -> Any:
             return measured(input, "a tensor's value was asked for with item()", negative=True)
         return _asked(tracer, input, "a tensor's value was asked for with item()")
     if tracer is None:
-        array = input._data
+        array = host_array(input._data)
         if array.size == 1 and array.dtype.kind in "fib":
             return array.item()
     array = concrete(input, "a tensor's value was asked for with item()")
@@ -79,11 +76,18 @@ def tolist(input: Tensor) -> Any:
 
 
 def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
-    """An ndarray over the same memory. Raises RuntimeError for a tensor that requires grad, unless `force`."""
+    """An ndarray over the same memory.
+
+    Raises RuntimeError for a tensor that requires grad and TypeError for one on a device, unless `force`: then it is
+    the values.
+    """
     if input._requires_grad and not force:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    if state.tracer is None:
-        return input._data.view()
+    if not force and (place := device_of(input)) is not CPU:
+        raise TypeError(
+            f"can't convert {place} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+            "first."
+        )
     return concrete(input, "a tensor was turned into an ndarray").view()
 
 
@@ -138,87 +142,6 @@ def formatted(input: Tensor, specification: str) -> str:
     """A 0-d tensor formats as its number."""
     plain = input.ndim == 0 and type(input) is Tensor
     return format(item(input), specification) if plain else format(format_tensor(input), specification)
-
-
-# -- to other dtypes --------------------------------------------------------------------------------------------------
-
-
-def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own."""
-    return emit(elementwise.cast, input, dtype=input.dtype)
-
-
-clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fused_rules=False)
-
-
-def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The tensor in another dtype: to(dtype), to(device, dtype), to(other tensor); itself if nothing changes."""
-    if not kwargs and len(args) == 1:
-        wanted = args[0]
-        if wanted is CPU or (type(wanted) is str and wanted == "cpu"):
-            return input
-        if type(wanted) is DType:
-            return input if wanted is input.dtype else cast.call(input, wanted)
-    dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
-    places = [kwargs.pop("device", None)]
-    kwargs.pop("non_blocking", None)
-    kwargs.pop("memory_format", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid keyword argument '{next(iter(kwargs))}'")
-    for position, argument in enumerate(args):
-        if isinstance(argument, DType):
-            dtype = argument
-        elif isinstance(argument, Tensor):
-            dtype = argument.dtype
-        elif isinstance(argument, type) and argument in PYTHON_TYPES:
-            dtype = PYTHON_TYPES[argument]
-        elif isinstance(argument, bool):
-            copied = copied or (argument and position == len(args) - 1 and position >= 2)
-        else:
-            places.append(argument)
-    for place in places:
-        check_device(place)
-    if dtype is None or dtype is input.dtype:
-        return clone.call(input) if copied else input
-    return cast.call(input, dtype)
-
-
-def _converter(dtype: DType) -> Any:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to(self, dtype)
-
-    convert.__doc__ = f"The tensor as {dtype.name}."
-    return convert
-
-
-CONVERTERS = {
-    "float": _converter(dtypes.float32),
-    "double": _converter(dtypes.float64),
-    "half": _converter(dtypes.float16),
-    "bfloat16": _converter(dtypes.bfloat16),
-    "long": _converter(dtypes.int64),
-    "int": _converter(dtypes.int32),
-    "short": _converter(dtypes.int16),
-    "char": _converter(dtypes.int8),
-    "byte": _converter(dtypes.uint8),
-    "bool": _converter(dtypes.bool_),
-}
-
-
-def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself if its elements lie in order, else a copy."""
-    return input if is_contiguous(input) else clone.call(input)
-
-
-def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
-    if dtype is None:
-        return f"torch.{TYPE_NAMES[input.dtype]}Tensor"
-    if isinstance(dtype, DType):
-        return to(input, dtype)
-    from eagerjit.legacy import type_of
-
-    return to(input, type_of(dtype))
 
 
 # -- what it is -------------------------------------------------------------------------------------------------------
@@ -276,7 +199,7 @@ def numel(input: Tensor) -> Any:
 
 def storage_offset(input: Tensor) -> int:
     """Elements before the first one in the memory that the tensor views."""
-    array = concrete(input, "a tensor's place in memory was asked for")
+    array = own_array(input, "a tensor's place in memory was asked for")
     base = input
     while base._view is not None:
         base = base._view.base
@@ -285,11 +208,12 @@ def storage_offset(input: Tensor) -> int:
 
 def data_ptr(input: Tensor) -> int:
     """The address of the first element."""
-    return concrete(input, "a tensor's address was asked for").ctypes.data
+    return own_array(input, "a tensor's address was asked for").ctypes.data
 
 
 def _new(function: Any) -> Any:
     def method(self: Tensor, *args: Any, dtype: DType | None = None, **kwargs: Any) -> Tensor:
+        kwargs.setdefault("device", device_of(self))
         return function(*args, dtype=dtype or self.dtype, **kwargs)
 
     method.__doc__ = function.__doc__
@@ -300,7 +224,7 @@ def _new_filled(function: Any, value: int) -> Any:
     general = _new(function)
 
     def method(self: Tensor, *size: Any, **options: Any) -> Tensor:
-        if options or state.tracer is not None:
+        if options or state.tracer is not None or type(self._data) is not np.ndarray:
             return general(self, *size, **options)
         return creation.filled(creation.sizes_of(size), value, self.dtype)
 
@@ -322,7 +246,7 @@ def get_data(self: Tensor) -> Tensor:
 def set_data(self: Tensor, value: Tensor) -> None:
     """Give the tensor other memory."""
     if state.tracer is not None:
-        concrete(self, "a tensor was given other memory")
+        own_array(self, "a tensor was given other memory")
     self._data = value._data
 
 
@@ -332,7 +256,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    made = new_tensor(concrete(self, "a tensor was copied with copy.deepcopy").copy(), type(self))
+    made = new_tensor(copied(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
     made._requires_grad = self._requires_grad
     memo[id(self)] = made
     if self._grad is not None:
@@ -354,12 +278,15 @@ def reduce_ex(self: Tensor, protocol: Any) -> Any:
     """How pickle makes the tensor anew."""
     array = concrete(self, "a tensor was pickled")
     kind = Parameter if isinstance(self, Parameter) else Tensor
-    return rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad)
+    place = device_of(self)
+    given = () if place is CPU else (place,)
+    return rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad, *given)
 
 
-def rebuild(kind: type, array: np.ndarray, requires_grad: bool) -> Tensor:
+def rebuild(kind: type, array: np.ndarray, requires_grad: bool, place: Device = CPU) -> Tensor:
     """A tensor from its pickled parts."""
-    made = new_tensor(array.view(dtypes.BY_NUMPY[array.dtype].numpy), kind)  # pickled dtypes are objects of their own
+    own = array.view(dtypes.BY_NUMPY[array.dtype].numpy)  # pickled dtypes are objects of their own
+    made = new_tensor(own if place == CPU else array_at(own, wanted(place)), kind)
     made._requires_grad = requires_grad
     return made
 
@@ -386,7 +313,7 @@ def _constant_property(value: Any, doc: str) -> property:
 
 PROPERTIES = {
     "data": property(get_data, set_data, doc="The same memory without history."),
-    "device": _constant_property(CPU, "Where the tensor lives."),
+    "device": property(device_of, doc="Where the tensor lives."),
     "layout": _constant_property(strided, "How elements lie in memory."),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),

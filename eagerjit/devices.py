@@ -74,12 +74,12 @@ CPU = Device("cpu")
 
 
 def check_device(device: Any) -> None:
-    """Refuse devices that tensors can't be made on, as PyTorch without them does."""
+    """Refuse devices but the CPU, as PyTorch without them does."""
     if device is None or device == "cpu" or (type(device) is Device and device.type == "cpu"):
         return
     wanted = Device(device)
     if wanted.type == "cpu":
         return
     if wanted.type in _COMPILED:
-        raise AssertionError(f"Torch not compiled with {_COMPILED[wanted.type]} enabled: eagerjit computes on the CPU")
-    raise NotImplementedError(f"Could not run on device '{wanted}': eagerjit computes on the CPU")
+        raise AssertionError(f"Torch not compiled with {_COMPILED[wanted.type]} enabled: this is made on the CPU alone")
+    raise NotImplementedError(f"Could not run on device '{wanted}': tensors lie on the CPU or on CUDA devices")

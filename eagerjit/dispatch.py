@@ -23,6 +23,7 @@ from eagerjit.evaluated import evaluate, has_complex
 from eagerjit.fitting import reachable
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import pause_observation, resume_observation, user_line
+from eagerjit.placement import common
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
@@ -202,6 +203,7 @@ class Op:
         """Run the Program for arguments of these types, compiling it at the first such call."""
         if self.evaluated or has_complex(arguments):
             return evaluate(self, arguments)
+        common(arguments)
         key, leaves = self.signature(arguments)
         programs = self.programs.setdefault(key, [])
         made = None

@@ -264,6 +264,7 @@ class _Joint:
     """A recorded call with gradients: its trace, how many of its results are the call's, and what the rest are.
 
     differentiated  the leaves that require a gradient
+    on_host         which of the gradients lie on the host, once `simplify` has run
     """
 
     trace: Trace
@@ -271,11 +272,13 @@ class _Joint:
     summary: Summary
     where: dict[int, Any]
     differentiated: frozenset[Hashable] = frozenset()
+    on_host: list[bool] = field(default_factory=list)
 
     def simplify(self) -> tuple[list[Node], list[Node]]:
         """Run the passes: the nodes of the gradients and of the totals, and the gradients to come."""
         simplified(self.trace)
-        nodes = [o.node for o in self.trace.outputs[self.n_results :] if isinstance(o, Fresh)]
+        outputs = [o for o in self.trace.outputs[self.n_results :] if isinstance(o, Fresh)]
+        nodes, self.on_host = [o.node for o in outputs], [o.on_host for o in outputs]
         return nodes, [n for n in self.trace.graph.inputs if "cotangent" in n.attributes]
 
     def bindings(self) -> dict[Node, TensorLeaf]:
@@ -290,9 +293,10 @@ class _Joint:
         starts = dict(zip(summary.repeated, received[begun:], strict=True))
 
         def cut(summed: tuple[Hashable, ...]) -> Cut:
-            wanted = [nodes[count + i if key in summed else i] for i, key in enumerate(summary.targets)]
+            chosen = [count + i if key in summed else i for i, key in enumerate(summary.targets)]
+            wanted, on_host = ([found[i] for i in chosen] for found in (nodes, self.on_host))
             taken = [*received[:begun], *(starts[key] for key in summed)]
-            found = gradient_trace(trace, taken, kept, wanted, bindings)
+            found = gradient_trace(trace, taken, kept, wanted, bindings, on_host)
             if written & set(found.read) or any(i not in self.where for i in found.numbers):
                 raise RuntimeError(f"{trace.graph.name}: this gradient needs values that the call has overwritten")
             return Cut(found, positions, self.where)

@@ -8,8 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import write_out
+from eagerjit.devices import CPU, Device
+from eagerjit.placement import device_of, wanted
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 
@@ -71,12 +75,15 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def make(*args: Any, **options: Any) -> Tensor:
-        if not options:
+        if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
             check_layout(name, options.pop("layout"))
         for key in ignored & options.keys():
             del options[key]
+        place = _place(options, args[0] if like else None)
+        if place is not None or state.device is not None:
+            return _made_at(place, make, args, options)
         out = options.pop("out", None) if has_out else None
         if "out" in options:
             raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
@@ -88,6 +95,34 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return write_out(name, function(*args, **options), out)
 
     return make
+
+
+def _place(options: dict[str, Any], pattern: Tensor | None) -> Device | None:
+    """The device that a tensor is to be made on, None for the host: asked for, the pattern's, or the default."""
+    device = options.pop("device", None)
+    if state.tracer is not None and state.tracer.values_only:
+        return None
+    if device is None and pattern is not None:
+        here = device_of(pattern)
+        return None if here is CPU else here
+    if device is None and isinstance(options.get("out"), Tensor):
+        device = device_of(options["out"])
+    return wanted(device)
+
+
+def _made_at(place: Device | None, make: Callable[..., Tensor], args: Any, options: dict[str, Any]) -> Tensor:
+    """Make a tensor on a device, or whatever the default is, on the host."""
+    from eagerjit.moving import moved
+
+    out, requires_grad = options.pop("out", None), options.pop("requires_grad", False)
+    before, state.device = state.device, None
+    try:
+        made = make(*args, **options, device=CPU)
+        made = made if place is None else moved(made, place)
+    finally:
+        state.device = before
+    made = made if out is None else write_out(make.__name__, made, out)
+    return made.requires_grad_() if requires_grad else made
 
 
 def _take_dtype(name: str, out: Any, options: dict[str, Any], asked: bool) -> None:

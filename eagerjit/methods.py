@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from eagerjit import conversion as c
-from eagerjit import late, places
+from eagerjit import late, moving, places
 from eagerjit.autograd import api
 from eagerjit.calling import public
 from eagerjit.ops import (
@@ -57,7 +57,7 @@ OPS = {
     **{name: op.call for name, op in elementary.ELEMENTARY.items()},
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
     "gather": index.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
-    "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": c.clone.call,
+    "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": moving.clone.call,
 }  # fmt: skip
 """Methods that are ops themselves."""
 
@@ -107,8 +107,9 @@ for _name in "mm bmm dot mv var std norm trace diag index_select clamp_min clamp
     FUNCTIONS[_name] = public(FUNCTIONS[_name])
 
 METHODS: dict[str, Any] = {
-    **c.CONVERTERS, **c.NEW,
-    "item": c.item, "tolist": c.tolist, "numpy": c.numpy, "to": c.to, "contiguous": c.contiguous, "type": c.type_,
+    **moving.CONVERTERS, **c.NEW,
+    "item": c.item, "tolist": c.tolist, "numpy": c.numpy, "to": moving.to, "cpu": moving.cpu, "cuda": moving.cuda,
+    "contiguous": moving.contiguous, "type": moving.type_,
     "is_contiguous": c.is_contiguous, "stride": c.stride, "size": c.size, "nelement": c.numel,
     "storage_offset": c.storage_offset, "data_ptr": c.data_ptr,
     "view": views.view, "expand": views.expand, "slice": views.slice_dim, "where": where_method,
@@ -166,19 +167,13 @@ def is_complex(self: Tensor) -> bool:
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in other's dtype."""
-    return c.to(self, other.dtype)
+    return moving.to(self, other.dtype)
 
 
 @method
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with other's shape."""
     return views.reshape(self, *other.shape)
-
-
-@method
-def cpu(self: Tensor) -> Tensor:
-    """The tensor itself: it lives on the CPU."""
-    return self
 
 
 @method

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.devices import check_device
+from eagerjit.devices import CPU
 from eagerjit.ops import views
-from eagerjit.ops.index import concrete
+from eagerjit.ops.index import own_array
+from eagerjit.placement import device_of
 from eagerjit.tensor import Tensor, new_tensor
 
-_NEVER = "cuda ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+_NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
 
 
 def _answer(value: bool, what: str) -> property:
@@ -21,7 +22,8 @@ def _answer(value: bool, what: str) -> property:
 
 PROPERTIES: dict[str, property] = {
     **{f"is_{kind}": _answer(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
-    "is_cpu": _answer(True, "Whether the tensor lives on the CPU: always."),
+    "is_cpu": property(lambda self: device_of(self) is CPU, doc="Whether the tensor lives on the CPU."),
+    "is_cuda": property(lambda self: device_of(self) is not CPU, doc="Whether the tensor lives on a CUDA device."),
     "retains_grad": property(
         lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
     ),
@@ -30,15 +32,10 @@ PROPERTIES: dict[str, property] = {
 }
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-    """Raises AssertionError: tensors live on the CPU."""
-    check_device("cuda")
-    return self
-
-
 def get_device(input: Tensor) -> int:
-    """-1: the CPU has no number."""
-    return -1
+    """The number of the tensor's device; -1 for the CPU."""
+    index = device_of(input).index
+    return -1 if index is None else index
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -53,7 +50,7 @@ def is_pinned(self: Tensor, device: Any = None) -> bool:
 
 def is_shared(self: Tensor) -> bool:
     """Whether forked processes see what is written to the tensor."""
-    owner = concrete(self, "a tensor's memory was asked about")
+    owner = own_array(self, "a tensor's memory was asked about")
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     base = owner.base.obj if isinstance(owner.base, memoryview) else owner.base
@@ -62,7 +59,7 @@ def is_shared(self: Tensor) -> bool:
 
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor into memory that processes forked from now on share."""
-    array = concrete(self, "a tensor was moved to shared memory")
+    array = own_array(self, "a tensor was moved to shared memory")
     if array.size and not is_shared(self):
         shared = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
         shared[...] = array
@@ -92,7 +89,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both are the same view of the same memory."""
-    mine, other = (concrete(t, "a tensor's memory was asked about") for t in (self, tensor))
+    mine, other = (own_array(t, "a tensor's memory was asked about") for t in (self, tensor))
     same = (mine.ctypes.data, mine.shape, mine.strides, mine.dtype)
     return same == (other.ctypes.data, other.shape, other.strides, other.dtype)
 
@@ -133,7 +130,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 FUNCTIONS = {f.__name__: f for f in (get_device, is_distributed, is_inference, is_signed, is_same_size, is_nonzero)}
 METHODS: dict[str, Any] = {
     **{f.__name__: f for f in (
-        cuda, pin_memory, is_pinned, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
+        pin_memory, is_pinned, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
     )},
     "_make_subclass": classmethod(make_subclass), "_is_view": lambda self: self._view is not None,
 }  # fmt: skip

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
+from eagerjit.devices import CPU
+from eagerjit.placement import device_of, host_array
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensor import Parameter, Tensor
@@ -161,6 +163,10 @@ def format_tensor(tensor: Tensor) -> str:
     if type(data) is Node:
         return f"{prefix}tensor(<{data.type} of a function being traced>)"
     suffixes = []
+    place = device_of(tensor)
+    if place is not CPU:
+        data = host_array(data)
+        suffixes.append(f"device='{place}'")
     dtype = dtypes.BY_NUMPY[data.dtype]
     array = data.astype(np.float64) if dtype.is_floating_point else data
     if data.size == 0:

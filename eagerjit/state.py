@@ -16,6 +16,8 @@ class _State(threading.local):
     inference: bool = False
     casting: Any = None
     """What autocast does to arguments, None while it is off."""
+    device: Any = None
+    """The device on which tensors are made that say no other, None for the host."""
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
 

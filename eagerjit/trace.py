@@ -26,6 +26,7 @@ from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 from eagerjit.traced_numbers import Numbers
+from eagerjit.traced_places import Places
 
 
 class _Memory:
@@ -43,7 +44,7 @@ class _Memory:
         return out
 
 
-class Tracer(Numbers):
+class Tracer(Places, Numbers):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
     single_example = False
@@ -137,7 +138,7 @@ class Tracer(Numbers):
         )
         self.inputs.append(node)
         grad = int(tensor._requires_grad) if self.needs_grad else 2
-        self.bindings.append(TensorLeaf(leaf, node, strides, grad))
+        self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         self._arguments[id(tensor)] = node
         self.leaf_of[id(tensor)] = leaf
@@ -189,7 +190,7 @@ class Tracer(Numbers):
 
     def capture(self, tensor: Tensor) -> Node:
         """Make a tensor that the function reached without an argument an input: sizes are those it has."""
-        if type(tensor._data) is not np.ndarray:
+        if not isinstance(tensor._data, np.ndarray):
             raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
         leaf = self.new_leaf()
         self.load(leaf, Op.LOAD_OBJECT, self.object(tensor))
@@ -215,7 +216,7 @@ class Tracer(Numbers):
             tensor = tensor._view.base
             if id(tensor) in self._related:
                 return True
-        if tensor._requires_grad or type(tensor._data) is not np.ndarray:
+        if tensor._requires_grad or not isinstance(tensor._data, np.ndarray):
             return False
         return id(tensor) not in self._arguments or self.leaf_of[id(tensor)] >= len(self.arguments or ())
 
@@ -291,6 +292,7 @@ class Tracer(Numbers):
                 attributes["shape"] = shape
         node = Node(primitive, inputs, attributes, type_, user_line() if self.source is None else self.source)
         self.nodes.append(node)
+        self.check_places(node)
         return node
 
     def _settled(self, size: sizes.Expr) -> sizes.Expr:
@@ -309,6 +311,7 @@ class Tracer(Numbers):
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
         known = self.value(tensor)
+        self.keep_place(node, known)
         if view is not None and id(tensor) not in self._arguments:
             if id(tensor) in self._silent:
                 noticed = False

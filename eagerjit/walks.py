@@ -111,6 +111,7 @@ def cotangent(tracer: Tracer, result: Tensor) -> Tensor:
     type_ = tracer.value(result).type
     node = Node(elementwise.argument, (), {"cotangent": True}, TensorType(type_.dtype, type_.shape))
     tracer.inputs.append(node)
+    tracer.places[node] = tracer.place_of(tracer.value(result))
     return tracer.wrap(node)
 
 

@@ -9,12 +9,13 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from types import CellType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from eagerjit.runtime import blas, dtypes, memory, mode
 from eagerjit.runtime.binding import bound, bump_version, new_tensor, same_value, shared_storage
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.host import BoundCall, memory_at
 from eagerjit.runtime.program import Op, Program
 
@@ -39,8 +40,9 @@ class Abandon(Exception):
 
 
 class Frame:
-    """The tables of one run."""
+    """The tables of one run. `array_types` are the classes of the arrays that its leaves may have."""
 
+    array_types: ClassVar[tuple[type, ...]] = (np.ndarray,)
     __slots__ = ("alive", "executable", "leaves", "outputs", "slots")
 
     def __init__(self, executable: PythonExecutable, leaves: Sequence[Any]):
@@ -144,11 +146,11 @@ def _epoch(frame: Frame, word: int) -> None:
     _require(frame.executable.epochs[word] == mode.epoch())
 
 
-def _array_of(leaf: Any) -> np.ndarray:
+def _array_of(frame: Frame, leaf: Any) -> np.ndarray:
     """The ndarray under a Tensor leaf; anything else is a miss."""
     _require(type(leaf) in bound.tensor_types)
-    array = leaf._data
-    _require(type(array) is np.ndarray)
+    array: np.ndarray = leaf._data
+    _require(type(array) in frame.array_types)
     return array
 
 
@@ -156,7 +158,7 @@ def _tensor(
     frame: Frame, leaf: int, code: int, ndim: int, contiguous: int, grad: int, pointer: int, dims: int, strides: int
 ) -> None:
     tensor = frame.leaves[leaf]
-    array = _array_of(tensor)
+    array = _array_of(frame, tensor)
     _require(array.dtype is TYPES[code] and array.ndim == ndim and array.flags.aligned)
     _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
     _require(not contiguous or array.flags.c_contiguous)
@@ -171,7 +173,7 @@ def _tensor(
 def _captured(frame: Frame, leaf: int, index: int, code: int, grad: int, pointer: int, *dims: int) -> None:
     _load_object(frame, leaf, index)
     tensor = frame.leaves[leaf]
-    array = _array_of(tensor)
+    array = _array_of(frame, tensor)
     _require(array.dtype is TYPES[code] and array.shape == dims and array.flags.c_contiguous and array.flags.aligned)
     _require(grad == 2 or (tensor._requires_grad is True) == bool(grad))
     frame.alive.append(array)
@@ -224,7 +226,7 @@ def _extent(array: np.ndarray) -> tuple[int, int]:
 def _distinct(frame: Frame, n_written: int, *operands: int) -> None:
     written, read = operands[:n_written], operands[n_written + 1 :]
     tensors = [frame.leaves[leaf] for leaf in (*written, *read)]
-    arrays = [_array_of(tensor) for tensor in tensors]
+    arrays = [_array_of(frame, tensor) for tensor in tensors]
     extents = [_extent(array) for array in arrays]
     for i, array in enumerate(arrays[:n_written]):
         _require(array.flags.writeable)
@@ -287,10 +289,18 @@ def _output_view(
     dtype = TYPES[code]
     shape = tuple(frame.slots[d] for d in sizes[:ndim])
     strides = tuple(frame.slots[s] * dtype.itemsize for s in sizes[ndim:])
-    view = new_tensor(memory_at(frame.slots[pointer], shape, dtype, strides=strides, owner=owner._data))
+    view = new_tensor(_view_at(owner._data, frame.slots[pointer], shape, dtype, strides))
     view._data.flags.writeable = owner._data.flags.writeable
     view._storage = shared_storage(owner)
     frame.outputs[output] = view
+
+
+def _view_at(
+    owner: np.ndarray, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]
+) -> np.ndarray:
+    if isinstance(owner, DeviceArray):
+        return owner.laid_out(address, shape, dtype, strides)
+    return memory_at(address, shape, dtype, strides=strides, owner=owner)
 
 
 def _output_object(frame: Frame, output: int, index: int) -> None:

@@ -7,6 +7,7 @@ import threading
 
 from eagerjit.observation import call_back
 from eagerjit.runtime import mode
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -72,4 +73,5 @@ def _borrowed(grad: Tensor) -> bool:
     if state.tracer is not None:
         return grad._view is not None or not grad.is_contiguous()
     data = grad._data
-    return data.base is not None or not data.flags.c_contiguous
+    viewing = data.is_view if isinstance(data, DeviceArray) else data.base is not None
+    return viewing or not data.flags.c_contiguous

@@ -23,7 +23,7 @@ _ones: dict[np.dtype, Tensor] = {}
 
 def _start(array: np.ndarray) -> Tensor | None:
     """The 1 that a walk from a 0-d result starts with: one tensor for each dtype, which nothing writes to."""
-    if array.ndim:
+    if array.ndim or type(array) is not np.ndarray:
         return None
     found = _ones.get(array.dtype)
     if found is None:

@@ -12,7 +12,9 @@ from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_cal
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import reader_of
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
+from eagerjit.placement import beside
 from eagerjit.runtime import mode
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor, version_of
 
@@ -277,6 +279,8 @@ def _deposit(
     else:
         key = node if type(node.output) is not tuple else (node, tensor._index)
     known = buffers.get(key)
+    if DeviceArray.exist:
+        grad = beside(grad, tensor)
     buffers[key] = grad if known is None else known + grad
     if trail is not None and key in trail:
         trail[key].append(grad)

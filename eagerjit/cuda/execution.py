@@ -13,8 +13,9 @@ import numpy as np
 from eagerjit import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.values import table_words
+from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.gpu import arrays
-from eagerjit.runtime.gpu.devices import Device
+from eagerjit.runtime.gpu.devices import Device, platform
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
 from eagerjit.runtime.gpu.graphed import GraphedExecutable
 from eagerjit.runtime.gpu.launch import Kernel
@@ -87,6 +88,21 @@ class Function:
         if not self._tables and any(p.name == "tables" for p in launch.source.params):
             self._tables = tables(self.device)
         return self._kernels[key], (*launch.grid, 1), [self._place[p.name] for p in launch.source.params]
+
+
+compile: Compile = compiled
+"""How a kernel is made for a device."""
+
+
+def loaded(report: compilation.Report, index: int) -> DeviceExecutable:
+    """A report's Program for the device of this number."""
+    assert report.compiled is not None  # its passes have run
+    device, trace = platform().device(index), report.trace
+    call = gpu_kernels.GpuCall(trace)
+    functions = [Function(kernel, device, compile) for kernel in call.kernels]
+    leaves = {b.leaf: b.device >= 0 for b in trace.bindings if isinstance(b, TensorLeaf) and b.device is not None}
+    returning = frozenset(i for i, o in enumerate(trace.outputs) if isinstance(o, Fresh) and o.on_host)
+    return DeviceExecutable(call.compiled.program, functions, report.objects, device, (leaves, returning))
 
 
 @contextlib.contextmanager

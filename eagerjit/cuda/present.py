@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-import os
-import sys
+import importlib.util
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eagerjit.devices import Device
+from eagerjit.devices import Device, check_device
+from eagerjit.placement import named
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu import devices as gpu
 
-_DEVICES = "eagerjit.runtime.gpu.devices"
-
 
 def found() -> gpu.Platform | None:
-    """The driver and its devices; None without a driver, a device, or EAGERJIT_CUDA=1.
-
-    Tensors lie in the memory of the CPU, and programs that see a device put them there: so devices are shown to those
-    who ask for them in the environment.
-    """
-    wanted = os.environ.get("EAGERJIT_CUDA") == "1"
-    if not wanted and _DEVICES not in sys.modules:
-        return None
+    """The driver and its devices, looked for at the first call; None without a driver or a device."""
     from eagerjit.runtime.gpu import devices
 
-    return devices.platform() if (wanted or devices.is_started()) and devices.available() else None
+    return devices.platform() if devices.available() else None
+
+
+def usable(device: Any) -> Device | None:
+    """A device that tensors are to lie on, with its number; None for the host.
+
+    Raises AssertionError without a driver, RuntimeError without a device of this number or without Triton, which
+    compiles what devices run.
+    """
+    asked = Device(device)
+    if asked.type != "cuda":
+        check_device(asked)
+        return None
+    chosen = device_of(asked)
+    if not has_compiler():
+        raise RuntimeError(f"cannot put tensors on cuda:{chosen.index}: Triton, which compiles for it, is not installed")
+    return named(chosen.index)
+
+
+def has_compiler() -> bool:
+    """Whether Triton is installed."""
+    return importlib.util.find_spec("triton") is not None
 
 
 def absent(*args: Any, **kwargs: Any) -> NoReturn:
     """Raises AssertionError: there is no CUDA device."""
-    raise AssertionError("Torch not compiled with CUDA enabled: eagerjit computes on the CPU")
+    raise AssertionError("Torch not compiled with CUDA enabled: no CUDA driver with a device was found")
 
 
 def needed() -> gpu.Platform:

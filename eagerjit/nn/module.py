@@ -10,11 +10,12 @@ from collections.abc import Callable, Set
 from typing import Any, Self
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.devices import check_device
+from eagerjit.moving import moved
 from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.parameter import Buffer
 from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
+from eagerjit.placement import wanted
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Parameter, Tensor
@@ -208,34 +209,33 @@ class Module(Calls, Tree, State):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating point parameters and buffers to a dtype, in place: to(dtype), to(device, dtype), to(tensor).
+        """Move parameters and buffers, and convert floating point ones to a dtype, in place.
 
-        Raises TypeError for a dtype that is not floating point.
+        to(dtype), to(device, dtype), to(tensor). Raises TypeError for a dtype that is not floating point.
         """
-        wanted = kwargs.get("dtype")
+        dtype, device = kwargs.get("dtype"), kwargs.get("device")
         for value in args:
             if isinstance(value, Tensor):
-                wanted = value.dtype
+                dtype, device = value.dtype, value.device
             elif isinstance(value, DType):
-                wanted = value
-            elif not isinstance(value, bool):
-                check_device(value)
-        check_device(kwargs.get("device"))
-        if wanted is None:
-            return self._apply(lambda t: t)
-        if not wanted.is_floating_point:
+                dtype = value
+            elif not isinstance(value, bool) and value is not None:
+                device = value
+        if dtype is not None and not dtype.is_floating_point:
             raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
-        return self._convert(wanted)
+        if device is not None:
+            place = wanted(device)
+            self._apply(lambda t: moved(t, place))
+        return self if dtype is None else self._convert(dtype)
 
     def _convert(self, dtype: DType) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.dtype.is_floating_point else t)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give all parameters and buffers new memory with undefined contents."""
-        check_device(device)
-        return self._apply(lambda t: t.new_empty(t.shape), recurse)
+        return self._apply(lambda t: t.new_empty(t.shape, device=device), recurse)
 
     def type(self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to a dtype, in place."""
@@ -258,12 +258,12 @@ class Module(Calls, Tree, State):
         return self._apply(lambda t: t.bfloat16() if t.dtype.is_floating_point else t)
 
     def cpu(self) -> Self:
-        """The module itself: it lives on the CPU."""
-        return self
+        """Move all parameters and buffers to the CPU."""
+        return self.to(device="cpu")
 
     def cuda(self, device: Any = None) -> Self:
-        """Refused: there is no CUDA device."""
-        raise AssertionError("eagerjit computes on the CPU: there is no CUDA device")
+        """Move all parameters and buffers to a CUDA device. Raises AssertionError where there is none."""
+        return self.to(device="cuda" if device is None else device)
 
     def share_memory(self) -> Self:
         """The module itself."""

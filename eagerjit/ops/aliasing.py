@@ -13,7 +13,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
 from eagerjit.dispatch import OPS, Op
 from eagerjit.numbers import expression, wrap
-from eagerjit.runtime import mode
+from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, View, new_tensor, share_storage
 
@@ -120,7 +120,7 @@ def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if not array.flags.writeable:
         return expanded
     # A view of it may be writable although it is not as a whole; NumPy's own is read-only for good.
-    return np.lib.stride_tricks.as_strided(array, shape, expanded.strides)
+    return device_array.as_strided(array, shape, expanded.strides)
 
 
 def _no_overwrite(tracer: Any, base: Node, value: Node, *arguments: Any) -> Node:

@@ -13,7 +13,7 @@ from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.reduce import extent
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import device_array, dtypes
 from eagerjit.tensor import Tensor
 
 ON_HOST = "complex numbers, which NumPy computes"
@@ -66,7 +66,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 def _as_real(array: np.ndarray) -> np.ndarray:
     part = array.real
     item = part.itemsize
-    return np.lib.stride_tricks.as_strided(part, (*array.shape, 2), (*array.strides, item))
+    return device_array.as_strided(part, (*array.shape, 2), (*array.strides, item))
 
 
 def _as_complex(array: np.ndarray) -> np.ndarray:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.compiler.ops import convolution as primitives
-from eagerjit.conversion import contiguous
 from eagerjit.dispatch import Op, emit
+from eagerjit.moving import contiguous
 from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.options import MOST, interned

@@ -13,6 +13,7 @@ from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.placement import host_array
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
@@ -20,7 +21,12 @@ from eagerjit.tensor import Tensor
 
 
 def concrete(tensor: Tensor, reason: str) -> np.ndarray:
-    """A tensor's array; inside a trace there is none, and the call runs eagerly instead."""
+    """A tensor's values, its own array on the host; inside a trace there are none, and the call runs eagerly."""
+    return host_array(own_array(tensor, reason))
+
+
+def own_array(tensor: Tensor, reason: str) -> np.ndarray:
+    """The array under a tensor wherever it lies; inside a trace there is none, and the call runs eagerly."""
     if state.tracer is None:
         return tensor._data
     from eagerjit.observation import TraceBreak, user_line

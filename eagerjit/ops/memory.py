@@ -11,10 +11,10 @@ import numpy as np
 from eagerjit.compiler.ir import Node
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import index, views
-from eagerjit.ops.index import concrete
+from eagerjit.ops.index import own_array
 from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
-from eagerjit.runtime import mode
+from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
 from eagerjit.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
 
@@ -23,7 +23,7 @@ def view_dtype(input: Tensor, dtype: Any) -> Tensor:
     """The same bytes as elements of another dtype; the last dimension grows or shrinks with the element's size."""
     if dtype is input.dtype:
         return views.detach(input)
-    array = concrete(input, f"a tensor of {input.dtype} was viewed as {dtype}")
+    array = own_array(input, f"a tensor of {input.dtype} was viewed as {dtype}")
     old, new = array.itemsize, dtype.numpy.itemsize
     if old != new and (array.ndim == 0 or (array.shape[-1] > 1 and array.strides[-1] != old)):
         raise RuntimeError(
@@ -79,7 +79,7 @@ as_strided_ = _reshaped_in_place("as_strided_", as_strided)
 
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Make the tensor one over source's memory: with its shape, or with the size and strides given."""
-    concrete(self, "a tensor was given other memory")
+    own_array(self, "a tensor was given other memory")
     if self._requires_grad and mode.grad_mode() and self._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
@@ -108,7 +108,7 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         raise RuntimeError("cannot resize variables that require grad")
     if any(d < 0 for d in shape):
         raise RuntimeError(f"Trying to resize a tensor to a negative size: {list(shape)}")
-    array = concrete(self, "a tensor was resized")
+    array = own_array(self, "a tensor was resized")
     if shape == array.shape:
         return self
     _, place, total = memory_of(self)
@@ -182,7 +182,7 @@ class UntypedStorage:
     def tensor(self, dtype: Any) -> Tensor:
         """A vector of a dtype over the bytes."""
         count = self._size // dtype.numpy.itemsize
-        flat = np.lib.stride_tricks.as_strided(
+        flat = device_array.as_strided(
             self._array, (self._size // self._array.itemsize,), (self._array.itemsize,)
         )
         return new_tensor(flat.view(dtype.numpy)[:count])

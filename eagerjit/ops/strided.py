@@ -12,8 +12,9 @@ from eagerjit.creation import arange
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, inverse
-from eagerjit.ops.index import concrete
+from eagerjit.ops.index import own_array
 from eagerjit.runtime import mode
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.tensor import Tensor
 
 View = Callable[..., Any]
@@ -34,6 +35,8 @@ def _by_ops(function: View) -> View:
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
     """Another view of an array's memory; `strides` and `first` in bytes. NumPy keeps what owns the memory alive."""
+    if isinstance(array, DeviceArray):
+        return array.laid_out(array.ctypes.data + first, shape, array.dtype, strides)
     if array.flags.c_contiguous and first >= 0 and array.size and array.dtype.kind != "V":
         return np.ndarray(shape, array.dtype, array, first, strides)
     flat = np.lib.stride_tricks.as_strided(array, shape, strides, writeable=array.flags.writeable)
@@ -201,7 +204,7 @@ def root_of(tensor: Tensor) -> Tensor:
 
 def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
     """(the array that holds a tensor's memory, the tensor's place in it, elements in all); counted in elements."""
-    array = concrete(tensor, "a tensor's place in memory was asked for")
+    array = own_array(tensor, "a tensor's place in memory was asked for")
     root = root_of(tensor)._data
     item = array.itemsize
     low, high = np.lib.array_utils.byte_bounds(root)

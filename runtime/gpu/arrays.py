@@ -1,31 +1,29 @@
-"""Arrays over a device's memory: their shapes, strides and views are NumPy's, and nothing may read their elements."""
+"""Arrays over a device's memory made, and copied to the host and back."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.replay import Result
 from eagerjit.runtime.gpu.stream import Stream, current_stream
-from eagerjit.runtime.host import Memory, memory_at
+from eagerjit.runtime.host import memory_at
 
 Array = np.ndarray[Any, Any]
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream) -> Array:
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream) -> DeviceArray:
     """A contiguous array over fresh memory, for work in a stream."""
-    memory = DeviceMemory(int(np.prod(shape)) * dtype.itemsize, stream)
-    return memory_at(memory.address, shape, dtype, owner=memory)
+    return DeviceArray(DeviceMemory(math.prod(shape) * dtype.itemsize, stream), shape, dtype)
 
 
 def memory_of(array: Array) -> DeviceMemory | Result | None:
     """The device's memory that an array, maybe a view, lies in; None for memory of the host."""
-    found: object = array
-    while found is not None and not isinstance(found, DeviceMemory | Result):
-        found = found.owner if isinstance(found, Memory) else getattr(found, "base", None)
-    return found
+    return array.memory if isinstance(array, DeviceArray) else None
 
 
 def upload(array: Array, stream: Stream) -> Array:

@@ -9,13 +9,14 @@ of kernels that have some, memory that a function of the host reads, and results
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from eagerjit.runtime import blas, memory, routines
 from eagerjit.runtime.binding import new_tensor
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device
 from eagerjit.runtime.gpu.host_work import (
@@ -50,6 +51,7 @@ class DeviceFrame(Frame):
     status      where the kernels' checks report
     """
 
+    array_types = (np.ndarray, DeviceArray)
     __slots__ = ("copies", "device", "resident", "returning", "status", "stream")
 
     executable: DeviceExecutable
@@ -71,7 +73,12 @@ class DeviceFrame(Frame):
     def on_device(self, leaf: int) -> int:
         """Where a leaf's first element is on the device, which gets a copy of it if it has none."""
         array = self.leaves[leaf]._data
-        if arrays.memory_of(array) is not None:
+        places = self.executable.places
+        if places is not None and places[0].get(leaf, isinstance(array, DeviceArray)) != isinstance(array, DeviceArray):
+            raise Abandon
+        if isinstance(array, DeviceArray):
+            if array.memory.device is not self.device:
+                raise Abandon
             self.resident = True
             return int(array.ctypes.data) if array.size else 0
         low, high = arrays.extent(array)
@@ -89,11 +96,22 @@ class DeviceFrame(Frame):
 
 
 class DeviceExecutable(PythonExecutable):
-    """A Program loaded for a device. `kernels` are its functions in order; after them come routines of the host."""
+    """A Program loaded for a device. `kernels` are its functions in order; after them come routines of the host.
 
-    def __init__(self, program: Program, kernels: Sequence[Function], objects: Sequence[object], device: Device):
+    With `places` (whether leaves lie on the device; of the results those that come back to the host) it serves such
+    calls alone; without, leaves may lie anywhere, and results lie where they do.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Sequence[Function],
+        objects: Sequence[object],
+        device: Device,
+        places: tuple[Mapping[int, bool], frozenset[int]] | None = None,
+    ):
         super().__init__(program, [], objects)
-        self.kernels, self.device = list(kernels), device
+        self.kernels, self.device, self.places = list(kernels), device, places
         codes = [step[0] for step in program.instructions]
         self.launches = [i for i, code in enumerate(codes) if code == Op.KERNEL]
         self._steps = [(_ON_DEVICE.get(Op(c), HANDLERS[Op(c)]), tuple(o)) for c, *o in program.instructions]
@@ -153,7 +171,8 @@ def _arena(frame: DeviceFrame, pointer: int, size: int) -> None:
 
 def _output(frame: DeviceFrame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
     shape, dtype = tuple(frame.slots[d] for d in dims), TYPES[code]
-    if frame.resident:
+    places = frame.executable.places
+    if frame.resident if places is None else output not in places[1]:
         array = arrays.empty(shape, dtype, frame.stream)
         frame.slots[pointer] = array.ctypes.data if array.size else 0
     else:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from eagerjit.runtime.binding import new_tensor
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu import arrays
-from eagerjit.runtime.gpu.devices import Device
-from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame, Function
+from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
 from eagerjit.runtime.gpu.memory import DeviceMemory
 from eagerjit.runtime.gpu.replay import GraphedCall, Memory
-from eagerjit.runtime.host import memory_at
 from eagerjit.runtime.interpret import MISS, TYPES, Abandon
 from eagerjit.runtime.program import Op, Program
 
@@ -29,8 +28,9 @@ HOST_WORK = frozenset({Op.MATMUL, Op.CONVOLUTION, Op.CALL, Op.READ_SIZE, Op.CHEC
 class GraphedExecutable(DeviceExecutable):
     """A Program loaded for a device, replayed as graphs where that is possible."""
 
-    def __init__(self, program: Program, kernels: Sequence[Function], objects: Sequence[object], device: Device):
-        super().__init__(program, kernels, objects, device)
+    def __init__(self, *loaded: Any):
+        super().__init__(*loaded)
+        program: Program = self.program
         self._codes = [Op(step[0]) for step in program.instructions]
         # Before the first memory is asked for come leaves and guards, after the last work what the call leaves behind.
         self._first = next((i for i, c in enumerate(self._codes) if c in (Op.ARENA, Op.OUTPUT, Op.BEGIN)), 0)
@@ -101,7 +101,7 @@ class GraphedExecutable(DeviceExecutable):
     def _output(
         self, frame: DeviceFrame, memory: Memory, output: int, code: int, ndim: int, pointer: int, *dims: int
     ) -> None:
-        array = memory_at(memory.address, tuple(frame.slots[d] for d in dims), TYPES[code], owner=memory)
+        array = DeviceArray(memory, tuple(frame.slots[d] for d in dims), TYPES[code])
         frame.slots[pointer] = memory.address
         frame.outputs[output] = new_tensor(array)
 

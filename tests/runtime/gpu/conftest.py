@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from fake_driver import FakeLibrary
+from machines import interpreted
 
+from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.devices import Device, Platform, using
 
 
@@ -27,3 +29,13 @@ def platform(library: FakeLibrary) -> Iterator[Platform]:
 @pytest.fixture
 def device(platform: Platform) -> Device:
     return platform.device(0)
+
+
+@pytest.fixture
+def cuda(library: FakeLibrary, platform: Platform) -> Iterator[Platform]:
+    """Devices that tensors can lie on: kernels run by Triton's interpreter."""
+    before, execution.compile = execution.compile, interpreted(library)
+    try:
+        yield platform
+    finally:
+        execution.compile = before

@@ -116,7 +116,8 @@ class FakeLibrary(Work):
     def host_bytes(self, address: int, size: int, writes: bool = False) -> np.ndarray:
         """Bytes as the host sees them: Violation where it has not waited for who wrote them."""
         self.count_host()
-        return self.memory.access(address, size, writes, "host", self.clock, "an access of the host")
+        found = self.memory.access(address, size, writes, "host", self.clock, "an access of the host")
+        return found if writes else self.memory.peek(address, size)
 
     # -- how calls come in ----------------------------------------------------------------------------------------
 
@@ -224,8 +225,12 @@ class FakeLibrary(Work):
 
     def enqueue(self, name: str, handle: int | None, run: Callable[[Operation], None], after: Any = ()) -> Operation:
         """Put an operation into a stream, or into the graph that the stream is captured in."""
+        def opened(operation: Operation) -> None:
+            with self.memory.opened():
+                run(operation)
+
         stream = self.stream(handle)
-        operation = Operation(name, run, stream, after=tuple(after))
+        operation = Operation(name, opened, stream, after=tuple(after))
         if stream.capture is not None:
             stream.capture.operations.append(operation)
             return operation

@@ -1,5 +1,7 @@
 """Memory of a fake device: real host memory at real addresses, with a record of who read and wrote which bytes.
 
+A device's memory is mapped without any access while nothing of the device runs: whoever reads it from the host crashes.
+
 Two accesses to the same bytes, of which one writes, must be ordered: by the stream both are in, by an event that one
 stream recorded and the other waited for, or by the host waiting in between. Every operation carries a vector clock:
 how many operations of each stream it comes after.
@@ -8,6 +10,11 @@ how many operations of each stream it comes after.
 from __future__ import annotations
 
 import bisect
+import contextlib
+import ctypes
+import mmap
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +23,11 @@ ALIGNMENT = 512
 POISON = 0xCD
 POISONED = 1 << 16  # so many bytes of every allocation are overwritten when it is made and when it is freed
 
+CLOSED, OPEN = 0, 3  # mprotect's PROT_NONE and PROT_READ | PROT_WRITE
+
 Clock = dict[object, int]
+_protect = ctypes.CDLL(None, use_errno=True).mprotect
+_protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class Violation(AssertionError):
@@ -49,6 +60,11 @@ class Allocation:
     accesses: list[Access] = field(default_factory=list)
     freed: bool = False
 
+    def set_access(self, access: int) -> None:
+        """Let the host read and write the memory, or not; pinned memory is the host's anyway."""
+        if self.owner != "host" and _protect(self.buffer.ctypes.data, self.buffer.nbytes, access):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
     @property
     def bytes(self) -> np.ndarray:
         start = self.address - self.buffer.ctypes.data
@@ -61,6 +77,26 @@ class Memory:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._all: dict[int, Allocation] = {}
+        self._lock, self._running = threading.RLock(), 0
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """Within the context something of a device runs, and its memory can be read and written."""
+        with self._lock:
+            self._running += 1
+            if self._running == 1:
+                self._set(OPEN)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                if not self._running:
+                    self._set(CLOSED)
+
+    def _set(self, access: int) -> None:
+        for found in self._all.values():
+            found.set_access(access)
 
     def live(self, owner: object = None) -> list[Allocation]:
         return [a for a in self._all.values() if not a.freed and (owner is None or a.owner is owner)]
@@ -69,11 +105,14 @@ class Memory:
         return sum(a.size for a in self.live(owner))
 
     def allocate(self, size: int, owner: object) -> int:
-        buffer = np.empty(size + ALIGNMENT, np.uint8)
+        buffer = np.frombuffer(mmap.mmap(-1, size + ALIGNMENT), np.uint8)
         buffer[:POISONED] = POISON
         address = -(-buffer.ctypes.data // ALIGNMENT) * ALIGNMENT
         bisect.insort(self._starts, address)
-        self._all[address] = Allocation(address, size, owner, buffer)
+        with self._lock:
+            self._all[address] = made = Allocation(address, size, owner, buffer)
+            if not self._running:
+                made.set_access(CLOSED)
         return address
 
     def free(self, address: int, kind: str) -> None:
@@ -85,7 +124,8 @@ class Memory:
         if (kind == "host") != (found.owner == "host"):
             raise Violation(f"{address:#x} is memory of {found.owner}, freed as memory of a {kind}")
         found.freed = True
-        found.bytes[:POISONED] = POISON
+        with self.opened():
+            found.bytes[:POISONED] = POISON
 
     def find(self, address: int) -> Allocation | None:
         """The allocation that an address lies in, freed or not."""
@@ -103,6 +143,11 @@ class Memory:
         if found.freed:
             raise Violation(f"{what}: use after free at {address:#x}")
         return found.bytes[address - found.address :][:size]
+
+    def peek(self, address: int, size: int) -> np.ndarray:
+        """A copy of the bytes at an address as they are, whatever is queued."""
+        with self.opened():
+            return self.view(address, size, "the test").copy()
 
     def access(self, address: int, size: int, writes: bool, stream: object, clock: Clock, what: str) -> np.ndarray:
         """The same, noting the access; Violation where an earlier one is not ordered before it."""

@@ -1,0 +1,138 @@
+"""Tensors in other dtypes and in other places: copies, `to`, `cpu`, `cuda`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import placement
+from eagerjit.compiler.ops import elementwise
+from eagerjit.devices import CPU, Device
+from eagerjit.dispatch import Op, emit
+from eagerjit.making import PYTHON_TYPES
+from eagerjit.ops.pointwise import cast
+from eagerjit.promotion import TYPE_NAMES
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import state
+from eagerjit.tensor import Tensor, new_tensor
+
+
+def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
+    """A copy in memory of its own."""
+    return emit(elementwise.cast, input, dtype=input.dtype)
+
+
+clone = Op("clone", _clone, (lambda g, out, input, memory_format: g, None), fused_rules=False)
+
+
+def _move(input: Tensor, device: Device | None, wait: bool) -> Tensor:
+    """A copy on a device; of the host for None."""
+    tracer = state.tracer
+    assert tracer is not None
+    made = emit(elementwise.cast, input, dtype=input.dtype)
+    if not tracer.values_only:
+        tracer.laid(tracer.value(made), placement.HOST if device is None else device.index)
+    return made
+
+
+class _Move(Op):
+    """A copy in another place. Gradients go back by themselves to where what they are of lies."""
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        """Copy the memory."""
+        input, device, wait = arguments
+        return new_tensor(placement.array_at(input._data, device, wait))
+
+
+_moved = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
+
+
+def moved(input: Tensor, device: Device | None, wait: bool = True) -> Tensor:
+    """The tensor itself if it lies there, else a copy on a device, on the host for None; `wait`: until it is done."""
+    here = placement.device_of(input)
+    return input if here is (CPU if device is None else device) else _moved.run((input, device, wait))
+
+
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor in another dtype, another place: to(dtype), to(device, dtype), to(other tensor).
+
+    It is the tensor itself if nothing changes and `copy` is not asked for. A copy to the host is there when this
+    returns, unless it is `non_blocking`: then the stream has to be waited for.
+    """
+    if not kwargs and len(args) == 1:
+        wanted = args[0]
+        if type(wanted) is DType:
+            return input if wanted is input.dtype else cast.call(input, wanted)
+    dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
+    place, wait = kwargs.pop("device", None), not kwargs.pop("non_blocking", False)
+    kwargs.pop("memory_format", None)
+    if kwargs:
+        raise TypeError(f"to() received an invalid keyword argument '{next(iter(kwargs))}'")
+    for position, argument in enumerate(args):
+        if isinstance(argument, DType):
+            dtype = argument
+        elif isinstance(argument, Tensor):
+            dtype, place = argument.dtype, placement.device_of(argument)
+        elif isinstance(argument, type) and argument in PYTHON_TYPES:
+            dtype = PYTHON_TYPES[argument]
+        elif isinstance(argument, bool):
+            if position == len(args) - 1 and position >= 2:
+                copied = copied or argument
+            else:
+                wait = not argument
+        elif argument is not None:
+            place = argument
+    made = input
+    if place is not None:
+        made = moved(input, placement.wanted(place), wait)
+    if dtype is not None and dtype is not input.dtype:
+        return cast.call(made, dtype)
+    return clone.call(made) if copied and made is input else made
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The tensor on a CUDA device, this thread's unless it is given. Raises AssertionError where there is none."""
+    return moved(self, placement.wanted("cuda" if device is None else device), not non_blocking)
+
+
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor on the host: itself if it lies there."""
+    return moved(self, None)
+
+
+def _converter(dtype: DType) -> Any:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to(self, dtype)
+
+    convert.__doc__ = f"The tensor as {dtype.name}."
+    return convert
+
+
+CONVERTERS = {
+    "float": _converter(dtypes.float32),
+    "double": _converter(dtypes.float64),
+    "half": _converter(dtypes.float16),
+    "bfloat16": _converter(dtypes.bfloat16),
+    "long": _converter(dtypes.int64),
+    "int": _converter(dtypes.int32),
+    "short": _converter(dtypes.int16),
+    "char": _converter(dtypes.int8),
+    "byte": _converter(dtypes.uint8),
+    "bool": _converter(dtypes.bool_),
+}
+
+
+def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in order, else a copy."""
+    return input if input.is_contiguous() else clone.call(input)
+
+
+def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
+    if dtype is None:
+        return f"torch.{TYPE_NAMES[input.dtype]}Tensor"
+    if isinstance(dtype, DType):
+        return to(input, dtype)
+    from eagerjit.legacy import type_of
+
+    return to(input, type_of(dtype))

@@ -1,0 +1,144 @@
+"""Where tensors lie: on the host or on a device. Between them, arrays are copied; what computes asks here where."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.devices import CPU, Device
+from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.state import state
+
+if TYPE_CHECKING:
+    from eagerjit.runtime.gpu.devices import Device as Gpu
+    from eagerjit.tensor import Tensor
+
+HOST = -1
+"""The host's place among those of devices."""
+
+Array = np.ndarray[Any, Any]
+
+
+@functools.cache
+def named(index: int) -> Device:
+    """The device of a number, one object for each."""
+    return Device("cuda", index)
+
+
+def device_of(tensor: Tensor) -> Device:
+    """Where a tensor lies."""
+    data = tensor._data
+    if type(data) is np.ndarray:
+        return CPU
+    if isinstance(data, DeviceArray):
+        return named(data.memory.device.index)
+    if type(data) is Node and state.tracer is not None:
+        place = state.tracer.place_of(state.tracer.value(tensor))
+        return CPU if place is None or place == HOST else named(place)
+    return CPU
+
+
+def wanted(device: Any) -> Device | None:
+    """A device that an argument asks for, with its number; None for the host. Without one, the thread's default.
+
+    Raises AssertionError where there is no such kind of device, RuntimeError where Triton is missing.
+    """
+    if device is None:
+        if state.device is None or (state.tracer is not None and state.tracer.values_only):
+            return None
+        return state.device
+    if device is CPU or device == "cpu":
+        return None
+    from eagerjit.cuda.present import usable
+
+    return usable(device)
+
+
+def gpu(device: Device) -> Gpu:
+    """The device that a name of one stands for."""
+    from eagerjit.runtime.gpu.devices import platform
+
+    return platform().device(device.index)
+
+
+def common(arguments: Any) -> Gpu | None:
+    """The device that a call on these arguments runs on; None for the host.
+
+    Tensors of the host without dimensions go with those of a device. Raises PyTorch's RuntimeError for others.
+    """
+    found: Gpu | None = None
+    if not DeviceArray.exist:
+        return found
+    host = False
+    for tensor in _tensors(arguments):
+        data = tensor._data
+        if isinstance(data, DeviceArray):
+            if found is not None and found is not data.memory.device:
+                refuse_mixed(named(found.index), named(data.memory.device.index))
+            found = data.memory.device
+        else:
+            host = host or data.ndim > 0
+    if found is not None and host:
+        refuse_mixed(named(found.index), CPU)
+    return found
+
+
+def _tensors(arguments: Any) -> Any:
+    from eagerjit.tensor import Tensor
+
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif type(argument) in (tuple, list):
+            yield from _tensors(argument)
+
+
+def refuse_mixed(one: Device, other: Device) -> None:
+    """Raise what PyTorch raises for tensors that lie in different places."""
+    raise RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
+    )
+
+
+def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
+    """A copy of an array on a device, or on the host for None; the array itself if it lies there."""
+    from eagerjit.runtime.gpu import arrays
+    from eagerjit.runtime.gpu.stream import current_stream
+
+    if device is None:
+        return host_array(array)
+    target = gpu(device)
+    if not isinstance(array, DeviceArray):
+        return arrays.upload(array, current_stream(target))
+    return array if array.memory.device is target else arrays.moved(array, target)
+
+
+def beside(tensor: Tensor, other: Tensor) -> Tensor:
+    """A tensor, or a copy of it, that lies where another one does."""
+    place = device_of(other)
+    if device_of(tensor) is place:
+        return tensor
+    from eagerjit.moving import moved
+
+    return moved(tensor, None if place is CPU else place)
+
+
+def copied(array: Array) -> Array:
+    """A contiguous copy of an array in the same place."""
+    if not isinstance(array, DeviceArray):
+        return array.copy()
+    from eagerjit.tensor import new_tensor
+
+    return new_tensor(array).clone()._data  # type: ignore[no-any-return]
+
+
+def host_array(array: Array) -> Array:
+    """The array itself, or a copy of one that lies on a device, after the work that this thread gave it."""
+    if not isinstance(array, DeviceArray):
+        return array
+    from eagerjit.runtime.gpu import arrays
+
+    return arrays.on_host(array)
