@@ -26,6 +26,7 @@ class FlashOp(HostOp):
     """Computed by kernels where there are some, also in eager calls."""
 
     absent_gradients = True
+    on_host = "for GPUs, which have kernels; the CPU's is another"
 
     def __init__(self, *described: Any, **options: Any):
         super().__init__(*described, **options)
