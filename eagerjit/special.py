@@ -27,7 +27,8 @@ digamma = psi = _gamma.digamma.call
 gammaln, erfinv, zeta = _gamma.lgamma.call, _gamma.erfinv.call, _gamma.zeta.call
 i0, i0e, i1, i1e = (op.call for op in (_gamma.i0, _gamma.i0e, _gamma.i1, _gamma.i1e))
 entr, xlog1py = _numeric.entr.call, _numeric.xlog1py.call
-gammainc, gammaincc, multigammaln, polygamma = _gamma.igamma, _gamma.igammac, _gamma.mvlgamma, _gamma.polygamma
+gammainc, gammaincc = _gamma.igamma.call, _gamma.igammac.call
+multigammaln, polygamma = _gamma.mvlgamma, _gamma.polygamma
 logsumexp = _logsumexp.call
 
 

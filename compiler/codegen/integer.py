@@ -100,3 +100,35 @@ def _power_loop(base: Value, exponent: Value) -> Value:
         return [square * square, halved.view(rest.dtype), product], halved.ne(0)
 
     return b.repeat((base, exponent, one), step)[2]
+
+
+def gcd(a: Value, c: Value) -> Value:
+    """The greatest common divisor, by Euclid's algorithm on absolute values; that of zeros is 0."""
+    x, y = _magnitudes(a, c)
+    return _euclid(x, y).view(a.dtype)
+
+
+def lcm(a: Value, c: Value) -> Value:
+    """The least common multiple, 0 where either is 0; where it wraps, what is left, without a sign from 32 bits on."""
+    x, y = _magnitudes(a, c)
+    product = (divide(x, _euclid(x, y)) * y).view(a.dtype)
+    return a.builder.select(product < 0, -product, product) if a.dtype in ("i32", "i64") else product
+
+
+def _magnitudes(a: Value, c: Value) -> list[Value]:
+    """Absolute values as numbers without sign, which can hold that of the smallest integer."""
+    b = a.builder
+    a, c = b.align(a, c)
+    if a.dtype not in SIGNED:
+        return [a, c]
+    return [b.select(v < 0, -v, v).view(_unsigned(v.dtype)) for v in (a, c)]
+
+
+def _euclid(x: Value, y: Value) -> Value:
+    def step(larger: Value, smaller: Value) -> tuple[list[Value], Value]:
+        b = larger.builder
+        done = smaller.eq(0)
+        rest = b.select(done, 0, larger - divide(larger, smaller) * smaller)
+        return [b.select(done, larger, smaller), rest], rest.ne(0)
+
+    return x.builder.repeat((x, y), step)[0]

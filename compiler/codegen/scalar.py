@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eagerjit.compiler.codegen import integer
+from eagerjit.compiler.codegen import incomplete_gamma, integer
 from eagerjit.compiler.codegen.builder import FLOATS, Builder, Value
 from eagerjit.compiler.codegen.cast import (
     HALF_FORMATS,
@@ -173,6 +173,8 @@ _define("not", 1, frozenset((BOOL, INT)), _not)
 _define("shl", 2, frozenset((INT,)), integer.shift_left)
 _define("shr", 2, frozenset((INT,)), integer.shift_right)
 _define("mulhi", 2, frozenset((INT,)), integer.multiply_high)
+_define("gcd", 2, frozenset((INT,)), integer.gcd)
+_define("lcm", 2, frozenset((INT,)), integer.lcm)
 
 # -- comparisons and choice -------------------------------------------------------------------------------------------
 
@@ -214,6 +216,8 @@ _define("where", 3, ANY, lambda condition, a, c: condition.builder.select(condit
 for _name, _function in UNARY.items():
     _define(_name, 1, frozenset((FLOAT,)), _function)
 _define("atan2", 2, frozenset((FLOAT,)), BINARY["atan2"])
+_define("gamma_series", 2, frozenset((FLOAT,)), incomplete_gamma.series)
+_define("gamma_fraction", 2, frozenset((FLOAT,)), incomplete_gamma.fraction)
 
 
 def _by_kind(name: str, of_integers: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

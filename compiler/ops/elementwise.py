@@ -20,7 +20,7 @@ UNIT = (-0.9, 0.9)
 FLIPS = ("exact", "involution")
 
 
-def _elementwise(
+def declare_elementwise(
     name: str,
     arity: int,
     reference: Callable[..., Any],
@@ -70,7 +70,7 @@ def _elementwise(
 
 
 def _unary(name: str, reference: Any, rule: Derivative, doc: str, **options: Any) -> Primitive:
-    return _elementwise(name, 1, reference, (rule,), doc, **options)
+    return declare_elementwise(name, 1, reference, (rule,), doc, **options)
 
 
 def _float(name: str, reference: Any, rule: Derivative, doc: str, domain: Any = REAL, cost: int = 12) -> Primitive:
@@ -138,12 +138,12 @@ signbit = _unary("signbit", np.signbit, None, "Whether the sign bit is set.", pr
 
 
 def _binary(name: str, reference: Any, dx: Derivative, dy: Derivative, doc: str, **options: Any) -> Primitive:
-    return _elementwise(name, 2, reference, (dx, dy), doc, **options)
+    return declare_elementwise(name, 2, reference, (dx, dy), doc, **options)
 
 
 def _compare(name: str, reference: Any, doc: str, names: tuple[str, ...]) -> Primitive:
     traits = ("exact", "commutes") if name in ("eq", "ne") else ("exact",)
-    return _elementwise(name, 2, reference, (), doc, result="bool", names=names, traits=traits)
+    return declare_elementwise(name, 2, reference, (), doc, result="bool", names=names, traits=traits)
 
 
 def _bits(name: str, reference: Any, doc: str, result: str = "same") -> Primitive:

@@ -7,14 +7,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling import public, written
-from eagerjit.dispatch import Op
+from eagerjit.compiler.ops import bits
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY
-from eagerjit.ops.host import HostOp, broadcast
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
+from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -148,36 +147,31 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     return out
 
 
-def _incomplete(upper: bool) -> Callable[..., np.ndarray]:
-    def compute(input: np.ndarray, other: np.ndarray) -> np.ndarray:
-        a, x = np.broadcast_arrays(input.astype(np.float64), other.astype(np.float64))
-        log_gamma = np.vectorize(math.lgamma, otypes=[np.float64])(np.where(a > 0, a, 1.0))
-        scale = np.exp(a * np.log(np.where(x > 0, x, 1.0)) - x - log_gamma)
-        term = total = 1.0 / np.where(a > 0, a, 1.0)
-        for n in range(1, 400):
-            term = term * x / (a + n)
-            total = total + term
-        lower = scale * total
-        # Lentz's continued fraction where the series is slow.
-        b = x + 1.0 - a
-        c, d = np.full_like(b, 1e300), 1.0 / np.where(b != 0, b, 1e-300)
-        fraction = d
-        for i in range(1, 400):
-            an, b = -i * (i - a), b + 2.0
-            d = 1.0 / np.where(an * d + b != 0, an * d + b, 1e-300)
-            c = np.where(b + an / c != 0, b + an / c, 1e-300)
-            fraction = fraction * d * c
-        tail = scale * fraction
-        below = np.where(x < a + 1.0, lower, 1.0 - tail)
-        below = np.where(x <= 0, 0.0, np.where(np.isinf(x), 1.0, below))
-        above = np.where(x < a + 1.0, 1.0 - lower, tail)
-        above = np.where(x <= 0, 1.0, np.where(np.isinf(x), 0.0, above))
-        bad = (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0))
-        out = np.where(a == 0, 0.0 if upper else 1.0, above if upper else below)
-        return np.where(bad, np.nan, out).astype(input.dtype)
+def _incomplete(upper: bool) -> Callable[..., Tensor]:
+    def body(input: Tensor, other: Tensor) -> Tensor:
+        dtype = result_type(input, other)
+        if not dtype.is_floating_point:
+            raise NotImplementedError(f'"igamma_cpu" not implemented for {dtype}')
+        a, x = as_dtype(input, dtypes.float64), as_dtype(other, dtypes.float64)
+        inside = (a > 0.0).logical_and(x > 0.0).logical_and(a < math.inf).logical_and(x < math.inf)
+        near = inside.logical_and(x < a + 1.0)  # where the series is quick
+        far = inside.logical_and(x >= a + 1.0)
+        series = emit(bits.gamma_series, a.where(near, 1.0), x.where(near, 0.0))
+        fraction = emit(bits.gamma_fraction, a.where(far, 1.0), x.where(far, 2.0))
+        scale = (a * x.where(inside, 1.0).log() - x - lgamma.call(a.where(inside, 1.0))).exp()
+        part = scale * series.where(near, fraction)
+        nothing, everything = (1.0, 0.0) if upper else (0.0, 1.0)
+        out = part.where(far if upper else near, 1.0 - part).where(inside, math.nan)
+        # The ends, the later ones decide.
+        out = out.where(x != math.inf, everything)
+        out = out.where(a != math.inf, (x * 0.0 + nothing).where(x != math.inf, math.nan).where(x == x, nothing))
+        out = out.where(x != 0.0, nothing)
+        out = out.where(a != 0.0, (x * 0.0 + everything).where(x != math.inf, everything).where(x > 0.0, math.nan))
+        out = out.where((a < 0.0).logical_or(x < 0.0).logical_not(), math.nan)
+        return as_dtype(out, dtype)
 
-    compute.__doc__ = f"The {'upper' if upper else 'lower'} incomplete gamma function, regularized."
-    return compute
+    body.__doc__ = f"The {'upper' if upper else 'lower'} incomplete gamma function of input at other, regularized."
+    return body
 
 
 def _density(input: Any, other: Any) -> Any:
@@ -192,22 +186,8 @@ _IGAMMA_RULES = (
     (_no_rule, lambda g, out, input, other: g * _density(input, other)),
     (_no_rule, lambda g, out, input, other: -g * _density(input, other)),
 )
-_igamma = HostOp("igamma", _incomplete(False), _IGAMMA_RULES[0], types=broadcast, on_host="series of hundreds of terms")
-_igammac = HostOp(
-    "igammac", _incomplete(True), _IGAMMA_RULES[1], types=broadcast, on_host="series of hundreds of terms"
-)
-
-
-@public
-def igamma(input: Tensor, other: Tensor) -> Tensor:
-    """The lower incomplete gamma function of input at other, regularized."""
-    return _igamma.call(input, other)
-
-
-@public
-def igammac(input: Tensor, other: Tensor) -> Tensor:
-    """The upper incomplete gamma function of input at other, regularized."""
-    return _igammac.call(input, other)
+igamma = Op("igamma", _incomplete(False), _IGAMMA_RULES[0])
+igammac = Op("igammac", _incomplete(True), _IGAMMA_RULES[1])
 
 
 # -- inverse error function -------------------------------------------------------------------------------------------
@@ -288,7 +268,8 @@ def i1e(input: Tensor) -> Tensor:
 
 
 lgamma_, digamma_, erfinv_, i0_ = (inplace(op).method() for op in (lgamma, digamma, erfinv, i0))
-mvlgamma_, igamma_, igammac_ = map(written, (mvlgamma, igamma, igammac))
+igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))
+mvlgamma_ = written(mvlgamma)
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:

@@ -1,21 +1,20 @@
-"""Elementwise functions that are used now and then; NumPy computes those that need bits or loops."""
+"""Elementwise functions that are used now and then, those of bits among them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from eagerjit.calling import public, written
+from eagerjit.compiler.ops import Primitive, bits
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define
-from eagerjit.ops.host import HostOp, broadcast
 from eagerjit.ops.inplace import inplace
-from eagerjit.ops.pointwise import POINTWISE, is_operand, power
+from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensor import Tensor
 
 
 @define
@@ -105,7 +104,7 @@ def isreal(input: Tensor) -> Tensor:
     return input.imag == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)
 
 
-# -- computed by NumPy ------------------------------------------------------------------------------------------------
+# -- bits -------------------------------------------------------------------------------------------------------------
 
 
 class MantissaExponent(NamedTuple):
@@ -115,20 +114,44 @@ class MantissaExponent(NamedTuple):
     exponent: Tensor
 
 
-def _frexp_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+class _Format(NamedTuple):
+    """How a floating dtype's numbers are bits: integers of the same width, and how many of them are the fraction."""
+
+    integer: DType
+    fraction: int
+    bias: int
+
+
+_FORMATS = {
+    dtypes.float64: _Format(dtypes.int64, 52, 1022),
+    dtypes.float32: _Format(dtypes.int32, 23, 126),
+    dtypes.float16: _Format(dtypes.int16, 10, 14),
+    dtypes.bfloat16: _Format(dtypes.int16, 7, 126),
+}
+
+
+def _bits(x: Tensor, dtype: DType) -> Tensor:
+    return emit(bits.bitcast, x, dtype=dtype)
+
+
+def _shifted(x: Tensor, count: int) -> Tensor:
+    return emit(bits.shift_right, x, as_dtype(count, x.dtype))
+
+
+def _frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     """Mantissa in [0.5, 1) and exponent of 2."""
-    wide = input.astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else input
-    mantissa, exponent = np.frexp(wide)
-    return np.asarray(mantissa, input.dtype), np.asarray(exponent, np.int32)
+    x = input if input.dtype in (dtypes.float32, dtypes.float64) else as_dtype(input, dtypes.float32)
+    integer, fraction, bias = _FORMATS[x.dtype]
+    small = x.abs() < 2.0**-bias
+    pattern = _bits((x * 2.0 ** (fraction + 2)).where(small, x), integer)
+    exponent = as_dtype(_shifted(pattern, fraction), dtypes.int32).bitwise_and(2 * bias + 3) - bias
+    exponent = (exponent - (fraction + 2)).where(small, exponent)
+    mantissa = _bits(pattern.bitwise_and(~((2 * bias + 3) << fraction)).bitwise_or(bias << fraction), x.dtype)
+    plain = x.isfinite().logical_and(x != 0.0)
+    return as_dtype(mantissa.where(plain, x), input.dtype), exponent.where(plain, 0)
 
 
-_frexp = HostOp(
-    "frexp",
-    _frexp_arrays,
-    (lambda g, out, input: g[0] / power.call(2.0, out[1].to(g[0].dtype)),),
-    types=lambda input: [(input.dtype, input.shape), (dtypes.int32, input.shape)],
-    on_host="works on bits of numbers",
-)
+_frexp_op = Op("frexp", _frexp, (lambda g, out, input: g[0] / power.call(2.0, out[1].to(g[0].dtype)),))
 
 
 @public
@@ -136,84 +159,60 @@ def frexp(input: Tensor) -> MantissaExponent:
     """Mantissa and exponent: input = mantissa * 2**exponent, 0.5 <= |mantissa| < 1."""
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
-    return MantissaExponent(*_frexp.call(input))
+    return MantissaExponent(*_frexp_op.call(input))
 
 
-def _tensors(operands: tuple[Any, ...], dtype: Any) -> list[Tensor]:
-    """Operands, numbers among them, as tensors of one dtype."""
-    return [x.to(dtype) if isinstance(x, Tensor) else new_tensor(np.asarray(x, dtype.numpy)) for x in operands]
-
-
-def _integer_op(name: str, function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def compute(input: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.asarray(function(input, other), input.dtype)
-
-    op = HostOp(name, compute, differentiable=False, doc=doc, types=broadcast, on_host="works on bits of numbers")
-
-    def call(input: Any, other: Any) -> Tensor:
-        for x in (input, other):
-            if not is_operand(x):
-                raise TypeError(f"{name}(): argument must be Tensor or Number, not {type(x).__name__}")
-        dtype = result_type(input, other)
-        if dtype.kind not in ("int", "uint"):
-            raise NotImplementedError(f'"{name}_cpu" not implemented for {dtype}')
-        return op.call(*_tensors((input, other), dtype))
-
-    call.__name__, call.__doc__ = name, doc
-    return public(call)
-
-
-def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A shift that pushes everything out where the count is the width or more, or negative."""
-
-    def shift(input: np.ndarray, other: np.ndarray) -> np.ndarray:
-        bits = input.dtype.itemsize * 8
-        valid = (other >= 0) & (other < bits)
-        out = np.where((input < 0) & (function is np.right_shift), -1, 0).astype(input.dtype)
-        return np.where(valid, function(input, np.where(valid, other, 0)), out)
-
-    return shift
-
-
-gcd = _integer_op("gcd", np.gcd, "Greatest common divisors.")
-lcm = _integer_op("lcm", np.lcm, "Least common multiples.")
-bitwise_left_shift = _integer_op("bitwise_left_shift", _shift(np.left_shift), "input * 2**other.")
-bitwise_right_shift = _integer_op("bitwise_right_shift", _shift(np.right_shift), "input / 2**other, rounded down.")
-
-
-def reflected_left_shift(self: Tensor, other: Any) -> Tensor:
-    """other << self."""
-    return bitwise_left_shift(other, self)
-
-
-def reflected_right_shift(self: Tensor, other: Any) -> Tensor:
-    """other >> self."""
-    return bitwise_right_shift(other, self)
-
-
-def _next_array(input: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The next number after input towards other."""
-    if input.dtype == dtypes.bfloat16.numpy:
-        import ml_dtypes
-
-        return np.nextafter(input, other.astype(ml_dtypes.bfloat16))
-    return np.nextafter(input, other)
-
-
-_nextafter = HostOp("nextafter", _next_array, differentiable=False, types=broadcast, on_host="works on bits of numbers")
-
-
-@public
-def nextafter(input: Tensor, other: Tensor) -> Tensor:
+def _nextafter(input: Tensor, other: Tensor) -> Tensor:
     """The next number after input towards other."""
     dtype = result_type(input, other)
     if not dtype.is_floating_point:
         raise NotImplementedError(f'"nextafter_cpu" not implemented for {dtype}')
-    return _nextafter.call(*_tensors((input, other), dtype))
+    x, y = as_dtype(input, dtype), as_dtype(other, dtype)
+    integer = _FORMATS[dtype].integer
+    pattern = _bits(x, integer)
+    outwards = (x < y) == (x > 0.0)
+    moved = _bits((pattern + 1).where(outwards, pattern - 1), dtype)
+    smallest = _bits((as_dtype(0, integer) + 1).where(y > 0.0, as_dtype(1 - 2 ** (integer.bits - 1), integer)), dtype)
+    moved = smallest.where(x == 0.0, moved)
+    return y.where(x == y, moved).where(x.isnan().logical_or(y.isnan()).logical_not(), x + y)
+
+
+nextafter = Op("nextafter", _nextafter, differentiable=False)
+
+
+# -- integers ---------------------------------------------------------------------------------------------------------
+
+
+def _integer_op(name: str, primitive: Primitive, doc: str) -> Op:
+    def body(input: Any, other: Any) -> Tensor:
+        x, y = promoted(name, "arithmetic", (input, other))
+        if x.dtype.kind not in ("int", "uint"):
+            raise NotImplementedError(f'"{name}_cpu" not implemented for {x.dtype}')
+        return emit(primitive, x, y)
+
+    body.__doc__ = doc
+    return Op(name, body, numbers=("input", "other"), differentiable=False)
+
+
+gcd = _integer_op("gcd", bits.gcd, "Greatest common divisors.")
+lcm = _integer_op("lcm", bits.lcm, "Least common multiples.")
+bitwise_left_shift = _integer_op("bitwise_left_shift", bits.shift_left, "input * 2**other.")
+bitwise_right_shift = _integer_op("bitwise_right_shift", bits.shift_right, "input / 2**other, rounded down.")
+
+
+def reflected_left_shift(self: Tensor, other: Any) -> Tensor:
+    """other << self."""
+    return bitwise_left_shift.call(other, self)
+
+
+def reflected_right_shift(self: Tensor, other: Any) -> Tensor:
+    """other >> self."""
+    return bitwise_right_shift.call(other, self)
 
 
 logaddexp, logaddexp2, hypot = (ELEMENTARY[n] for n in ("logaddexp", "logaddexp2", "hypot"))
 xlog1py, entr = ELEMENTARY["xlog1py"], ELEMENTARY["entr"]
-hypot_ = inplace(hypot).method()
-heaviside_, ldexp_, gcd_, lcm_, nextafter_ = map(written, (heaviside, ldexp, gcd, lcm, nextafter))
-bitwise_left_shift_, bitwise_right_shift_ = written(bitwise_left_shift), written(bitwise_right_shift)
+hypot_, gcd_, lcm_, nextafter_, bitwise_left_shift_, bitwise_right_shift_ = (
+    inplace(op).method() for op in (hypot, gcd, lcm, nextafter, bitwise_left_shift, bitwise_right_shift)
+)
+heaviside_, ldexp_ = map(written, (heaviside, ldexp))

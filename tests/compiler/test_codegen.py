@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -85,6 +87,16 @@ def shift(numbers: np.ndarray, counts: np.ndarray, left: bool) -> np.ndarray:
     return wrap(out, numbers.dtype)
 
 
+def divisors(function):
+    """Of Python's integers; from 32 bits on what wraps loses its sign."""
+
+    def apply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        out = wrap([function(int(x), int(y)) for x, y in zip(a, b, strict=True)], a.dtype)
+        return np.abs(out) if function is math.lcm and a.dtype.itemsize >= 4 else out
+
+    return apply
+
+
 def pick_second_of_equals(better):
     """np.minimum or np.maximum, with PyTorch's choice between zeros of different sign."""
     return lambda a, b: np.where(np.isnan(a), a, np.where(np.isnan(b) | ~better(a, b), b, a))
@@ -103,6 +115,7 @@ INTEGER_REFERENCE = {
     "maximum": np.maximum, "floor": np.positive, "ceil": np.positive, "trunc": np.positive, "round": np.positive,
     "sign": np.sign, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
     "shl": lambda a, b: shift(a, b, True), "shr": lambda a, b: shift(a, b, False),
+    "gcd": divisors(math.gcd), "lcm": divisors(math.lcm),
     "fmod": lambda a, b: (a - integer_divide(a, b) * b).astype(a.dtype),
 }  # fmt: skip
 BOOL_REFERENCE = {
@@ -114,6 +127,7 @@ COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 TESTED_ELSEWHERE = {"cast", "bitcast", "where", "mulhi", "isnan", "isinf", "isfinite", "signbit"}
+TESTED_ELSEWHERE |= {"gamma_series", "gamma_fraction"}
 
 
 def references(kind: str) -> dict:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lowering import close, compiled, known, run, run_operation, same_bits
 from lowering_graphs import RecordingBuilder, strided
 
+from eagerjit.compiler.codegen.scalar import SCALAR_OPS, kind_of
 from eagerjit.compiler.ops import TABLE
 from eagerjit.compiler.ops.reductions import IDENTITY
 from eagerjit.runtime import dtypes
@@ -24,6 +25,10 @@ REDUCTIONS = [n for n, op in TABLE.items() if op.family == "reduction"]
 def accepts(name: str, dtype: dtypes.DType) -> bool:
     """Whether the public op hands operands of this dtype to the primitive."""
     op = TABLE[name]
+    if op.scalar.startswith("gamma"):
+        return dtype is dtypes.float64
+    if not op.promotion:
+        return kind_of(dtype.short) in SCALAR_OPS[op.scalar].kinds
     if dtype.kind == "bool":
         return op.promotion in ("logical", "bitwise") or name in ("eq", "ne", "any", "all")
     if name in ("any", "all") or op.promotion == "logical":

@@ -13,11 +13,14 @@ from eagerjit.compiler.codegen.triton.source import TritonKernel
 from eagerjit.compiler.loops import Kernel, Let, Load, Loop, Store
 
 COUNT = 400
+GAMMA = ("gamma_series", "gamma_fraction")
 ARITHMETIC = [
     (name, dtype)
     for name, op in SCALAR_OPS.items()
     for dtype in (*DTYPES, "u32", "u64")
-    if kind_of(dtype) in op.kinds and name not in ("cast", "bitcast", "where") and (name, dtype[1:]) != ("mulhi", "64")
+    if kind_of(dtype) in op.kinds
+    and name not in ("cast", "bitcast", "where", *GAMMA)
+    and (name, dtype[1:]) != ("mulhi", "64")
 ]
 
 
@@ -63,6 +66,14 @@ def test_conversions_and_choices(source):
             cases.append(("bitcast", (source,), target))
     cases.append(("where", ("bool", source, source), source))
     compare(f"from_{source}", cases, [[samples(d, COUNT) for d in inputs] for _, inputs, _ in cases])
+
+
+def test_incomplete_gamma_functions():
+    """Where they are used: the series up to x = a + 1, the fraction from there on."""
+    generator = np.random.default_rng(2)
+    a = np.exp(generator.uniform(-3, 1, COUNT))
+    inputs = [[a, (a + 1) * generator.uniform(0, 1, COUNT)], [a, a + 1 + generator.exponential(9, COUNT)]]
+    compare("incomplete_gamma", [(name, ("f64", "f64"), "f64") for name in GAMMA], inputs)
 
 
 def test_huge_angles():

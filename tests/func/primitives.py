@@ -17,7 +17,7 @@ SHAPES: dict[int, list[tuple[tuple[int, ...], ...]]] = {
     3: [((2, 3), (2, 3), (2, 3)), ((3,), (), (2, 1))],
 }
 LOGICAL = ("logical_not", "logical_and", "logical_or", "logical_xor")
-INTEGER = ("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor")
+INTEGER = """bitwise_not bitwise_and bitwise_or bitwise_xor shift_left shift_right gcd lcm""".split()
 SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host")
 """Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched."""
 
@@ -84,6 +84,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "cat": [([(2, 3), (2, 1), (2, 2)], {"dim": 1}), ([(1, 2), (3, 2)], {"dim": 0})],
         "scan": [([(2, 3)], {"dim": d, "combine": c}) for d in (0, 1) for c in ("add", "mul")],
         "order": [([(4, 3)], {"dim": d, "count": 2, "descending": d == 0}) for d in (0, 1)],
+        "bitcast": [([(2, 3)], {"dtype": dtypes.int64})],
         "cast": [([(2, 3)], {"dtype": dtypes.float64}), ([(2, 3)], {"dtype": dtypes.int64})],
         "where": [([*shapes], {}) for shapes in SHAPES[3]],
     }

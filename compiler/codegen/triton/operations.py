@@ -18,6 +18,8 @@ HALVES = {"f16": "tl.float16", "bf16": "tl.bfloat16"}
 INFIX = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BITWISE = {"and": "&", "or": "|", "xor": "^"}
 UNROUNDED = frozenset(("add", "sub", "mul", "div"))
+REPEATING = ("pow", "fmod", "rem", "floordiv", "gcd", "lcm", "gamma_series", "gamma_fraction")
+"""Operations with loops, which carry blocks of one shape."""
 EITHER = "@triton.jit\ndef either(a, b):\n    return a | b\n"
 
 
@@ -81,7 +83,7 @@ def function(op: str, dtypes: tuple[str, ...], dtype: str) -> Function:
     names = ("x", "y", "z")[: len(dtypes)]
     arguments: tuple[Value, ...] = tuple(Value(b, d, 0, n, 0) for n, d in zip(names, dtypes, strict=True))
     name = f"{op}_{dtypes[0]}"
-    if op in ("pow", "fmod", "rem", "floordiv"):
+    if op in REPEATING:
         b.emit("x, y = tl.broadcast(x, y)")
     if op == "cast":
         name = f"{dtypes[0]}_to_{dtype}"

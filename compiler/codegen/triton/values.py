@@ -208,7 +208,9 @@ class TritonBuilder(Builder):
         shape = next(v for v in values if not v.constant)
         names = [self.name("next") for _ in values]
         for name, v in zip(names, values, strict=True):
-            start = f"{shape.text} * 0 + {v.text}" if v.constant else v.text
+            start = v.text
+            if v.constant:  # in a block of the others' shape
+                start = f"tl.where({shape.text} == {shape.text}, {self.typed(v)}, {self.typed(v)})"
             self.emit(f"{name} = {start}")
         self.emit("again = True")
         self.emit("while again:")
