@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import compilation
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
@@ -139,7 +138,7 @@ def scaled_dot_product_attention(
         if query.shape[-3] != groups * key.shape[-3]:
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
     factor = 1.0 / math.sqrt(int(query.shape[-1])) if scale is None else float(scale)
-    if dropout_p <= 0.0 and compilation.backend is not None and flash.suits(query, key, value, attn_mask):
+    if dropout_p <= 0.0 and flash.suits(query, key, value, attn_mask):
         return flash.attend(query, key, value, attn_mask, bool(is_causal), factor, groups)
     key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
     if dropout_p <= 0.0:

@@ -6,6 +6,7 @@ import pytest
 
 import eagerjit as ej
 from eagerjit import nn
+from eagerjit.nn import functional as F
 
 pytestmark = pytest.mark.usefixtures("cuda")
 
@@ -24,3 +25,16 @@ def test_a_training_program() -> None:
         optimizer.step()
         losses.append(loss.item())
     assert losses[2] < losses[1] < losses[0]
+
+
+def test_attention_keeps_no_weights() -> None:
+    """Its kernels run for eager calls on tensors of the device, and for compiled ones."""
+    q, k, v = (ej.randn(2, 5, 4, device="cuda", requires_grad=True) for _ in range(3))
+    host = [x.detach().cpu().requires_grad_() for x in (q, k, v)]
+    for call in (F.scaled_dot_product_attention, ej.jit(F.scaled_dot_product_attention)):
+        found = [call(*given, is_causal=True) for given in ((q, k, v), host)]
+        for out in found:
+            out.square().sum().backward()
+        assert ej.allclose(found[0].cpu(), found[1], atol=1e-5)
+        assert all(ej.allclose(a.grad.cpu(), b.grad, atol=1e-5) for a, b in zip((q, k, v), host, strict=True))
+    assert F.scaled_dot_product_attention(q, k, v).grad_fn.name == "flash_attention"
