@@ -156,6 +156,7 @@ def set_default_dtype(d: Any) -> None:
         raise TypeError(f"only floating-point types are supported as the default type, got {d}")
     if d is not _Defaults.dtype:
         _Defaults.dtype = d
+        _mode.set_default_dtype(d)
         _forget_programs()
         _mode.bump_epoch()
 

@@ -19,7 +19,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
 from eagerjit.placement import array_at, copied, device_of, host_array, wanted
 from eagerjit.printing import format_tensor
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, making
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
@@ -216,24 +216,13 @@ def _new(function: Any) -> Any:
         kwargs.setdefault("device", device_of(self))
         return function(*args, dtype=dtype or self.dtype, **kwargs)
 
-    method.__doc__ = function.__doc__
+    method.__name__, method.__doc__ = f"new_{function.__name__}", function.__doc__
     return method
 
 
-def _new_filled(function: Any, value: int) -> Any:
-    general = _new(function)
-
-    def method(self: Tensor, *size: Any, **options: Any) -> Tensor:
-        if options or state.tracer is not None or type(self._data) is not np.ndarray:
-            return general(self, *size, **options)
-        return creation.filled(creation.sizes_of(size), value, self.dtype)
-
-    method.__doc__ = function.__doc__
-    return method
-
-
-NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("full", "empty", "tensor")}
-NEW |= {"new_zeros": _new_filled(creation.zeros, 0), "new_ones": _new_filled(creation.ones, 1)}
+NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("full", "tensor", "empty", "zeros", "ones")}
+for _name, _kind in (("new_empty", making.EMPTY), ("new_zeros", making.ZEROS), ("new_ones", making.ONES)):
+    NEW[_name] = making.MakeCall(making.NEW + _kind, NEW[_name])
 
 
 def get_data(self: Tensor) -> Tensor:

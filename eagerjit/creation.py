@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from typing import Any
@@ -13,13 +12,15 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import check_fit, element, fitted
+from eagerjit.elements import array_dtype, inferred_dtype, to_array
+from eagerjit.fitting import check_fit, fitted
 from eagerjit.making import dtype_argument, makes
-from eagerjit.numbers import SymbolicInt, TracedFloat, expression
+from eagerjit.numbers import SymbolicInt, TracedFloat, expression, to_float
 from eagerjit.ops.views import shape_argument
-from eagerjit.promotion import number_dtype, promote_types
+from eagerjit.promotion import number_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, ONES, ZEROS, MakeCall
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -35,57 +36,6 @@ def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def _array_dtype(array: np.ndarray) -> DType:
-    """The dtype of a NumPy array. Raises TypeError for those that tensors do not have."""
-    known = dtypes.BY_NUMPY.get(array.dtype.newbyteorder("="))
-    if known is None:
-        raise TypeError(f"can't convert np.ndarray of type {array.dtype}; see the dtypes of eagerjit")
-    return known
-
-
-def _inferred(data: Any) -> DType:
-    """The dtype of nested Python data: bool, int64 or the default, the most general found."""
-    if isinstance(data, (list, tuple, range)):
-        kinds = [_inferred(d) for d in data]
-        if not kinds:
-            return Defaults.dtype
-        return functools.reduce(promote_types, kinds)
-    if isinstance(data, Tensor):
-        return data.dtype
-    if isinstance(data, (np.ndarray, np.generic)):
-        return _array_dtype(np.asarray(data))
-    if isinstance(data, (bool, int, float, complex, SymbolicInt, TracedFloat)):
-        return number_dtype(data)
-    raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
-
-
-def to_array(data: Any, dtype: DType) -> np.ndarray:
-    """Nested data as a fresh array."""
-    if isinstance(data, (list, tuple)) and _has_tensor(data):
-        data = [d.tolist() if isinstance(d, Tensor) else to_array(d, dtype) for d in data]
-    try:
-        return np.array(data, dtype=dtype.numpy, order="C")
-    except (OverflowError, ValueError, TypeError) as error:
-        if (numbers := _objects(data)) is not None:
-            return np.array([element(value, dtype) for value in numbers.flat], dtype.numpy).reshape(numbers.shape)
-        if not isinstance(error, ValueError):
-            raise
-        raise ValueError(f"expected sequences of equal length at every dimension: {error}") from None
-
-
-def _objects(data: Any) -> np.ndarray | None:
-    """Nested lists of numbers as an array of the numbers themselves; None for anything else."""
-    try:
-        array = np.array(data, dtype=object)
-    except ValueError:
-        return None
-    return array if all(isinstance(value, (int, float, complex)) for value in array.flat) else None
-
-
-def _has_tensor(data: Any) -> bool:
-    return any(isinstance(d, Tensor) or (isinstance(d, (list, tuple)) and _has_tensor(d)) for d in data)
-
-
 def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -99,12 +49,12 @@ def tensor(
         copied = data.detach().clone()
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
-        return _stacked(data, dtype or _inferred(data))
+        return _stacked(data, dtype or inferred_dtype(data))
     if not isinstance(data, (bool, int, float, complex, list, tuple, range, np.ndarray, np.generic)):
         if not hasattr(data, "__array__"):
             raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
         data = np.asarray(data)
-    return finish(constant_array(to_array(data, dtype or _inferred(data))), requires_grad)
+    return finish(constant_array(to_array(data, dtype or inferred_dtype(data))), requires_grad)
 
 
 def constant_array(array: np.ndarray) -> Tensor:
@@ -147,7 +97,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     known = dtypes.BY_NUMPY.get(array.dtype)
     if known is not None and array.dtype is known.numpy and array.flags.carray:
         return new_tensor(array.view())
-    dtype = _array_dtype(array)
+    dtype = array_dtype(array)
     if not array.dtype.isnative:
         raise ValueError("given numpy array has byte order different from the native byte order")
     if not array.flags.aligned:
@@ -359,6 +309,17 @@ def arange(
     return finish(new_tensor(array.astype(dtype.numpy, copy=False)), requires_grad)
 
 
+def _linspace_body(start: Any, end: Any, steps: Any, dtype: DType) -> Tensor:
+    """Counted in equal steps from the nearer end, so that both ends are exact."""
+    step = (end - start) / (steps - 1)
+    index = emit(elementwise.iota, size=expression(steps), dtype=dtypes.int64)
+    first, second = index.double() * step + start, end - (steps - 1 - index).double() * step
+    return emit(elementwise.cast, first.where(index * 2 < steps, second), dtype=dtype)
+
+
+_linspace = Op("linspace", _linspace_body, None, ("start", "end", "steps"), differentiable=False)
+
+
 @makes
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
@@ -366,11 +327,13 @@ def linspace(
     """`steps` evenly spaced values from start to end, both included."""
     check_device(device)
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
-    steps = operator.index(steps)
+    steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    array = np.linspace(float(start), float(end), steps).astype((dtype or Defaults.dtype).numpy)
-    return finish(constant_array(array), requires_grad)
+    if steps < 2:
+        return full((steps,), to_float(start), dtype=dtype or Defaults.dtype, requires_grad=requires_grad)
+    made = _linspace.call(to_float(start), to_float(end), steps, dtype or Defaults.dtype)
+    return finish(made, requires_grad)
 
 
 @makes
@@ -397,3 +360,11 @@ def eye(
     if state.tracer is not None:
         return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
     return finish(new_tensor(np.eye(operator.index(n), operator.index(columns), dtype=dtype.numpy)), requires_grad)
+
+
+empty, empty_like = MakeCall(EMPTY, empty), MakeCall(LIKE + EMPTY, empty_like)
+zeros, zeros_like = MakeCall(ZEROS, zeros), MakeCall(LIKE + ZEROS, zeros_like)
+ones, ones_like = MakeCall(ONES, ones), MakeCall(LIKE + ONES, ones_like)
+full, arange, linspace, eye = (
+    MakeCall(kind, function) for kind, function in ((FULL, full), (ARANGE, arange), (LINSPACE, linspace), (EYE, eye))
+)

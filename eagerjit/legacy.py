@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
-from eagerjit.creation import sizes_of, to_array
+from eagerjit.creation import sizes_of
 from eagerjit.devices import check_device
+from eagerjit.elements import to_array
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults

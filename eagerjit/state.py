@@ -16,10 +16,19 @@ class _State(threading.local):
     inference: bool = False
     casting: Any = None
     """What autocast does to arguments, None while it is off."""
-    device: Any = None
-    """The device on which tensors are made that say no other, None for the host."""
+    _device: Any = None
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
+
+    @property
+    def device(self) -> Any:
+        """The device on which tensors are made that say no other, None for the host."""
+        return self._device
+
+    @device.setter
+    def device(self, device: Any) -> None:
+        self._device = device
+        mode.set_elsewhere(device is not None)
 
 
 state = _State()

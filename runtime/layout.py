@@ -109,6 +109,7 @@ def _fill() -> None:
     for dtype in dtypes.ALL:
         fields[c.DESCRIPTORS + 8 * dtype.code] = _keep(dtype.numpy)
         fields[c.ITEM_SIZES + 8 * dtype.code] = dtype.itemsize
+        fields[c.DTYPES + 8 * dtype.code] = _keep(dtype)
     fields |= {
         c.ARRAY_TYPE: id(np.ndarray),
         c.NONE: id(None),

@@ -1,9 +1,9 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
-Grad mode and the tracing flag belong to a thread. Python reads them from a `threading.local`; native code reads the
-same two bits from a word that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never
-leaks into another. The epoch and the sequence number of autograd nodes are words of one small block at a fixed address,
-guarded by the GIL.
+Grad mode, the tracing flag and whether new tensors lie on a device belong to a thread. Python reads them from a
+`threading.local`; native code reads the same bits from a word that a CPython thread-specific-storage key leads to, so
+that `no_grad()` in one thread never leaks into another. The epoch, the sequence number of autograd nodes and the
+default dtype are words of one small block at a fixed address, guarded by the GIL.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ from __future__ import annotations
 import ctypes
 import threading
 
+from eagerjit.runtime import dtypes
+
 GRAD_OFF = 1
 TRACING = 2
+ELSEWHERE = 4
 EPOCH_WORD = 0
 SEQUENCE_WORD = 1
+DTYPE_WORD = 2
 
 words = (ctypes.c_int64 * 8)()
+words[DTYPE_WORD] = dtypes.float32.code
 words_address = ctypes.addressof(words)
 
 _api = ctypes.pythonapi
@@ -34,6 +39,7 @@ class _Flags(threading.local):
 
     grad = True
     tracing = False
+    elsewhere = False
     word: ctypes.c_int64 | None = None
 
 
@@ -46,7 +52,8 @@ def _publish() -> None:
         word = _flags.word = ctypes.c_int64()
         if _set_flags(flags_key, ctypes.addressof(word)) != 0:
             raise MemoryError("cannot store this thread's modes")
-    word.value = (0 if _flags.grad else GRAD_OFF) | (TRACING if _flags.tracing else 0)
+    grad, tracing = 0 if _flags.grad else GRAD_OFF, TRACING if _flags.tracing else 0
+    word.value = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0)
 
 
 def grad_mode() -> bool:
@@ -81,6 +88,12 @@ def set_tracing(enabled: bool) -> bool:
     return before
 
 
+def set_elsewhere(enabled: bool) -> None:
+    """Says whether new tensors of this thread lie on a device, where native code makes none."""
+    _flags.elsewhere = enabled
+    _publish()
+
+
 def epoch() -> int:
     """The global epoch: EPOCH guards compare an executable's own word with it."""
     return words[EPOCH_WORD]
@@ -90,6 +103,11 @@ def bump_epoch() -> int:
     """Starts a new epoch, so that every EPOCH guard set before misses, and returns it."""
     words[EPOCH_WORD] += 1
     return words[EPOCH_WORD]
+
+
+def set_default_dtype(dtype: dtypes.DType) -> None:
+    """Tells native code the dtype of new floating point tensors."""
+    words[DTYPE_WORD] = dtype.code
 
 
 def next_sequence() -> int:

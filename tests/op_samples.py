@@ -214,6 +214,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "bmm": [Sample((draw("b", (2, 2, 3)), draw("c", (2, 3, 2))))],
     "filled": [Sample(((2, 3), 1.5, torch.float32)), Sample(((1, 4, 0), -2, torch.int64))],
     "long_arange": [Sample((0, 1, 5, torch.int64)), Sample((0.5, 0.25, 4, torch.float32))],
+    "linspace": [Sample((0.0, 1.0, 5, torch.float32)), Sample((2.5, -1.0, 4, torch.float64)),
+                 Sample((0.0, 9.0, 3, torch.int64))],
     "scatter_any": [Sample((M, 1, torch.tensor([[2, 0], [1, 2]]), draw("s", (2, 2)))), Sample((M, 1, COLUMNS, 2.0)),
                     Sample((draw("", ()), 0, integers(0)[0], 1.0))],
     "index": [Sample((M, (integers(1, -1, 0),), (0,))), Sample((M, (integers(1, 0), integers(-1, 2)), (0, 1))),

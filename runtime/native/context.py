@@ -8,7 +8,7 @@ from __future__ import annotations
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.language import global_bytes
 
-CONTEXT_BYTES = 1024
+CONTEXT_BYTES = 1152
 context = global_bytes(CONTEXT_BYTES)
 
 MAX_TENSOR_TYPES = 8
@@ -82,6 +82,7 @@ REMEMBERED_LEARN = 656
 # -- dtypes -----------------------------------------------------------------------------------------------------------
 DESCRIPTORS = 768  # one numpy descriptor per dtype code
 ITEM_SIZES = 896  # bytes per dtype code
+DTYPES = 1024  # the object that stands for each
 # -- modes ------------------------------------------------------------------------------------------------------------
 MODE_WORDS = 432
 FLAGS_KEY = 440

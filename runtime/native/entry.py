@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.mode import TRACING
+from eagerjit.runtime.mode import GRAD_OFF, TRACING
 from eagerjit.runtime.native.context import (
     ARITY,
     EXECUTABLE_ARGUMENTS,
@@ -157,7 +157,7 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
 def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     """Serves a call, and puts it on the tape where gradients are recorded: DONE, MISSED or FAILED."""
     status = _serve(callee, full, result)
-    if status == DONE and flags == 0 and load_i64(callee, OPERATOR_RECORDS):
+    if status == DONE and flags & GRAD_OFF == 0 and load_i64(callee, OPERATOR_RECORDS):
         op = load_ptr(callee, load_i64(context, OPERATOR_OP))
         if record(op, full, load_i64(callee, OPERATOR_COUNT), load_ptr(result, 0)) != 0:
             Py_DecRef(load_ptr(result, 0))

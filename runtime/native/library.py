@@ -39,6 +39,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.views",
     "eagerjit.runtime.native.subscripts",
     "eagerjit.runtime.native.view_calls",
+    "eagerjit.runtime.native.making",
     "eagerjit.runtime.native.launch",
 )
 """Native source files; adding one is a line here."""

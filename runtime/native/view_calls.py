@@ -76,7 +76,7 @@ def _is_tuple(thing: ptr) -> bool:
     return kind == PyTuple_Type or kind == load_ptr(context, SHAPE_TYPE)
 
 
-def _integers(arguments: ptr, n: i64, numbers: ptr) -> i64:
+def integers(arguments: ptr, n: i64, numbers: ptr) -> i64:
     """Stores ints given one by one, or as one tuple or list, and returns how many; -1 where some are none."""
     if n == 1 and load_ptr(load_ptr(arguments, 0), OBJECT_TYPE) != PyLong_Type:
         sequence = load_ptr(arguments, 0)
@@ -275,7 +275,7 @@ def _named(kind: i64, base: ptr, views: ptr, full: ptr, tracked: bool) -> ptr:
 def _by_sizes(kind: i64, base: ptr, views: ptr, arguments: ptr, n: i64, tracked: bool) -> ptr:
     """Views that take sizes or dimensions one by one."""
     numbers = buffer(8 * MAX_NDIM)
-    n = _integers(arguments, n, numbers)
+    n = integers(arguments, n, numbers)
     if n < 0:
         return 0
     if kind == RESHAPE:

@@ -1,0 +1,36 @@
+"""Functions that make small tensors natively; Python serves options and sizes that native code does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.runtime import layout
+from eagerjit.runtime.entry import OpCall
+
+EMPTY, ZEROS, ONES = 0, 1, 2  # sizes one by one, or one sequence of them
+FULL, ARANGE, LINSPACE, EYE = 3, 4, 5, 6
+LIKE, NEW = 8, 16  # added to the first three: the shape, or the dtype, is that of a tensor that comes first
+
+
+class MakeCall(OpCall):
+    """A function that makes a tensor from numbers: `kind` is one of those above.
+
+    A plain Python callable until native code is loaded. `function` has the same meaning, for all arguments, in a trace
+    too; `dtype` and `device` are the options that native code reads, the latter if it is None.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, kind: int, function: Callable[..., Any]):
+        super().__init__(function.__name__, function, None, ("dtype", "device"))
+        self.__doc__, self.__module__, self.__wrapped__ = function.__doc__, function.__module__, function
+        self._kind = kind
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if layout.loaded():
+            self._call_natively("make_call")
+        return self.slow(*args, **kwargs)

@@ -1,0 +1,340 @@
+"""Small tensors made from rules: `zeros(2, 3)`, `full((4,), 0.5)`, `arange(0, 1, 0.1)`, `linspace(0, 1, 5)`, `eye(3)`.
+
+What native code does not know (options, large tensors, wrong arguments) goes to Python, which gives the same elements.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int64
+from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, NEW, ONES
+from eagerjit.runtime.mode import DTYPE_WORD, ELSEWHERE, TRACING
+from eagerjit.runtime.native.context import (
+    ARRAY_DESCRIPTOR,
+    ARRAY_DIMS,
+    ARRAY_NDIM,
+    DTYPES,
+    ITEM_SIZES,
+    MAX_NDIM,
+    MODE_WORDS,
+    N_DTYPES,
+    NONE,
+    OBJECT_TYPE,
+    OPERATOR_KIND,
+    OPERATOR_PARAMETERS,
+    OPERATOR_SLOW,
+    TRUE,
+    context,
+)
+from eagerjit.runtime.native.entry import COUNT, to_python
+from eagerjit.runtime.native.guards import thread_flags
+from eagerjit.runtime.native.language import (
+    buffer,
+    external,
+    external_data,
+    f32,
+    f64,
+    fill_bytes,
+    i64,
+    load_f64,
+    load_i32,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_bf16,
+    store_f16,
+    store_f32,
+    store_f64,
+    store_i8,
+    store_i16,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
+from eagerjit.runtime.native.objects import array_of, fresh_tensor
+from eagerjit.runtime.native.operators import code_of
+from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
+from eagerjit.runtime.native.view_calls import integers
+
+PyTuple_Size = external("i64 PyTuple_Size(ptr)")
+PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
+PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyFloat_Type = external_data("PyFloat_Type")
+PyBool_Type = external_data("PyBool_Type")
+
+MANY = 1024
+"""Elements from which on Python makes a tensor: it knows vectors and threads."""
+
+EXACT = 1 << 40
+"""Integers up to which quotients and sums of a thousand steps are exact as doubles."""
+
+BOOL, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = (
+    d.code for d in (bool_, int64, float16, bfloat16, float32, float64)
+)
+
+
+def _default_dtype() -> i64:
+    return load_i64(load_ptr(context, MODE_WORDS), 8 * DTYPE_WORD)
+
+
+def _option_dtype(callee: ptr, values: ptr, keywords: ptr, given: i64) -> i64:
+    """The dtype that the options name, or the one given; -1 where they are others."""
+    names = load_ptr(callee, OPERATOR_PARAMETERS)
+    for k in range(PyTuple_Size(keywords)):
+        name = PyTuple_GetItem(keywords, k)
+        value = load_ptr(values, 8 * k)
+        if name != load_ptr(names, 0) and name != load_ptr(names, 16):
+            return -1
+        if value == load_ptr(context, NONE):
+            continue
+        if name != load_ptr(names, 0):
+            return -1
+        given = N_DTYPES - 1
+        while given >= 0 and value != load_ptr(context, DTYPES + 8 * given):
+            given -= 1
+        if given < 0:
+            return -1
+    return given
+
+
+def _fresh(code: i64, sizes: ptr, rank: i64, data: ptr) -> ptr:
+    """An uninitialised tensor, its address stored at `data`; null where it is large or a size is negative."""
+    slots = buffer(8 * MAX_NDIM + 8)
+    places = buffer(8 * MAX_NDIM)
+    count = 1
+    for axis in range(rank):
+        size = load_i64(sizes, 8 * axis)
+        if size < 0 or size >= MANY or count * size >= MANY:
+            return 0
+        count *= size
+        store_i64(slots, 8 * axis, size)
+        store_i64(places, 8 * axis, axis)
+    made = fresh_tensor(code, rank, slots, places, rank)
+    if made:
+        store_ptr(data, 0, load_ptr(slots, 8 * rank))
+        store_i64(data, 8, count)
+    return made
+
+
+def _vector(code: i64, length: i64, data: ptr) -> ptr:
+    size = buffer(8)
+    store_i64(size, 0, length)
+    return _fresh(code, size, 1, data)
+
+
+def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
+    """Stores a number that the dtype has as an element."""
+    if code == FLOAT32:
+        store_f32(data, 4 * i, f32(value))
+    elif code == FLOAT64:
+        store_f64(data, 8 * i, value)
+    elif code == FLOAT16:
+        store_f16(data, 2 * i, f32(value))
+    elif code == BFLOAT16:
+        store_bf16(data, 2 * i, f32(value))
+    else:
+        size = load_i64(context, ITEM_SIZES + 8 * code)
+        if size == 8:
+            store_i64(data, 8 * i, i64(value))
+        elif size == 4:
+            store_i32(data, 4 * i, i64(value))
+        elif size == 2:
+            store_i16(data, 2 * i, i64(value))
+        else:
+            store_i8(data, i, i64(value))
+
+
+def _filled(code: i64, sizes: ptr, rank: i64, value: f64) -> ptr:
+    """One number everywhere."""
+    place = buffer(16)
+    made = _fresh(code, sizes, rank, place)
+    if made:
+        data = load_ptr(place, 0)
+        count = load_i64(place, 8)
+        if value == 0.0:
+            fill_bytes(data, 0, count * load_i64(context, ITEM_SIZES + 8 * code))
+        else:
+            for i in range(count):
+                _store(data, code, i, value)
+    return made
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _number(thing: ptr, value: ptr) -> i64:
+    """Stores an exact float, int or bool as a double, and returns the dtype it stands for; -1 for anything else.
+
+    Ints that a double has no room for, and the zero that has a sign, are left to Python.
+    """
+    kind = load_ptr(thing, OBJECT_TYPE)
+    if kind == PyFloat_Type:
+        found = PyFloat_AsDouble(thing)
+        store_f64(value, 0, found)
+        return -1 if found == 0.0 and load_i64(value, 0) != 0 else _default_dtype()
+    if kind == PyBool_Type:
+        store_f64(value, 0, f64(thing == load_ptr(context, TRUE)))
+        return BOOL
+    whole = integer(thing)
+    if whole == NO_NUMBER or whole > EXACT or whole < -EXACT:
+        return -1
+    store_f64(value, 0, f64(whole))
+    return INT64
+
+
+def _full(arguments: ptr, n: i64, code: i64) -> ptr:
+    """`full(sizes, number)`; with a dtype other than the number's, Python says what fits."""
+    sizes = buffer(8 * MAX_NDIM)
+    value = buffer(8)
+    if n != 2:
+        return 0
+    found = _number(load_ptr(arguments, 8), value)
+    rank = integers(arguments, 1, sizes)
+    if rank < 0 or integer(load_ptr(arguments, 0)) != NO_NUMBER or (code >= 0 and code != found):
+        return 0
+    if found != FLOAT32 and found != FLOAT64 and found != INT64 and found != BOOL:
+        return 0
+    return _filled(found, sizes, rank, load_f64(value, 0))
+
+
+def _in_steps(code: i64, start: f64, step: f64, count: i64) -> ptr:
+    """start, start + step, ... as doubles, made elements of a dtype."""
+    place = buffer(16)
+    made = _vector(code, count, place)
+    if made:
+        for i in range(count):
+            _store(load_ptr(place, 0), code, i, start + f64(i) * step)
+    return made
+
+
+def _arange(arguments: ptr, n: i64, code: i64) -> ptr:
+    """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`."""
+    numbers = buffer(32)
+    store_f64(numbers, 0, 0.0)
+    store_f64(numbers, 16, 1.0)
+    found = INT64
+    for i in range(n):
+        kind = _number(load_ptr(arguments, 8 * i), numbers + 8 * (i + (n == 1)))
+        if kind < 0 or kind == BOOL:
+            return 0
+        found = kind if kind != INT64 else found
+    code = found if code < 0 else code
+    if n < 1 or n > 3 or code == BOOL or code == FLOAT16 or code == BFLOAT16:
+        return 0
+    if found != INT64 and code != FLOAT32 and code != FLOAT64:
+        return 0
+    start = load_f64(numbers, 0)
+    step = load_f64(numbers, 16)
+    span = load_f64(numbers, 8) - start
+    steps = span / step if step != 0.0 else -1.0
+    if not (steps >= 0.0 and steps < f64(MANY)):
+        return 0
+    count = i64(steps)
+    count += f64(count) < steps
+    return _in_steps(code, start, step, count)
+
+
+def _linspace(arguments: ptr, n: i64, code: i64) -> ptr:
+    """`linspace(start, end, steps)`: counted from the nearer end, so that both ends are exact."""
+    numbers = buffer(16)
+    place = buffer(16)
+    if n != 3 or (code != FLOAT32 and code != FLOAT64):
+        return 0
+    for i in range(2):
+        kind = _number(load_ptr(arguments, 8 * i), numbers + 8 * i)
+        if kind < 0 or kind == BOOL:
+            return 0
+    count = integer(load_ptr(arguments, 16))
+    start = load_f64(numbers, 0)
+    end = load_f64(numbers, 8)
+    made = _vector(code, count, place)
+    if made:
+        step = (end - start) / f64(count - 1 if count > 1 else 1)
+        for i in range(count):
+            value = start + f64(i) * step if 2 * i < count else end - f64(count - 1 - i) * step
+            _store(load_ptr(place, 0), code, i, value)
+    return made
+
+
+def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
+    """`eye(n)`, `eye(n, m)`."""
+    sizes = buffer(8 * MAX_NDIM)
+    place = buffer(16)
+    if n < 1 or n > 2 or integers(arguments, n, sizes) != n:
+        return 0
+    if n == 1:
+        store_i64(sizes, 8, load_i64(sizes, 0))
+    made = _fresh(code, sizes, 2, place)
+    if made:
+        data = load_ptr(place, 0)
+        fill_bytes(data, 0, load_i64(place, 8) * load_i64(context, ITEM_SIZES + 8 * code))
+        columns = load_i64(sizes, 8)
+        for i in range(load_i64(sizes, 0)):
+            if i < columns:
+                _store(data, code, i * (columns + 1), 1.0)
+    return made
+
+
+def _like(kind: i64, tensor: ptr, code: i64) -> ptr:
+    """Zeros or ones, or nothing in particular, of a tensor's shape."""
+    place = buffer(16)
+    array = array_of(tensor)
+    if array == 0:
+        return 0
+    code = code_of(load_ptr(array, ARRAY_DESCRIPTOR)) if code < 0 else code
+    dims = load_ptr(array, ARRAY_DIMS)
+    rank = load_i32(array, ARRAY_NDIM)
+    if code < 0:
+        return 0
+    if kind == EMPTY:
+        return _fresh(code, dims, rank, place)
+    return _filled(code, dims, rank, f64(kind == ONES))
+
+
+def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
+    """The tensor; null where Python has to make it, or with an exception set."""
+    kind = load_i64(callee, OPERATOR_KIND)
+    sizes = buffer(8 * MAX_NDIM)
+    place = buffer(16)
+    code = -2
+    if keywords:
+        code = _option_dtype(callee, arguments + 8 * n, keywords, code)
+        if code == -1:
+            return 0
+    if kind == FULL:
+        return _full(arguments, n, code)
+    if kind == ARANGE:
+        return _arange(arguments, n, code)
+    if kind >= LIKE:
+        if kind < NEW:
+            return _like(kind - LIKE, load_ptr(arguments, 0), code) if n == 1 else ptr(0)
+        array = array_of(load_ptr(arguments, 0)) if n > 0 else ptr(0)
+        if array == 0:
+            return 0
+        code = code_of(load_ptr(array, ARRAY_DESCRIPTOR)) if code < 0 else code
+        if code < 0:
+            return 0
+        kind -= NEW
+        arguments = arguments + 8
+        n -= 1
+    elif code < 0:
+        code = _default_dtype()
+    if kind == LINSPACE:
+        return _linspace(arguments, n, code)
+    if kind == EYE:
+        return _eye(arguments, n, code)
+    rank = integers(arguments, n, sizes) if n > 0 else -1
+    if rank < 0:
+        return 0
+    if kind == EMPTY:
+        return _fresh(code, sizes, rank, place)
+    return _filled(code, sizes, rank, f64(kind == ONES))
+
+
+def make_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
+    """Vectorcall of a MakeCall: the tensor natively, else by `slow`."""
+    if thread_flags() & (TRACING | ELSEWHERE) == 0:
+        made = _made(callee, arguments, count & COUNT, keywords)
+        if made or PyErr_Occurred():
+            return made
+    return to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
