@@ -50,6 +50,14 @@ class ObjectGuard:
 
 
 @dataclass(slots=True)
+class SameGuard:
+    """A test that a leaf is the object that another leaf is."""
+
+    leaf: int
+    other: int
+
+
+@dataclass(slots=True)
 class Load:
     """How a leaf beyond the arguments is found: an instruction and its operands after the leaf."""
 
@@ -58,7 +66,7 @@ class Load:
     operands: tuple[int, ...]
 
 
-Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | Load
+Binding = TensorLeaf | FloatLeaf | IntLeaf | ObjectGuard | SameGuard | Load
 
 
 @dataclass(slots=True)
@@ -116,6 +124,8 @@ class Trace:
     hints: dict[str, int]
     grad_mode: bool | None = None
     epoch: bool = False
+    distinct: bool = False
+    """Whether no two tensors among the arguments may be one object."""
     writes: list[tuple[int, Node]] = field(default_factory=list)
     """(leaf, value): the Tensor holds this value afterwards."""
     lines: list[int] = field(default_factory=list)

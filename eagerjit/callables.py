@@ -22,6 +22,7 @@ from types import (
 )
 from typing import Any
 
+from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.journal import ABSENT, CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.runtime.source import is_library
@@ -70,6 +71,8 @@ _OBJECT_SETTINGS = frozenset(
     " append extend insert update pop clear set_epoch "
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
+_OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
+_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber)
 _Cached = type(functools.lru_cache(lambda: None))
 
 
@@ -131,8 +134,12 @@ class Calls:
             return functools.partial(python_number, function)
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
-        if function is type and len(args) == 1 and type(args[0]) in (SymbolicInt, TracedFloat):
+        if function is type and len(args) == 1 and type(args[0]) in _STAND_INS:
             return _class_of
+        if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
+            return _length
+        if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
+            return self.refused(f"calls {name} of an array that is an input", source)
         if function is next or (module == "builtins" and not isinstance(function, type)) or name in _HARMLESS:
             for value in args:
                 if is_consumed(value) and not journal.is_fresh(value):
@@ -273,6 +280,11 @@ def _prints_later(value: Any) -> bool:
 
 def _class_of(value: Any) -> Any:
     return value.__class__
+
+
+def _length(value: Any) -> Any:
+    """`len`, which would need the number itself."""
+    return value.shape[0] if value.ndim else len(value)
 
 
 def _put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.arrays import LARGE
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 
 PLAIN = (int, float, str, bool, bytes, type(None), complex)
-LARGE = 1 << 16
 
 
 def has_own_attributes(value: Any) -> bool:
@@ -33,6 +33,20 @@ def is_library_name(name: str) -> bool:
     """Whether a module belongs to eagerjit, NumPy or the standard library."""
     name = name.partition(".")[0]
     return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
+
+
+def kept_under(owner: Any, name: str) -> Any:
+    """What an object keeps under a name, None where it keeps nothing of its own."""
+    return getattr(owner, "__dict__", {}).get(name)
+
+
+def is_data(owner: Any, name: str) -> bool:
+    """Whether reading an attribute finds what was assigned, rather than computing something."""
+    for base in owner.__mro__ if isinstance(owner, type) else type(owner).__mro__:
+        if name in vars(base):
+            found = vars(base)[name]
+            return type(found).__name__ == "member_descriptor" or found is None or isinstance(found, (int, float))
+    return True
 
 
 class Unchanged:

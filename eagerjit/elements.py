@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.fitting import element
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.promotion import number_dtype, promote_types
@@ -31,8 +32,10 @@ def inferred_dtype(data: Any) -> DType:
         if not kinds:
             return Defaults.dtype
         return functools.reduce(promote_types, kinds)
-    if isinstance(data, Tensor):
-        return data.dtype
+    if isinstance(data, (Tensor, TracedArray)):
+        return data.dtype if isinstance(data, Tensor) else data.tensor.dtype
+    if type(data) is TracedNumber:
+        return dtypes.BY_NUMPY[data.dtype]
     if isinstance(data, (np.ndarray, np.generic)):
         return array_dtype(np.asarray(data))
     if isinstance(data, (bool, int, float, complex, SymbolicInt, TracedFloat)):
@@ -45,6 +48,9 @@ def to_array(data: Any, dtype: DType) -> np.ndarray:
     if isinstance(data, (list, tuple)) and _has_tensor(data):
         data = [d.tolist() if isinstance(d, Tensor) else to_array(d, dtype) for d in data]
     try:
+        if isinstance(data, np.ndarray):
+            with np.errstate(invalid="ignore", over="ignore"):
+                return np.array(data, dtype=dtype.numpy, order="C")
         return np.array(data, dtype=dtype.numpy, order="C")
     except (OverflowError, ValueError, TypeError) as error:
         if (numbers := _objects(data)) is not None:

@@ -12,7 +12,7 @@ from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.llvm import emit_kernel
 from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.lower.build import Built
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf
 from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 from eagerjit.runtime.host import FUNCTIONS
@@ -209,6 +209,8 @@ def guards_of(report: Report) -> list[str]:
             out.append(f"leaf {b.leaf}: any {'float' if isinstance(b, FloatLeaf) else f'int, {b.size}'}")
         elif isinstance(b, ObjectGuard):
             out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
+        elif isinstance(b, SameGuard):
+            out.append(f"leaf {b.leaf} is leaf {b.other}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
     if trace.grad_mode is not None:
         out.append(f"grad mode is {'on' if trace.grad_mode else 'off'}")

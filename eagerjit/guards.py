@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.arrays import LARGE
 from eagerjit.bytecode import Access, accesses
 from eagerjit.callables import BLIND
-from eagerjit.comparing import LARGE, PLAIN, Unchanged, has_own_attributes, state_of
+from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, state_of
 from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
+from eagerjit.arrays import TracedArray
 from eagerjit.ops.index import concrete
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
@@ -220,6 +221,8 @@ def _any_array(out: Any) -> bool:
 
 def _tensor(value: Any, inputs: Sequence[Any]) -> Any:
     """An array among tensors as a tensor, numbers as they are."""
+    if type(value) is TracedArray:
+        return value.shared()
     if isinstance(value, np.ndarray):
         return creation.from_numpy(value if all(n >= 0 for n in value.strides) else value.copy())
     return value.item() if isinstance(value, np.generic) else value

@@ -23,9 +23,10 @@ from eagerjit import explain as reports
 from eagerjit import script as script_names
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
+from eagerjit.leaves import flatten_call, key_of, overlaps
 from eagerjit.observation import TraceBreak
 from eagerjit.recompiles import CacheInfo, Recompile, recompile
-from eagerjit.recording import Recording, key_of, overlaps
+from eagerjit.recording import Recording
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
@@ -126,8 +127,7 @@ class JitFunction(Function):
 
         The call itself is not made. Raises RuntimeError where the function cannot be compiled.
         """
-        leaves: list[Any] = []
-        structure = pytree.flatten((args, kwargs), leaves)
+        structure, leaves = flatten_call(args, kwargs)
         self.wait()
         with self._lock:
             try:
@@ -143,8 +143,7 @@ class JitFunction(Function):
         """
         from eagerjit.verification import verify
 
-        leaves: list[Any] = []
-        structure = pytree.flatten((args, kwargs), leaves)
+        structure, leaves = flatten_call(args, kwargs)
         try:
             variant = self._recording.record(structure, leaves)
         except TraceBreak as problem:
@@ -160,8 +159,7 @@ class JitFunction(Function):
         if state.tracer is not None or self._eager or Defaults.anomaly is not None or state.saving is not None:
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
-        leaves: list[Any] = []
-        structure = pytree.flatten((args, kwargs), leaves)
+        structure, leaves = flatten_call(args, kwargs)
         made = None
         try:
             while made is None:

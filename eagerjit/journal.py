@@ -58,6 +58,8 @@ class Journal:
         self.problem: TraceBreak | None = None
         self.paths: dict[int, Path] = {}
         self.inputs: set[tuple[int, Any]] = set()
+        self.arrays: dict[tuple[int, Any], Any] = {}
+        self.snapshots: dict[int, tuple[Tensor, np.ndarray, np.ndarray]] = {}  # tensors over arrays made inside
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
         self.probed: list[tuple[Any, Any, str]] = []
@@ -123,7 +125,7 @@ class Journal:
         number = type(value) in (int, float)
         if not number and (not isinstance(value, Tensor) or id(value) in self.tracer.leaf_of):
             return value
-        leaf = self._load(holder, key, kind)
+        leaf = self.load(holder, key, kind)
         self.inputs.add(slot)
         self.tracer.slots[leaf] = Slot(holder, key, kind)
         if isinstance(value, Tensor):
@@ -134,7 +136,8 @@ class Journal:
         _STORE[kind](holder, key, made)
         return made
 
-    def _load(self, holder: Any, key: Any, kind: str) -> int:
+    def load(self, holder: Any, key: Any, kind: str) -> int:
+        """A leaf that the compiled function finds there."""
         tracer = self.tracer
         leaf = tracer.new_leaf()
         if kind == "cell":

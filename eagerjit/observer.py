@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.array_slots import read_array
+from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, stored_names
 from eagerjit.callables import CHANGING, REFUSED, Calls
-from eagerjit.comparing import is_library_name
+from eagerjit.comparing import is_data, is_library_name, kept_under
 from eagerjit.journal import ABSENT, Journal, is_consumed, look
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import frames
@@ -24,7 +26,8 @@ from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.varying import Varying
 
-_PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, Tensor)
+_STAND_INS = (Tensor, TracedArray, TracedNumber)
+_PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, *_STAND_INS)
 
 
 class Observer:
@@ -121,7 +124,8 @@ class Observer:
         depth = 0
         if value is frames.NoValue:  # where a callable's first argument would be, above the callable
             value, depth = below, 1
-        made = self.journal.input(holder, key, value, kind)
+        read = read_array if type(value) is np.ndarray else Journal.input
+        made = read(self.journal, holder, key, value, kind)
         if made is not value:
             frames.replace(frame, depth, made)
 
@@ -142,7 +146,8 @@ class Observer:
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
-        if _is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, _kept(owner, name))):
+        kept = kept_under(owner, name)
+        if is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, kept)):
             self._read = frame, owner, name, "attribute"
 
     def _note_class(self, owner: Any, name: str) -> None:
@@ -179,7 +184,10 @@ class Observer:
             self.journal.note_read(container, None)
             return
         self.journal.note_read(container, key)
-        if augmented and isinstance(container, dict) and key in container:
+        if not isinstance(container, dict) or key not in container:
+            return
+        found = dict.get(container, key)
+        if augmented or (type(found) is np.ndarray and self.varying.is_input(container, key, found)):
             self._read = frame, container, key, "item"
 
     # -- writes -------------------------------------------------------------------------------------------------------
@@ -222,7 +230,7 @@ class Observer:
         self._item(container, key, ABSENT, source(frame))
 
     def _item(self, container: Any, key: Any, value: Any, where: str) -> None:
-        if isinstance(container, Tensor):
+        if isinstance(container, _STAND_INS):
             return
         method = "__delitem__" if value is ABSENT else "__setitem__"
         if (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items:
@@ -241,7 +249,7 @@ class Observer:
 
     def change_in_place(self, frame: FrameType, method: str) -> None:
         target, value = frames.stack(frame, 2)
-        if isinstance(target, np.ndarray) and not self.journal.is_fresh(target):
+        if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
             self.journal.refuse("it writes a NumPy array", source(frame))
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:
@@ -315,20 +323,6 @@ class _Refusing:
 def source(frame: FrameType) -> str:
     """`file:line` of the instruction that a frame is about to execute."""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-def _kept(owner: Any, name: str) -> Any:
-    """What an object keeps under a name, None where it keeps nothing of its own."""
-    return getattr(owner, "__dict__", {}).get(name)
-
-
-def _is_data(owner: Any, name: str) -> bool:
-    """Whether reading an attribute finds what was assigned, rather than computing something."""
-    for base in owner.__mro__ if isinstance(owner, type) else type(owner).__mro__:
-        if name in vars(base):
-            found = vars(base)[name]
-            return type(found).__name__ == "member_descriptor" or found is None or isinstance(found, (int, float))
-    return True
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 Structure = Any
-"""A hashable description of the nesting: LEAF, or (type, keys, structures of the children)."""
+"""A hashable description of the nesting: LEAF or another mark, or (type, keys, structures of the children)."""
 
 LEAF = "leaf"
+
+
+class Again(int):
+    """A leaf that is the same object as an earlier one, which has this number."""
 
 
 def flatten(value: Any, leaves: list[Any]) -> Structure:
@@ -36,7 +40,7 @@ def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:
 
 
 def _rebuild(structure: Structure, values: Any) -> Any:
-    if structure == LEAF:
+    if type(structure) is not tuple:
         return next(values)
     kind, keys, children = structure
     parts = [_rebuild(c, values) for c in children]
@@ -54,4 +58,4 @@ def _rebuild(structure: Structure, values: Any) -> Any:
 
 def is_flat(structure: Structure) -> bool:
     """Whether a tuple of arguments consists of leaves only."""
-    return structure[0] is tuple and all(c == LEAF for c in structure[2])
+    return structure[0] is tuple and all(c == LEAF or type(c) is Again for c in structure[2])

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
+from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.journal import Journal, Path
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.pytree import LEAF, Structure
@@ -39,7 +40,9 @@ class Flattening:
     def flatten(self, value: Any) -> Structure:
         """The structure of a value; its leaves are added. Raises TraceBreak for what cannot be built again."""
         kind = type(value)
-        if isinstance(value, _LEAVES) and kind is not Shape:
+        if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
+            raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
+        if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
             self.leaves.append(value)
             return LEAF
         if isinstance(value, tuple):
@@ -154,6 +157,8 @@ def paths_of(call: Any) -> dict[int, Path]:
             parts = enumerate(value)
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
             parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        elif isinstance(value, (TracedArray, TracedNumber)):
+            parts = ()
         else:
             return
         if len(path) > 1:

@@ -76,7 +76,7 @@ def argument_names(function: Callable[..., Any], structure: Any) -> list[str]:
 
 
 def _paths(name: str, structure: Any) -> Iterator[str]:
-    if structure == pytree.LEAF:
+    if type(structure) is not tuple:
         yield name
         return
     kind, keys, children = structure
@@ -89,8 +89,8 @@ def _paths(name: str, structure: Any) -> Iterator[str]:
 
 
 def _nesting(structure: Any) -> str:
-    if structure == pytree.LEAF:
-        return "*"
+    if type(structure) is not tuple:
+        return "*" if structure == pytree.LEAF else getattr(structure, "__name__", "again")
     kind, keys, children = structure
     parts = [_nesting(c) for c in children]
     if keys is not None:

@@ -19,9 +19,11 @@ from eagerjit.comparing import Structure, Unchanged, has_state, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.signature import SameGuard
 from eagerjit.guards import add_guards, inspect_code, unwrap
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation
+from eagerjit.leaves import key_of, marks_of, plain_call, traced_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
@@ -107,9 +109,9 @@ class Recording:
         grad_mode = mode.grad_mode()
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
-            inputs = [self._argument(tracer, leaf) for leaf in leaves]
+            inputs = self._arguments(tracer, structure, leaves)
             n_arguments = tracer.n_leaves
-            call = pytree.unflatten(structure, inputs)
+            call = traced_call(structure, inputs)
             observer, flattening, shape = self._run(tracer, call, varying)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
@@ -142,6 +144,7 @@ class Recording:
             if tracer.broken is not None:
                 raise tracer.broken
             journal.finished()
+            _check_snapshots(journal)
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
         finally:
@@ -181,7 +184,7 @@ class Recording:
         related, flags = relations(tracer, results), tracer.changed_flags()
 
         def rerun(arguments: Sequence[Any]) -> list[Any]:
-            call_args, call_kwargs = pytree.unflatten(structure, arguments)
+            call_args, call_kwargs = plain_call(structure, arguments)
             again: list[Any] = []
             pytree.flatten(self.function(*call_args, **call_kwargs), again)
             return list({id(x): x for x in again}.values())
@@ -191,6 +194,7 @@ class Recording:
             "epoch": True,
             "gradients": new_grads,
             "fastmath": self.fastmath,
+            "distinct": pytree.is_flat(structure[2][0]),
         }
         compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
         freed = [
@@ -262,8 +266,8 @@ class Recording:
         try:
             with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
-                inputs = [self._argument(tracer, leaf) for leaf in arguments]
-                out = self._run(tracer, pytree.unflatten(structure, inputs), varying)[1].leaves
+                inputs = self._arguments(tracer, structure, arguments)
+                out = self._run(tracer, traced_call(structure, inputs), varying)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):
@@ -300,22 +304,30 @@ class Recording:
             out.append((tracer.leaf_of[id(tensor)], found))
         return out
 
+    def _arguments(self, tracer: Tracer, structure: Any, leaves: Sequence[Any]) -> list[Any]:
+        """Make the arguments inputs or guards; one object in several places is one input."""
+        inputs: list[Any] = []
+        for mark, leaf in zip(marks_of(structure), leaves, strict=True):
+            if type(mark) is pytree.Again:
+                tracer.bindings.append(SameGuard(tracer.new_leaf(), int(mark)))
+                inputs.append(inputs[mark])
+            else:
+                inputs.append(self._argument(tracer, leaf))
+        return inputs
+
     def _argument(self, tracer: Tracer, value: Any) -> Any:
         """Make an argument an input or a guard of the trace."""
         leaf = tracer.new_leaf()
         kind = type(value)
         if isinstance(value, Tensor):
-            if id(value) not in tracer.leaf_of:
-                tracer.tensor_leaf(value, leaf, symbolic=True)
-            else:
-                tracer.guard_object(leaf, Op.IS, value)
+            tracer.tensor_leaf(value, leaf, symbolic=True)
             return value
         if kind is float:
             return tracer.float_leaf(value, leaf)
         if kind is int and -(2**63) <= value < 2**63:
             return tracer.int_leaf(value, leaf)
         if isinstance(value, np.ndarray):
-            raise TraceBreak("an argument is a NumPy array, which is not traced", self.where())
+            raise TraceBreak("an argument is a NumPy array that no tensor can lie over", self.where())
         if isinstance(value, (dict, list, set, deque, bytearray)):
             tracer.checks.append(Unchanged(value, frozenset()))
         by_value = isinstance(value, (*_VALUES, int)) and not isinstance(value, (enum.Enum, np.dtype))
@@ -333,6 +345,13 @@ class Recording:
         if leaked:
             source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
             raise TraceBreak("a tensor made in the function is kept outside of it", source)
+
+
+def _check_snapshots(journal: Journal) -> None:
+    """Refuse a function in which NumPy writes an array that it made and that a tensor lies over."""
+    for made, array, before in journal.snapshots.values():
+        if array.tobytes() != before.tobytes():
+            raise TraceBreak("NumPy writes an array that a tensor lies over", made._data.source)
 
 
 def _guard_known_arguments(tracer: Tracer, inputs: list[Any], owners: list[Any], values: list[Any]) -> None:
@@ -367,23 +386,3 @@ def first_line(function: Any, name: str) -> str:
     """`file:line` where a callable's code begins, or its name if it has none."""
     code, _ = unwrap(function)
     return name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"
-
-
-def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
-    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors."""
-    out: list[Any] = []
-    for x in leaves:
-        if isinstance(x, Tensor):
-            array = x._data
-            sizes = tuple(min(d, 2) for d in array.shape)
-            out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad))
-        else:
-            out.append(type(x) if type(x) in (int, float) else x)
-    return tuple(out)
-
-
-def overlaps(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
-    """The pairs of tensors among the leaves that may share memory."""
-    arrays = [(i, x._data) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
-    pairs = ((i, j) for n, (i, a) in enumerate(arrays) for j, b in arrays[:n] if np.may_share_memory(a, b))
-    return tuple(pairs)

@@ -10,6 +10,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
+from eagerjit.journal import Slot, value_at
 from eagerjit.numbers import SymbolicInt
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime import mode
@@ -63,7 +64,8 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
                 raise TraceBreak("a view that compiled code would copy is returned", tracer.value(result).source)
             source = positions.get(id(base))
             leaf = -1 if source is not None else tracer.leaf_of[id(base)]
-            out.append(_Related(index, source, leaf, base if source is None else None, steps, _origins(tracer, steps)))
+            outside = tracer.slots.get(leaf, base) if source is None else None
+            out.append(_Related(index, source, leaf, outside, steps, _origins(tracer, steps)))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them.
@@ -110,7 +112,7 @@ class _Related:
     index: int
     source: int | None
     leaf: int
-    outside: Tensor | None
+    outside: Tensor | Slot | None
     steps: list[View]
     origins: dict[str, tuple[int, int]]
 
@@ -119,7 +121,7 @@ class _Related:
         self.steps = [View(None, s.op, tuple(map(_kept, s.arguments)), s.tracked) for s in self.steps]  # type: ignore
 
     def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
-        base: Any = flat[self.source] if self.source is not None else self.outside
+        base: Any = flat[self.source] if self.source is not None else value_at(self.outside, arguments)
         if self.source is None and self.leaf < len(arguments):
             base = arguments[self.leaf]
         values = {n: _number(arguments[leaf], axis) for n, (leaf, axis) in self.origins.items()}

@@ -8,7 +8,7 @@ from functools import cache as once
 from pathlib import Path
 
 import eagerjit.compiler
-from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, TensorLeaf, Trace
+from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.compiler.text import graph_key
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.program import Failure, HostCall, Program
@@ -33,7 +33,7 @@ def program_key(trace: Trace) -> str:
     parts += [f"{leaf} {n} {line}" for (leaf, _), n, line in zip(trace.writes, trace.times, trace.lines, strict=True)]
     parts += [f"question {q.bits} {q.size}" for q in trace.questions]
     parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch)))
-    parts.append(repr((trace.fastmath, trace.checks)))
+    parts.append(repr((trace.fastmath, trace.checks, trace.distinct)))
     return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))
 
 
@@ -48,6 +48,8 @@ def _binding_text(b: object) -> str:
             return f"float {leaf}"
         case IntLeaf(leaf, size):
             return f"int {leaf} {size}"
+        case SameGuard(leaf, other):
+            return f"same {leaf} {other}"
         case ObjectGuard(leaf, op, constant):
             return f"guard {leaf} {op} {constant}"
         case Load(leaf, op, operands):

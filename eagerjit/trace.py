@@ -133,9 +133,7 @@ class Tracer(Places, Numbers):
             strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
             self._refuse_contiguous(shape, strides)
         type_ = TensorType(dtypes.BY_NUMPY[array.dtype], shape)
-        node = Node(
-            elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line()
-        )
+        node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())
         self.inputs.append(node)
         grad = int(tensor._requires_grad) if self.needs_grad else 2
         self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
@@ -310,6 +308,8 @@ class Tracer(Places, Numbers):
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
+        if self.journal is not None and id(tensor) in self.journal.snapshots:
+            raise TraceBreak("an array that the function made is written through a tensor", user_line())
         known = self.value(tensor)
         self.keep_place(node, known)
         if view is not None and id(tensor) not in self._arguments:

@@ -1,9 +1,12 @@
-"""Python numbers that change from call to call, found by recording more than once."""
+"""Python numbers and NumPy arrays that change from call to call, found by recording more than once."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from eagerjit.arrays import LARGE
 from eagerjit.runtime.binding import same_value
 
 
@@ -19,8 +22,12 @@ class Varying:
         self.functions, self.slots, self.seen = functions, set(slots), seen
 
     def is_input(self, holder: Any, key: Any, value: Any) -> bool:
-        """Whether a number that code reads is another one than it was in a recording before."""
-        if type(value) not in (int, float):
+        """Whether a number or array that code reads is another one than it was in a recording before, or large."""
+        if type(value) is np.ndarray:
+            if value.nbytes > LARGE:
+                return True
+            value = value.dtype.str, value.shape, value.tobytes()
+        elif type(value) not in (int, float):
             return False
         slot = id(holder), key
         if slot in self.slots or self.seen is None:

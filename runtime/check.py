@@ -12,6 +12,7 @@ OPERANDS: dict[Op, str] = {
     Op.LOAD_ATTRIBUTE: "leaf leaf object",
     Op.LOAD_GRAD: "leaf leaf",
     Op.IS: "leaf object",
+    Op.SAME: "leaf leaf",
     Op.EQUAL: "leaf object",
     Op.TYPE_IS: "leaf object",
     Op.GRAD_MODE: "flag",
@@ -58,6 +59,8 @@ def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
             return ["leaf", "object", "dtype", "grad", "slot", *["constant"] * len(dims)]
         case Op.DISTINCT, (n_written, *rest) if 0 <= n_written < len(rest):
             return ["count", *["leaf"] * n_written, "count", *["leaf"] * rest[n_written]]
+        case Op.DIFFERENT, (_, *rest):
+            return ["count", *["leaf"] * len(rest)]
         case Op.OUTPUT, (_, _, ndim, *_):
             return ["output", "dtype", "rank", "slot", *["slot"] * ndim]
         case Op.OUTPUT_VIEW, (_, is_output, _, _, ndim, *_):

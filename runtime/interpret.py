@@ -191,22 +191,6 @@ def _read_int(frame: Frame, leaf: int, slot: int) -> None:
     frame.slots[slot] = value
 
 
-def _check_eq(frame: Frame, a: int, b: int) -> None:
-    _require(frame.slots[a] == frame.slots[b])
-
-
-def _check_const(frame: Frame, slot: int, constant: int) -> None:
-    _require(frame.slots[slot] == constant)
-
-
-def _check_ge(frame: Frame, slot: int, constant: int) -> None:
-    _require(frame.slots[slot] >= constant)
-
-
-def _check_true(frame: Frame, slot: int, expected: int) -> None:
-    _require((frame.slots[slot] != 0) == bool(expected))
-
-
 def _check_value(frame: Frame, slot: int, width: int, bits: int) -> None:
     found = ctypes.string_at(frame.slots[slot], width)
     _require(int.from_bytes(found, "little") == bits & (1 << 8 * width) - 1)
@@ -235,6 +219,10 @@ def _distinct(frame: Frame, n_written: int, *operands: int) -> None:
             _require(tensors[i] is not tensors[j])
             (a, a_end), (b, b_end) = extents[i], extents[j]
             _require(a == a_end or b == b_end or a_end <= b or b_end <= a)
+
+
+def _different(frame: Frame, n: int, *operands: int) -> None:
+    _require(len({id(frame.leaves[leaf]) for leaf in operands}) == n)
 
 
 # -- sizes ------------------------------------------------------------------------------------------------------------
@@ -357,6 +345,7 @@ HANDLERS: dict[Op, Callable[..., None]] = {
     Op.LOAD_ATTRIBUTE: _load_attribute,
     Op.LOAD_GRAD: _load_grad,
     Op.IS: _is,
+    Op.SAME: lambda frame, a, b: _require(frame.leaves[a] is frame.leaves[b]),
     Op.EQUAL: _equal,
     Op.TYPE_IS: _type_is,
     Op.GRAD_MODE: _grad_mode,
@@ -365,13 +354,14 @@ HANDLERS: dict[Op, Callable[..., None]] = {
     Op.CAPTURED: _captured,
     Op.READ_FLOAT: _read_float,
     Op.READ_INT: _read_int,
-    Op.CHECK_EQ: _check_eq,
-    Op.CHECK_CONST: _check_const,
-    Op.CHECK_GE: _check_ge,
-    Op.CHECK_TRUE: _check_true,
+    Op.CHECK_EQ: lambda frame, a, b: _require(frame.slots[a] == frame.slots[b]),
+    Op.CHECK_CONST: lambda frame, slot, constant: _require(frame.slots[slot] == constant),
+    Op.CHECK_GE: lambda frame, slot, constant: _require(frame.slots[slot] >= constant),
+    Op.CHECK_TRUE: lambda frame, slot, expected: _require((frame.slots[slot] != 0) == bool(expected)),
     Op.CHECK_VALUE: _check_value,
     Op.READ_SIZE: _read_size,
     Op.DISTINCT: _distinct,
+    Op.DIFFERENT: _different,
     Op.CONST: _const,
     Op.ADD: _arithmetic(int.__add__),
     Op.SUB: _arithmetic(int.__sub__),

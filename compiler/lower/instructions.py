@@ -10,7 +10,7 @@ from eagerjit.compiler.lower.build import Blocking
 from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.schedule import Scheduler
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf, Trace
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.runtime.program import HostCall, Op
 
 
@@ -109,6 +109,8 @@ class Instructions:
                         self.put(op, leaf, *operands)
                 case ObjectGuard(leaf, op, constant):
                     self.put(op, leaf, constant)
+                case SameGuard(leaf, other):
+                    self.put(Op.SAME, leaf, other)
                 case TensorLeaf(leaf) if leaf in known_whole:
                     self._read_captured(b, known_whole[leaf])
                 case TensorLeaf():
@@ -129,6 +131,9 @@ class Instructions:
         for g in self.trace.guards:
             result = self.computed(Op.EQ if g.relation == "==" else Op.LT, self.size(g.a), self.size(g.b))
             self.put(Op.CHECK_TRUE, result, int(g.holds), needs=(result,))
+        tensors = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf < self.trace.n_arguments]
+        if self.trace.distinct and len(tensors) > 1:
+            self.put(Op.DIFFERENT, len(tensors), *tensors)
         if self.trace.writes:
             written = [leaf for leaf, _ in self.trace.writes]
             others = [b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf not in written]

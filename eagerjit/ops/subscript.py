@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.arrays import TracedArray
 from eagerjit.autograd.node import record
 from eagerjit.dispatch import Op
 from eagerjit.fitting import fitted
@@ -38,8 +39,10 @@ def _expanded_key(key: Any, rank: int) -> list[Any]:
 
 
 def _as_index(entry: Any) -> Any:
-    if entry is None or entry is Ellipsis or isinstance(entry, (slice, SymbolicInt)):
-        return entry
+    if isinstance(entry, slice):
+        return slice(*[b.item() if isinstance(b, np.integer) else b for b in (entry.start, entry.stop, entry.step)])
+    if entry is None or entry is Ellipsis or isinstance(entry, (SymbolicInt, np.integer)):
+        return entry.item() if isinstance(entry, np.integer) else entry
     if isinstance(entry, Tensor):
         if entry.dtype.is_floating_point:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -47,7 +50,7 @@ def _as_index(entry: Any) -> Any:
     if isinstance(entry, str):
         raise TypeError("new(): invalid data type 'str'")
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
-        return new_tensor(np.asarray(list(entry) if isinstance(entry, range) else entry))
+        return entry.shared() if type(entry) is TracedArray else new_tensor(np.asarray(entry))
     if hasattr(entry, "__index__"):
         return entry.__index__()
     raise IndexError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
@@ -45,7 +47,13 @@ def shape_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
     for d in args:
         if not isinstance(d, (int, SymbolicInt)) and not hasattr(d, "__index__"):
             raise TypeError(f"sizes must be ints, not {type(d).__name__}")
-    return tuple(d if isinstance(d, (int, SymbolicInt)) else operator.index(d) for d in args)
+    return tuple(map(_size, args))
+
+
+def _size(value: Any) -> Any:
+    if isinstance(value, (int, SymbolicInt)):
+        return value
+    return value.item() if isinstance(value, np.integer) else operator.index(value)
 
 
 def _numel(shape: tuple[Any, ...]) -> Any:

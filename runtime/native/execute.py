@@ -28,6 +28,7 @@ from eagerjit.runtime.native.context import (
 )
 from eagerjit.runtime.native.guards import (
     guard_captured,
+    guard_different,
     guard_distinct,
     guard_equal,
     guard_tensor,
@@ -170,6 +171,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = load_grad(load_ptr(leaves, 8 * b), leaves + 8 * a)
             case Op.IS:
                 status = load_ptr(leaves, 8 * a) == load_ptr(objects, 8 * b)
+            case Op.SAME:
+                status = load_ptr(leaves, 8 * a) == load_ptr(leaves, 8 * b)
             case Op.EQUAL:
                 status = guard_equal(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b))
             case Op.TYPE_IS:
@@ -189,6 +192,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = read_integer(load_ptr(leaves, 8 * a), slots + 8 * b)
             case Op.DISTINCT:
                 status = guard_distinct(operands, leaves)
+            case Op.DIFFERENT:
+                status = guard_different(operands, leaves)
             case Op.ARENA:
                 block = allocate(load_i64(slots, 8 * b))
                 if block == 0:

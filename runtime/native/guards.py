@@ -349,6 +349,17 @@ def _gather_intervals(operands: ptr, leaves: ptr, intervals: ptr, n_written: i64
     return count
 
 
+def guard_different(operands: ptr, leaves: ptr) -> i64:
+    """DIFFERENT: no two of the listed leaves are one object."""
+    n = load_i64(operands, 0)
+    for i in range(1, n):
+        leaf = load_ptr(leaves, 8 * load_i64(operands, 8 + 8 * i))
+        for j in range(i):
+            if load_ptr(leaves, 8 * load_i64(operands, 8 + 8 * j)) == leaf:
+                return 0
+    return 1
+
+
 def guard_distinct(operands: ptr, leaves: ptr) -> i64:
     """DISTINCT: no written leaf is, or overlaps, another listed one."""
     n_written = load_i64(operands, 0)

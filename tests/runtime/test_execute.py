@@ -293,6 +293,19 @@ def test_checks(executor: str) -> None:
     assert check(Op.CHECK_TRUE, 0, 0, a=0) and not check(Op.CHECK_TRUE, 0, 0, a=4)
 
 
+@both
+def test_different(executor: str) -> None:
+    a, b, c = (tensor(np.zeros(3, np.float32)) for _ in range(3))
+
+    def different(*leaves: Any) -> bool:
+        return holds(executor, (Op.DIFFERENT, len(leaves), *range(len(leaves))), arguments=leaves)
+
+    assert different(a, b, c) and different(a) and different(a, tensor(a._data))
+    assert holds(executor, (Op.SAME, 0, 2), arguments=(a, b, a))
+    assert not holds(executor, (Op.SAME, 0, 1), arguments=(a, b, a))
+    assert not different(a, b, a) and not different(b, b) and not different(a, b, b)
+
+
 def distinct(executor: str, written: list[Any], read: list[Any]) -> bool:
     n = len(written)
     operands = (n, *range(n), len(read), *range(n, n + len(read)))

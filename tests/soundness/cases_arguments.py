@@ -104,7 +104,7 @@ def ordered_and_default_dictionaries(jit):
     yield f(d), list(d)
 
 
-@case(outcome=FELL_BACK)
+@case(versions=2)
 def numpy_arrays(jit):
     def f(x, array):
         return x + torch.from_numpy(array)
@@ -118,7 +118,7 @@ def numpy_arrays(jit):
     yield f(ones(2), array)
 
 
-@case(outcome=FELL_BACK)
+@case(versions=1)
 def numpy_arrays_written_through_a_tensor(jit):
     f = jit(lambda array: torch.from_numpy(array).add_(1))
     array = np.zeros(3, np.float32)
