@@ -27,6 +27,7 @@ from eagerjit.generator import (
     set_rng_state,
 )
 from eagerjit.making import strided
+from eagerjit.mistakes import explained_functions as _explained_functions
 from eagerjit.names import explain_missing as _explain_missing
 from eagerjit.ops import activation, composite, contraction, index, linear, normalization
 from eagerjit.promotion import can_cast as _can_cast
@@ -231,5 +232,6 @@ _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
     short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128,
 )  # fmt: skip
+_functions = _explained_functions(_functions, __name__)
 globals().update(_functions)
 __all__ += sorted({*_functions, *_late.HOMES, *_LAZY, *_LAZY_NAMES})

@@ -21,8 +21,9 @@ from eagerjit.compilation import finish
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.evaluated import evaluate, has_complex
 from eagerjit.fitting import reachable
+from eagerjit.mistakes import explained
 from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.observation import pause_observation, resume_observation, user_line
+from eagerjit.observation import pause_observation, resume_observation, user_line, values_refused
 from eagerjit.placement import common
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -104,8 +105,9 @@ class Op:
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
         self.gradients: dict[Any, GradientOp] = {}
+        slow = explained(self.slow, name, like=body)
         self.call = OpCall(
-            name, self.slow, self, self.parameters, self.defaults, self.numbers, differentiable, shapes=self.shapes
+            name, slow, self, self.parameters, self.defaults, self.numbers, differentiable, shapes=self.shapes
         )
         self.call.__doc__ = body.__doc__
         self.entries = [self.call]
@@ -119,9 +121,7 @@ class Op:
         return entry
 
     def _operate(self, *args: Any) -> Any:
-        if not all(isinstance(a, _OPERANDS) for a in args):
-            return NotImplemented
-        return self.slow(*args)
+        return self.slow(*args) if all(isinstance(a, _OPERANDS) for a in args) else NotImplemented
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -147,10 +147,8 @@ class Op:
         return tuple(bound)
 
     def _index(self, key: str) -> int | None:
-        if key in self.parameters:
-            return self.parameters.index(key)
-        alias = ARGUMENT_NAMES.get(key)
-        return self.parameters.index(alias) if alias in self.parameters else None
+        name = key if key in self.parameters else ARGUMENT_NAMES.get(key)
+        return self.parameters.index(name) if name in self.parameters else None
 
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
@@ -224,7 +222,8 @@ class Op:
         with lock:
             if len(programs) > known:
                 return None
-            executable = self.compile(arguments)
+            with values_refused(self.name, arguments):
+                executable = self.compile(arguments)
             programs.append(executable)
         if self.fitting is None or not self.fitting(arguments):  # native calls check no numbers
             for entry in self.entries:

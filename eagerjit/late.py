@@ -6,9 +6,11 @@ A name is listed once, beside the module that defines it.
 from __future__ import annotations
 
 import importlib
+from types import FunctionType
 from typing import Any
 
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import explained
 
 BOTH = {
     "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
@@ -137,7 +139,9 @@ NETWORK_FUNCTIONS = _homes(_SHARED, _NETWORK)
 def load(module: str, name: str) -> Any:
     """What a module defines under a name; of an op its call."""
     value = getattr(importlib.import_module(module), name)
-    return value.call if isinstance(value, Op) else value
+    if isinstance(value, Op):
+        return value.call
+    return explained(value, name, "eagerjit") if type(value) is FunctionType else value
 
 
 class LateMethod:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
@@ -23,6 +24,16 @@ class TraceBreak(BaseException):
         self.reason, self.source = reason, source
         if state.tracer is not None:
             state.tracer.broken = state.tracer.broken or self
+
+
+@contextlib.contextmanager
+def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
+    """Where an op's body is recorded for an eager call: a Tensor whose value it asks for stands where none belongs."""
+    try:
+        yield
+    except TraceBreak as broken:
+        kinds = ", ".join(type(a).__name__ for a in arguments)
+        raise TypeError(f"{name}(): a Tensor stands where a number or a flag belongs, in ({kinds})") from broken
 
 
 def is_internal(code: CodeType) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import late
+from eagerjit.mistakes import explained_functions
 from eagerjit.nn.activation_functions import (
     celu,
     celu_,
@@ -131,6 +132,7 @@ __all__ = [
 __all__ += late.NETWORK_FUNCTIONS
 
 linear = linear_.call
+globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))
 
 
 def __getattr__(name: str) -> Any:
