@@ -10,6 +10,7 @@ import numpy as np
 
 from eagerjit.calling import public
 from eagerjit.creation import constant_array, finish
+from eagerjit.mistakes import explained_functions
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
@@ -195,3 +196,6 @@ def fftshift(input: Tensor, dim: Any = None) -> Tensor:
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     """The frequency 0 moved back to the front."""
     return _shifted(input, dim, True)
+
+
+globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))

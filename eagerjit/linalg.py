@@ -6,6 +6,7 @@ from typing import Any
 
 from eagerjit.calling import public
 from eagerjit.creation import eye
+from eagerjit.mistakes import explained_functions
 from eagerjit.ops import factor, spectral, views
 from eagerjit.ops.factor import LinAlgError
 from eagerjit.ops.factored import (
@@ -354,3 +355,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product."""
     return input.matmul(other)
+
+
+globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
 
 _NUMBERS = (numbers.Number, np.generic, Tensor)
@@ -23,12 +24,14 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
     "bool": _NUMBERS,
     "str": (str,),
     "None": (type(None),),
+    "DType": (DType,),
     "Sequence": (list, tuple, int, np.integer, Tensor),
     "tuple": (list, tuple, int, np.integer, Tensor),
     "list": (list, tuple, int, np.integer, Tensor),
 }
 """What passes for each type of an annotation: only what can't be meant is a mistake."""
 
+_CALL_OPS: set[Callable[..., Any]] = set()
 _OPERANDS = {"input": _NUMBERS, "self": _NUMBERS, "other": _NUMBERS, "dim": (*_ACCEPTED["tuple"], type(None), str)}
 """The same for parameters that any of several types fit."""
 
@@ -60,8 +63,17 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
 
 
 def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any]:
-    """The plain functions of a namespace explained; ops, which are not, explain theirs themselves."""
-    return {n: explained(f, n, module) if type(f) is FunctionType else f for n, f in functions.items()}
+    """The plain functions of a namespace explained; ops, and functions marked `@calls_op`, explain theirs alone."""
+    return {
+        n: explained(f, n, module) if type(f) is FunctionType and f not in _CALL_OPS else f
+        for n, f in functions.items()
+    }
+
+
+def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function that passes its arguments on to an op and is called too often to be wrapped."""
+    _CALL_OPS.add(function)
+    return function
 
 
 def _mistake(
@@ -72,7 +84,7 @@ def _mistake(
     for parameter, value in given:
         annotation = annotations.get(parameter)
         expected = _expected(parameter, annotation, error)
-        if expected and not isinstance(value, expected):
+        if expected and (not isinstance(value, expected) or _is_several(value, annotation)):
             place = f" (position {parameters.index(parameter) + 1})" if parameter in parameters else ""
             wanted = _wanted(annotation)
             return TypeError(f"{name}(): argument '{parameter}'{place} must be {wanted}, not {type(value).__name__}")
@@ -90,6 +102,12 @@ def _expected(parameter: str, annotation: Any, error: Exception) -> tuple[type, 
         accepted += kinds
     numbers_fit = Tensor in accepted and not isinstance(error, AttributeError)
     return (*accepted, *_NUMBERS) if numbers_fit else accepted
+
+
+def _is_several(value: Any, annotation: Any) -> bool:
+    """Whether a tensor stands where its one element would do, and has more of them."""
+    single = isinstance(annotation, str) and "Tensor" not in annotation and annotation not in ("Any", "object")
+    return single and isinstance(value, Tensor) and value.ndim > 0
 
 
 def _wanted(annotation: Any) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
+from eagerjit.mistakes import explained_functions
 from eagerjit.ops import gamma as _gamma
 from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.elementary import ELEMENTARY, define
@@ -80,3 +81,6 @@ def _log_ndtr(input: Tensor) -> Tensor:
 
 
 log_ndtr = ELEMENTARY["log_ndtr"].call
+
+
+globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))

@@ -314,3 +314,30 @@ CASES: dict[str, Any] = {
 def test_wrong_calls(name: str) -> None:
     call, phrases = CASES[name]
     check(call, *phrases)
+
+WRONG_TYPES: dict[str, tuple[Call, tuple[str, ...]]] = {
+    "sum of a str": (lambda t: t.sum("a"), ("sum()", "input", "str")),
+    "exp of None": (lambda t: t.exp(None), ("exp()", "NoneType")),
+    "equal to a tuple": (lambda t: t.equal(t.ones(2), (1, 1)), ("equal()", "other", "position 2", "tuple")),
+    "softmax of a list": (lambda t: t.softmax([1.0], 0), ("softmax()", "input", "list")),
+    "gelu of a str": (lambda t: t.nn.functional.gelu("a"), ("gelu()", "str")),
+    "cross_entropy of a list": (
+        lambda t: t.nn.functional.cross_entropy([1.0], t.tensor(0)), ("cross_entropy", "input", "list")
+    ),
+    "linear of None": (lambda t: t.nn.functional.linear(None, t.ones(2, 2)), ("linear()", "input", "NoneType")),
+    "abs_ of a str": (lambda t: t.abs_("a"), ("abs_()", "str")),
+    "unsqueeze of an int": (lambda t: t.unsqueeze(5, 0), ("unsqueeze()", "input", "int")),
+    "flatten of a list": (lambda t: t.flatten([1, 2]), ("flatten()", "input", "list")),
+    "median of an object": (lambda t: t.median(object()), ("median", "object")),
+    "sum with a tensor as keepdim": (lambda t: t.sum(t.ones(2, 2), 0, t.ones(2, 2)), ("sum()", "Tensor")),
+    "det of a str": (lambda t: t.linalg.det("a"), ("det", "str")),
+    "fft of a dict": (lambda t: t.fft.fft({}), ("fft()", "dict")),
+    "conv2d of a list": (lambda t: t.nn.functional.conv2d([1.0], t.ones(1, 1, 1, 1)), ("conv2d()", "input", "list")),
+    "max_pool2d of None": (lambda t: t.nn.functional.max_pool2d(None, 2), ("max_pool2d()", "input", "NoneType")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_TYPES)
+def test_arguments_of_wrong_types(name: str) -> None:
+    call, phrases = WRONG_TYPES[name]
+    check(call, *phrases)

@@ -31,7 +31,7 @@ def usable(device: Any) -> Device | None:
         return None
     chosen = device_of(asked)
     if not has_compiler():
-        raise RuntimeError(f"cannot put tensors on cuda:{chosen.index}: Triton, which compiles for it, is not installed")
+        raise RuntimeError(f"cannot put tensors on cuda:{chosen.index}: Triton, its compiler, is not installed")
     return named(chosen.index)
 
 

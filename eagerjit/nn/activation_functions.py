@@ -6,6 +6,7 @@ from typing import Any
 
 from eagerjit import random
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import calls_op
 from eagerjit.ops import activation
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import INPLACE
@@ -26,6 +27,7 @@ def _activation(op: Op) -> Any:
     """The public function: `inplace=True` writes the result into the argument."""
     write = (INPLACE.get(f"{op.name}_") or inplace_op(op)).method()
 
+    @calls_op
     def function(input: Tensor, *args: Any, inplace: bool = False, **kwargs: Any) -> Tensor:
         if args and isinstance(args[-1], bool):
             args, inplace = args[:-1], args[-1]

@@ -9,6 +9,7 @@ from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
 from eagerjit.fitting import where_fits
+from eagerjit.mistakes import calls_op
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
@@ -182,12 +183,14 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 power = Op("pow", _power, (_power_input, _power_exponent))
 
 
+@calls_op
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other."""
     result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 
 
+@calls_op
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other."""
     result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
@@ -208,6 +211,7 @@ def factor(alpha: Any, input: Any, other: Any) -> Any:
     return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 
+@calls_op
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """input / other; with rounding_mode "floor" or "trunc" the quotient rounded."""
     name = {None: "div", "floor": "floordiv", "trunc": "div_trunc"}.get(rounding_mode)

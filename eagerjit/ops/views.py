@@ -11,6 +11,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.shapes import reshape_strides
+from eagerjit.mistakes import explained
 from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops.aliasing import (
     VIEWS,
@@ -363,11 +364,15 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return _several([select(input, d, i) for i in range(input.shape[d])], unbind)
 
 
-view, reshape = ViewCall(calls.RESHAPE, view, VIEWS), ViewCall(calls.RESHAPE, reshape, VIEWS)
-permute, expand = ViewCall(calls.PERMUTE, permute, VIEWS), ViewCall(calls.EXPAND, expand, VIEWS)
-transpose, reversed_dims = ViewCall(calls.TRANSPOSE, transpose, VIEWS), ViewCall(calls.REVERSE, reversed_dims, VIEWS)
-unsqueeze, squeeze = ViewCall(calls.UNSQUEEZE, unsqueeze, VIEWS), ViewCall(calls.SQUEEZE, squeeze, VIEWS)
-flatten, detach = ViewCall(calls.FLATTEN, flatten, VIEWS), ViewCall(calls.DETACH, detach, VIEWS)
-select, narrow = ViewCall(calls.SELECT, select, VIEWS), ViewCall(calls.NARROW, narrow, VIEWS)
-split, chunk = ViewCall(calls.SPLIT, split, VIEWS), ViewCall(calls.CHUNK, chunk, VIEWS)
-unbind = ViewCall(calls.UNBIND, unbind, VIEWS)
+def _view(kind: int, function: Any) -> ViewCall:
+    return ViewCall(kind, explained(function), VIEWS)
+
+
+view, reshape = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape)
+permute, expand = _view(calls.PERMUTE, permute), _view(calls.EXPAND, expand)
+transpose, reversed_dims = _view(calls.TRANSPOSE, transpose), _view(calls.REVERSE, reversed_dims)
+unsqueeze, squeeze = _view(calls.UNSQUEEZE, unsqueeze), _view(calls.SQUEEZE, squeeze)
+flatten, detach = _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)
+select, narrow = _view(calls.SELECT, select), _view(calls.NARROW, narrow)
+split, chunk = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk)
+unbind = _view(calls.UNBIND, unbind)
