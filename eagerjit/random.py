@@ -35,9 +35,11 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.making import DRAW, LIKE, MakeCall
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 
+_DEFAULT_STATE = default_generator.state
 _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
 
 
@@ -184,6 +186,14 @@ def randperm(
     return finish(ordering.argsort(keys).to(dtype or dtypes.int64), requires_grad)
 
 
+def _drawing(kind: int, function: Any, op: Op) -> MakeCall:
+    return MakeCall(kind, function, (op.call, _DEFAULT_STATE))
+
+
+rand, rand_like = _drawing(DRAW, rand, _rand_op), _drawing(LIKE + DRAW, rand_like, _rand_op)
+randn, randn_like = _drawing(DRAW, randn, _randn_op), _drawing(LIKE + DRAW, randn_like, _randn_op)
+
+
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Zeros and ones, ones with the probabilities given."""
     return (rand(tuple(input.shape), generator=generator) < input).to(input.dtype)
@@ -263,12 +273,12 @@ def _unmoved(g: Any, out: Any, input: Any, *arguments: Any) -> Any:
 
 def _normal_like(input: Tensor, generator_state: Tensor, mean: Any, std: Any) -> Tensor:
     """Normal numbers in input's shape and dtype."""
-    return _randn(generator_state, tuple(input.shape), input.dtype) * std + mean
+    return _randn(generator_state, tuple(input.shape), _floating("normal_", input.dtype)) * std + mean
 
 
 def _uniform_like(input: Tensor, generator_state: Tensor, a: Any, b: Any) -> Tensor:
     """Uniform numbers in input's shape and dtype."""
-    return _rand(generator_state, tuple(input.shape), input.dtype) * (b - a) + a
+    return _rand(generator_state, tuple(input.shape), _floating("uniform_", input.dtype)) * (b - a) + a
 
 
 _NO_RULES = (_unmoved, None, None, None)
@@ -278,18 +288,18 @@ _fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"
 
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
+    if generator is None and type(std) is float and std >= 0.0:
+        return _fill_normal(self, _DEFAULT_STATE, mean, std)
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    _floating("normal_", self.dtype)
-    return _fill_normal(self, _state(generator), mean, std)
+    return _fill_normal(self, (generator or default_generator).state, mean, std)
 
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    _floating("uniform_", self.dtype)
-    return _fill_uniform(self, _state(generator), a, b)
+    return _fill_uniform(self, (generator or default_generator).state, a, b)
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:

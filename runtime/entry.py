@@ -149,7 +149,8 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     floats by their value; everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
-    are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does.
+    are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does; those that
+    `write` their first argument leave views to `slow`.
     """
 
     __slots__ = (
@@ -179,13 +180,14 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         record: bool = True,
         reflected: bool = False,
         shapes: Collection[int] = (),
+        writes: bool = False,
     ):
         self.__name__ = name
         self.slow, self.op, self.parameters = slow, op, tuple(parameters)
         required: list[Any] = [Parameter.empty] * (len(self.parameters) - len(defaults))
         self.defaults = [*required, *defaults]
         self.numbers, self.shapes = frozenset(numbers), frozenset(shapes)
-        self._records, self._reflected = int(record), int(reflected)
+        self._records, self._reflected, self._writes = int(record), int(reflected), int(writes)
         self._filed: dict[tuple[int, ...], list[_Entry]] = {}
         self._names = self._describe()
 
@@ -292,7 +294,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
             args = args[::-1]
         full = None if mode.tracing() or not self._filed else self._bind(args, kwargs)
         full = None if full is None else tuple(map(settled, full))
-        key = self._key(full) if full else None
+        key = self._key(full) if full and not (self._writes and _is_view(full[0])) else None
         if full is None or key is None:
             return self.slow(*args, **kwargs)
         for entry in self._filed.get(key, ()):
@@ -304,6 +306,11 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
                 record_node(self.op, full, result)
             return result
         return self.slow(*args, **kwargs)
+
+
+def _is_view(thing: object) -> bool:
+    """Whether something is no tensor whose memory is its own."""
+    return type(thing) not in bound.tensor_types or thing._view is not None  # type: ignore[attr-defined]
 
 
 def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:

@@ -10,20 +10,22 @@ from eagerjit.runtime.entry import OpCall
 
 EMPTY, ZEROS, ONES = 0, 1, 2  # sizes one by one, or one sequence of them
 FULL, ARANGE, LINSPACE, EYE = 3, 4, 5, 6
-LIKE, NEW = 8, 16  # added to the first three: the shape, or the dtype, is that of a tensor that comes first
+DRAW = 7  # sizes as above; made by an operator of (state, sizes, dtype)
+LIKE, NEW = 8, 16  # added to those that take sizes: the shape, or the dtype, is that of a tensor that comes first
 
 
 class MakeCall(OpCall):
     """A function that makes a tensor from numbers: `kind` is one of those above.
 
     A plain Python callable until native code is loaded. `function` has the same meaning, for all arguments, in a trace
-    too; `dtype` and `device` are the options that native code reads, the latter if it is None.
+    too; `dtype` and `device` are the options that native code reads, the latter if it is None. What draws does so by an
+    operator and from a state, `drawn`.
     """
 
     __slots__ = ()
 
-    def __init__(self, kind: int, function: Callable[..., Any]):
-        super().__init__(function.__name__, function, None, ("dtype", "device"))
+    def __init__(self, kind: int, function: Callable[..., Any], drawn: tuple[OpCall, Any] | None = None):
+        super().__init__(function.__name__, function, drawn, ("dtype", "device"))
         self.__doc__, self.__module__, self.__wrapped__ = function.__doc__, function.__module__, function
         self._kind = kind
 

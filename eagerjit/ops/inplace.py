@@ -49,13 +49,14 @@ class InplaceOp(Op):
         """The Tensor method: the native call where no other tensor's history can depend on the memory written."""
 
         def inplace(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            (call if self._view is None or _is_plain(self) else slow)(self, *args, **kwargs)
+            (call if self._view is not None and _is_plain(self) else slow)(self, *args, **kwargs)
             return self
 
-        call, slow = self.call, self.slow
-        inplace.__name__ = inplace.__qualname__ = self.name
-        inplace.__doc__ = f"In-place version of `{self.functional.name}`."
-        return inplace
+        call, slow, described = self.call, self.slow, (self.parameters, self.defaults, self.numbers)
+        method = OpCall(self.name, inplace, self, *described, record=False, writes=True)
+        method.__doc__ = f"In-place version of `{self.functional.name}`."
+        self.entries.append(method)
+        return method
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write, and put the write on the tape where gradients flow."""
@@ -148,7 +149,7 @@ def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
 
 def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
     """Refuse writes that have no gradient."""
-    if root._node is None and root._requires_grad:
+    if any(x._node is None and x._requires_grad for x in (target, root)):
         what = "a view of a leaf Variable" if chain else "a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     for view in chain:

@@ -137,6 +137,7 @@ OPERATOR_PARAMETERS = 56  # per parameter its name and its default (or null)
 OPERATOR_NUMBERS = 64  # a bit per parameter whose ints and floats are run-time inputs
 OPERATOR_SHAPES = 72  # a bit per parameter that is a tuple of sizes, which are run-time inputs
 OPERATOR_KIND = 80  # of a view
+OPERATOR_WRITES = 88  # whether it writes its first argument; those that are views are Python's
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
@@ -145,7 +146,7 @@ EXECUTABLE_FIELDS = (
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (
     "_vectorcall", "_table", "_records", "_reflected", "_count", "_parameters", "_numbers", "_shapes",
-    "_kind",
+    "_kind", "_writes",
 )  # fmt: skip
 REMEMBERED_FIELDS = ("_vectorcall", "_table")
 """The names Python gives these words, in order."""

@@ -9,6 +9,7 @@ from eagerjit.runtime.native.context import (
     FUNCTION_FALLBACK,
     FUNCTION_TABLE,
     MISS,
+    NONE,
     OBJECT_TYPE,
     OPERATOR_COUNT,
     OPERATOR_OP,
@@ -16,7 +17,9 @@ from eagerjit.runtime.native.context import (
     OPERATOR_REFLECTED,
     OPERATOR_SLOW,
     OPERATOR_TABLE,
+    OPERATOR_WRITES,
     SINGLE_OUTPUT,
+    VIEW,
     WITH_ARGUMENTS,
     context,
 )
@@ -34,7 +37,14 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.nodes import record
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, PyErr_SetString, PyExc_TypeError
+from eagerjit.runtime.native.objects import (
+    Py_DecRef,
+    Py_IncRef,
+    PyErr_NoMemory,
+    PyErr_SetString,
+    PyExc_TypeError,
+    is_tensor,
+)
 from eagerjit.runtime.native.operators import (
     MAX_LEAVES,
     MAX_PARAMETERS,
@@ -165,12 +175,18 @@ def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     return status
 
 
+def _is_view(thing: ptr) -> bool:
+    """Whether something is no tensor whose memory is its own."""
+    return not is_tensor(thing) or load_ptr(thing, load_i64(context, VIEW)) != load_ptr(context, NONE)
+
+
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     """Vectorcall of an OpCall: the executable for these arguments, with a node where one is due, else `slow`."""
     n = count & COUNT
     flags = thread_flags()
     full = buffer(8 * MAX_PARAMETERS)
-    if flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full):
+    bound = flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full)
+    if bound and not (load_i64(callee, OPERATOR_WRITES) and _is_view(load_ptr(full, 0))):
         result = buffer(8)
         parameters = load_i64(callee, OPERATOR_COUNT)
         replaced = tuples_for_lists(full, parameters)

@@ -6,7 +6,7 @@ What native code does not know (options, large tensors, wrong arguments) goes to
 from __future__ import annotations
 
 from eagerjit.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int64
-from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, NEW, ONES
+from eagerjit.runtime.making import ARANGE, DRAW, EMPTY, EYE, FULL, LIKE, LINSPACE, NEW, ONES
 from eagerjit.runtime.mode import DTYPE_WORD, ELSEWHERE, TRACING
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
@@ -20,12 +20,13 @@ from eagerjit.runtime.native.context import (
     NONE,
     OBJECT_TYPE,
     OPERATOR_KIND,
+    OPERATOR_OP,
     OPERATOR_PARAMETERS,
     OPERATOR_SLOW,
     TRUE,
     context,
 )
-from eagerjit.runtime.native.entry import COUNT, to_python
+from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
 from eagerjit.runtime.native.guards import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
@@ -50,13 +51,16 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import array_of, fresh_tensor
+from eagerjit.runtime.native.objects import Py_DecRef, array_of, fresh_tensor
 from eagerjit.runtime.native.operators import code_of
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
 from eagerjit.runtime.native.view_calls import integers
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyTuple_New = external("ptr PyTuple_New(i64)")
+PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
 PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyFloat_Type = external_data("PyFloat_Type")
@@ -275,27 +279,55 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
     return made
 
 
-def _like(kind: i64, tensor: ptr, code: i64) -> ptr:
-    """Zeros or ones, or nothing in particular, of a tensor's shape."""
+def _drawn(callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
+    """Random numbers: a call of the operator that draws them."""
+    if code < FLOAT16:
+        return 0
+    shape = PyTuple_New(rank)
+    if shape == 0:
+        return 0
+    for axis in range(rank):
+        size = load_i64(sizes, 8 * axis)
+        number = PyLong_FromLongLong(size) if size >= 0 else ptr(0)
+        if number == 0:
+            Py_DecRef(shape)
+            return 0
+        PyTuple_SetItem(shape, axis, number)
+    drawn = load_ptr(callee, load_i64(context, OPERATOR_OP))
+    given = buffer(24)
+    store_ptr(given, 0, PyTuple_GetItem(drawn, 1))
+    store_ptr(given, 8, shape)
+    store_ptr(given, 16, load_ptr(context, DTYPES + 8 * code))
+    made = PyObject_Vectorcall(PyTuple_GetItem(drawn, 0), given, 3, ptr(0))
+    Py_DecRef(shape)
+    return made
+
+
+def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
+    """What is made of a shape and a dtype."""
     place = buffer(16)
+    if kind == DRAW:
+        return _drawn(callee, sizes, rank, code)
+    if kind == EMPTY:
+        return _fresh(code, sizes, rank, place)
+    return _filled(code, sizes, rank, f64(kind == ONES))
+
+
+def _like(kind: i64, callee: ptr, tensor: ptr, code: i64) -> ptr:
+    """What is made of a tensor's shape, and of its dtype where no other is asked for."""
     array = array_of(tensor)
     if array == 0:
         return 0
     code = code_of(load_ptr(array, ARRAY_DESCRIPTOR)) if code < 0 else code
-    dims = load_ptr(array, ARRAY_DIMS)
-    rank = load_i32(array, ARRAY_NDIM)
     if code < 0:
         return 0
-    if kind == EMPTY:
-        return _fresh(code, dims, rank, place)
-    return _filled(code, dims, rank, f64(kind == ONES))
+    return _by_sizes(kind, callee, load_ptr(array, ARRAY_DIMS), load_i32(array, ARRAY_NDIM), code)
 
 
 def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
     """The tensor; null where Python has to make it, or with an exception set."""
     kind = load_i64(callee, OPERATOR_KIND)
     sizes = buffer(8 * MAX_NDIM)
-    place = buffer(16)
     code = -2
     if keywords:
         code = _option_dtype(callee, arguments + 8 * n, keywords, code)
@@ -307,7 +339,7 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
         return _arange(arguments, n, code)
     if kind >= LIKE:
         if kind < NEW:
-            return _like(kind - LIKE, load_ptr(arguments, 0), code) if n == 1 else ptr(0)
+            return _like(kind - LIKE, callee, load_ptr(arguments, 0), code) if n == 1 else ptr(0)
         array = array_of(load_ptr(arguments, 0)) if n > 0 else ptr(0)
         if array == 0:
             return 0
@@ -326,9 +358,7 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
     rank = integers(arguments, n, sizes) if n > 0 else -1
     if rank < 0:
         return 0
-    if kind == EMPTY:
-        return _fresh(code, sizes, rank, place)
-    return _filled(code, sizes, rank, f64(kind == ONES))
+    return _by_sizes(kind, callee, sizes, rank, code)
 
 
 def make_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:

@@ -296,6 +296,16 @@ def test_reflection(executor: str) -> None:
 
 
 @both
+def test_operator_that_writes_leaves_views_to_python(executor: str) -> None:
+    add = operator(executor, record=False, writes=True)
+    x, y = pair(1, 2)
+    assert add(x, y)._data.tolist() == [3.0, 3.0]
+    y._view = object()
+    assert add(x, other=y)._data.tolist() == [3.0, 3.0]
+    assert add(y, x) == ("fallback", (y, x), {}) and add(1.0, y) == ("fallback", (1.0, y), {})
+
+
+@both
 def test_operator_leaves_traces_to_python(executor: str) -> None:
     add = operator(executor)
     x, y = pair(1, 2)
