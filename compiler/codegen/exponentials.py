@@ -1,7 +1,8 @@
 """exp and its relatives.
 
-exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid divide once and
-then correct the quotient by its remainder, which keeps them within one unit in the last place.
+exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid of f64 divide once
+and then correct the quotient by its remainder, which keeps them within one unit in the last place; those of f32 are
+polynomials from tables.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from eagerjit.compiler.codegen.numeric import (
     two_sum_any,
     with_sign,
 )  # fmt: skip
-from eagerjit.compiler.codegen.piecewise import odd_function
-from eagerjit.compiler.codegen.piecewise_tables import TANH
+from eagerjit.compiler.codegen.piecewise import lookup, odd_function
+from eagerjit.compiler.codegen.piecewise_tables import SIGMOID, TANH
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class _Format:
 
 
 LOG2_E = 1.4426950408889634
+SHIFT = 1.5 * 2.0**23
+"""An f32 plus this is rounded to an integer, which is in the lowest bits of the sum."""
 EXP_F64 = (
     0.5, 0.16666666666666677, 0.0416666666666667, 0.008333333333321436, 0.0013888888888866444, 0.0001984126988667316,
     2.480158736132501e-05, 2.755724360915998e-06, 2.755724210516499e-07, 2.5109261861139077e-08, 2.0924645477732664e-09,
@@ -124,6 +127,8 @@ def expm1(x: Value) -> Value:
 
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e^-x)."""
+    if x.dtype == "f32":
+        return _sigmoid_by_table(x)
     b, f = x.builder, FORMATS[x.dtype]
     k, r, low = _reduce(at_least(-magnitude(x), f.lowest))
     p, p_low = two_sum(b.constant(x.dtype, 1.0), r + _exp_tail(r, low, f.exp))
@@ -132,6 +137,26 @@ def sigmoid(x: Value) -> Value:
     numerator = b.select(x < 0.0, z, 1.0)
     numerator_low = b.select(x < 0.0, z_low, 0.0)
     return quotient(numerator, numerator_low, d, d_low + z_low)
+
+
+def _sigmoid_by_table(x: Value) -> Value:
+    """sigmoid(-|x|) = 2^k times a polynomial of r, whose coefficients a table has for every k, without a division.
+
+    Below k = -31 the polynomial is that of e^r.
+    """
+    b, f = x.builder, FORMATS[x.dtype]
+    a = at_least(-magnitude(x), f.lowest)
+    shifted = b.fma(a, LOG2_E, SHIFT)
+    k = shifted - SHIFT
+    high, low = b.fma(k, -f.ln2_high, a), k * -f.ln2_low
+    row = at_least(shifted, SHIFT - 31.0).bitcast("u32")
+    first, first_low, *rest = (lookup(f"sigmoid{power}", numbers, row) for power, numbers in enumerate(SIGMOID))
+    r = high + low
+    slope = rest[-1]
+    for coefficient in reversed(rest[:-1]):
+        slope = b.fma(r, slope, coefficient)
+    below = scale(first + b.fma(high, slope, b.fma(low, slope, first_low)), k)
+    return b.select(x < 0.0, below, 1.0 - below)
 
 
 def quotient(n: Value, n_low: Value, d: Value, d_low: Value) -> Value:
