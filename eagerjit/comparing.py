@@ -116,11 +116,12 @@ class Structure:
     epoch: int
     dtype: DType
     casting: Any
+    device: Any
     changing: Set[tuple[int, Any]]
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
-        return self.dtype is Defaults.dtype and self.casting == state.casting and all(
+        return self.dtype is Defaults.dtype and self.casting == state.casting and self.device is state.device and all(
             o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
         )
 
@@ -135,4 +136,4 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
             names[id(module)] = id(module.__dict__)
     changing = changing | {(names[owner], key) for owner, key in changing if owner in names}
     states = [o._jit_state(changing) for o in unique]
-    return Structure(unique, states, epoch, Defaults.dtype, state.casting, changing)
+    return Structure(unique, states, epoch, Defaults.dtype, state.casting, state.device, changing)

@@ -17,7 +17,7 @@ from eagerjit.numbers import TracedFloat, wrap
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
-from eagerjit.placement import array_at, copied, device_of, host_array, wanted
+from eagerjit.placement import array_at, copied_array, device_of, host_array, wanted
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import dtypes, making
 from eagerjit.runtime.dtypes import DType
@@ -245,7 +245,7 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    made = new_tensor(copied(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
+    made = new_tensor(copied_array(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
     made._requires_grad = self._requires_grad
     memo[id(self)] = made
     if self._grad is not None:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ops import elementwise
-from eagerjit.devices import check_device
 from eagerjit.dispatch import Op, emit
 from eagerjit.elements import to_array
 from eagerjit.fitting import check_fit, fitted
@@ -17,6 +16,7 @@ from eagerjit.from_data import as_tensor, constant_array, finish, from_numpy, te
 from eagerjit.making import makes
 from eagerjit.numbers import SymbolicInt, expression, to_float
 from eagerjit.ops.views import shape_argument
+from eagerjit.placement import device_filled
 from eagerjit.promotion import number_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -56,11 +56,11 @@ def sizes_of(size: Sizes) -> Sizes:
 @makes
 def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Uninitialised memory; inside a jitted function zeros."""
-    check_device(device)
     shape, dtype = sizes_of(size), dtype or Defaults.dtype
     if state.tracer is not None:
         return filled(shape, 0, dtype)
-    return finish(new_tensor(np.empty(shape, dtype.numpy)), requires_grad)
+    made = new_tensor(np.empty(shape, dtype.numpy)) if state.device is None else device_filled(shape, None, dtype)
+    return finish(made, requires_grad)
 
 
 @makes
@@ -68,7 +68,6 @@ def full(
     size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """One value everywhere; its type decides the dtype."""
-    check_device(device)
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"full(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     shape = sizes_of((size,))
@@ -94,6 +93,8 @@ _filled_op = Op("filled", _filled_body, None, ("value",), differentiable=False, 
 def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
     """A contiguous tensor of one value."""
     tracer = state.tracer
+    if tracer is None and state.device is not None:
+        return device_filled(shape, value, dtype)
     if tracer is None and math.prod(shape) >= _MANY and dtype in dtypes.ALL:
         check_fit(value, dtype)
         return _filled_op.call(tuple(shape), fitted(value, dtype), dtype)
@@ -125,8 +126,6 @@ def zeros(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Zeros."""
-    if device is not None:
-        check_device(device)
     made = filled(sizes_of(size), 0, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
@@ -136,8 +135,6 @@ def ones(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """Ones."""
-    if device is not None:
-        check_device(device)
     made = filled(sizes_of(size), 1, dtype or Defaults.dtype)
     return made.requires_grad_() if requires_grad else made
 
@@ -194,7 +191,6 @@ def arange(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... before end."""
-    check_device(device)
     if end is None:
         start, end = 0, start
     if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
@@ -247,7 +243,6 @@ def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """`steps` evenly spaced values from start to end, both included."""
-    check_device(device)
     start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
     steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
     if steps < 0:
@@ -264,7 +259,6 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps)."""
-    check_device(device)
     array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)
     return finish(constant_array(array), requires_grad)
 
@@ -274,7 +268,6 @@ def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The identity matrix, or a rectangle with ones on its diagonal."""
-    check_device(device)
     columns = n if m is None else m
     dtype = dtype or Defaults.dtype
     if n < 0 or columns < 0:

@@ -1,9 +1,13 @@
-"""Devices. Tensors live in the memory of the CPU; others can be named, and nothing can be put there."""
+"""Devices: the CPU and CUDA devices, where tensors live; others can be named, and nothing can be put there."""
 
 from __future__ import annotations
 
+import functools
 import re
+import threading
 from typing import Any
+
+from eagerjit.state import set_device
 
 _KINDS = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy",
@@ -15,7 +19,10 @@ NO_ACCELERATOR = "Cannot access accelerator device when none is available."
 
 
 class Device:
-    """Where a tensor lives: `device("cpu")`. Other kinds can be named to be compared and passed on."""
+    """Where a tensor lives: `device("cpu")`, `device("cuda", 1)`. As a context: where tensors are made by default.
+
+    Other kinds can be named to be compared and passed on.
+    """
 
     __slots__ = ("index", "type")
 
@@ -29,7 +36,12 @@ class Device:
             self.type, self.index = type.type, type.index
             return
         if isinstance(type, int) and not isinstance(type, bool):
-            raise RuntimeError(NO_ACCELERATOR)
+            from eagerjit.cuda.present import found
+
+            if found() is None:
+                raise RuntimeError(NO_ACCELERATOR)
+            self.type, self.index = "cuda", type
+            return
         if not isinstance(type, str):
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         if not type:
@@ -63,13 +75,34 @@ class Device:
         return Device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> Device:
-        check_device(self)
+        from eagerjit.placement import wanted
+
+        _before.entered.append(set_device(wanted(self)))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Nothing changes: there is one device."""
+        """The default device is again what it was."""
+        set_device(_before.entered.pop())
+
+    def __call__(self, function: Any) -> Any:
+        """The function with this as its default device."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        return call
 
 
+class _Before(threading.local):
+    """The default devices of the contexts that this thread is in, outermost first."""
+
+    def __init__(self) -> None:
+        self.entered: list[Device | None] = []
+
+
+_before = _Before()
 CPU = Device("cpu")
 
 

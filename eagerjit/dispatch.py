@@ -356,8 +356,7 @@ class GradientOp(Op):
         self.reads_outputs = op.rules is not None and any(1 in positions for positions in read)
         self.single = self.pattern.index(True) if sum(self.pattern) == 1 else -1
         self.absent = (None,) * n_outputs
-        self.before = (None,) * self.single
-        self.after = (None,) * (len(self.pattern) - self.single - 1)
+        self.before, self.after = (None,) * self.single, (None,) * (len(self.pattern) - self.single - 1)
         first = n_outputs * 2
         self.parameters = tuple(f"p{i}" for i in range(first + len(needs)))
         self.defaults = (inspect.Parameter.empty,) * len(self.parameters)

@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph
+from eagerjit.placement import gpu, host_array, named, put, store
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import COMPLEX, DType
 from eagerjit.tensor import Tensor, new_tensor
@@ -55,10 +56,12 @@ def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
         finally:
             mode.set_grad_mode(before)
     graph = Graph(op.name, tracer.inputs, tracer.nodes, [*nodes, *(node for _, node in writes)])
-    arrays = evaluate_graph(graph, [given[n.attributes["leaf"]]._data for n in tracer.inputs])
+    arrays = evaluate_graph(graph, [host_array(given[n.attributes["leaf"]]._data) for n in tracer.inputs])
     for (leaf, _), array in zip(writes, arrays[len(nodes) :], strict=True):
-        given[leaf]._data[...] = array
+        store(given[leaf]._data, array)
     made = tuple(new_tensor(np.array(a, order="C")) for a in arrays[: len(nodes)])
+    if tracer.device is not None:
+        made = put(made, gpu(named(tracer.device)))
     return made if isinstance(result, tuple) else made[0]
 
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.compiler.ir import Node
-from eagerjit.devices import check_device
+from eagerjit.devices import CPU
 from eagerjit.elements import array_dtype, inferred_dtype, to_array
 from eagerjit.making import dtype_argument
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state, untraced
@@ -29,15 +30,18 @@ def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    place = wanted(device) if device is not None or not isinstance(data, Tensor) else None
+    if place is not None or pin_memory:
+        made = tensor(data.cpu() if isinstance(data, Tensor) else data, dtype=dtype, device=CPU)
+        return finish(made.pin_memory() if place is None else moved(made, place), requires_grad)
     if type(data) is list and dtype is None and state.tracer is None and set(map(type, data)) == _FLOAT:
         made = new_tensor(np.array(data, Defaults.dtype.numpy))
         return made.requires_grad_() if requires_grad else made
-    check_device(device)
     dtype = dtype_argument("tensor", dtype)
     if state.tracer is not None and isinstance(data, np.ndarray):
         data = _as_read(data)
     if isinstance(data, Tensor):
-        copied = data.detach().clone()
+        copied = (data.detach() if device is None else data.detach().cpu()).clone()
         return finish(copied if dtype is None else copied.to(dtype), requires_grad)
     if state.tracer is not None and _is_traced(data):
         return _stacked(data, dtype or inferred_dtype(data))
@@ -86,14 +90,16 @@ def _stacked(data: Any, dtype: DType) -> Tensor:
 
 def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
     """A tensor over the data, sharing memory with a tensor or ndarray where dtype allows."""
-    check_device(device)
     dtype = dtype_argument("as_tensor", dtype)
     if isinstance(data, Tensor):
-        return data if dtype is None else data.to(dtype)
+        there = data if device is None else moved(data, wanted(device))
+        return there if dtype is None else there.to(dtype)
+    if (place := wanted(device)) is not None:
+        return moved(as_tensor(data, dtype, CPU), place)
     if isinstance(data, np.ndarray):
         shared = from_numpy(data)
         return shared if dtype is None else shared.to(dtype)
-    return tensor(data, dtype=dtype)
+    return tensor(data, dtype=dtype, device=CPU)
 
 
 def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:

@@ -13,6 +13,7 @@ from eagerjit.creation import arange
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op
 from eagerjit.ops import index
+from eagerjit.placement import array_at, store, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -22,11 +23,11 @@ class Generator:
     """A stream of random numbers of its own."""
 
     def __init__(self, device: Any = "cpu"):
-        if Device(device).type != "cpu":
-            raise RuntimeError(f"Cannot get a generator of device {device}: eagerjit computes on the CPU")
-        self.state: Tensor = new_tensor(np.zeros(2, np.int64))
+        place = wanted(device)
+        zeros = np.zeros(2, np.int64)
+        self.state: Tensor = new_tensor(zeros if place is None else array_at(zeros, place))
         self.state.generator = True  # what draws in the body of a loop carries it from run to run
-        self.device = CPU
+        self.device = CPU if place is None else place
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to a seed."""
@@ -36,7 +37,7 @@ class Generator:
         word = number % 2**64
         fresh = np.array([word - 2**64 if word >= 2**63 else word, 0], np.int64)
         if state.tracer is None:
-            self.state._data[...] = fresh
+            store(self.state._data, fresh)
         else:
             self.state.copy_(new_tensor(fresh))
         return self
@@ -52,7 +53,7 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """A copy of the state: the 16 bytes of seed and offset."""
-        return _state_bytes.run((self.state,))
+        return _state_bytes.run((self.state.cpu(),))
 
     def set_state(self, new_state: Tensor) -> Generator:
         """Go on from a state. Raises TypeError unless it is a tensor of bytes, RuntimeError unless there are 16."""
@@ -60,12 +61,12 @@ class Generator:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if tuple(new_state.shape) != (16,):
             raise RuntimeError(f"RNG state is wrong size: a generator's has 16 bytes, this one {new_state.numel()}")
-        self.state.copy_(_state_words.run((new_state,)))
+        self.state.copy_(_state_words.run((new_state.cpu(),)))
         return self
 
     def clone_state(self) -> Generator:
         """A generator that goes on as this one would."""
-        return Generator().graphsafe_set_state(self)
+        return Generator(self.device).graphsafe_set_state(self)
 
     def graphsafe_get_state(self) -> Generator:
         """The generator itself, whose state goes along."""
@@ -87,6 +88,21 @@ def _generator(seed: int, offset: int) -> Generator:
     return made
 
 
+_of_devices: dict[tuple[int, Device], Generator] = {}
+
+
+def generator_of(device: Device) -> Generator:
+    """The default stream of a device; it belongs to the seed that the CPU's got last, until it gets its own."""
+    if device is CPU:
+        return default_generator
+    from eagerjit.runtime.gpu.devices import platform
+
+    key = (id(platform()), device)
+    if key not in _of_devices:
+        _of_devices[key] = Generator(device).manual_seed(default_generator.initial_seed())
+    return _of_devices[key]
+
+
 def _to_bytes(words: Tensor) -> Tensor:
     """The bytes of 64-bit integers, lowest first."""
     return (words.unsqueeze(1) >> arange(0, 64, 8)).bitwise_and(255).to(dtypes.uint8).reshape(-1)
@@ -103,7 +119,9 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default stream that belongs to a seed."""
+    """Start the default streams, of the CPU and of all devices, that belong to a seed."""
+    for generator in _of_devices.values():
+        generator.manual_seed(seed)
     return default_generator.manual_seed(seed)
 
 

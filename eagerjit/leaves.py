@@ -14,6 +14,7 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.creation import from_numpy
+from eagerjit.placement import place_number
 from eagerjit.pytree import LEAF, Again, Structure
 from eagerjit.tensor import Tensor
 
@@ -110,7 +111,7 @@ def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
         if isinstance(x, Tensor):
             array = x._data
             sizes = tuple(min(d, 2) for d in array.shape)
-            out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad))
+            out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
         else:
             out.append(type(x) if type(x) in (int, float) else x)
     return tuple(out)

@@ -9,7 +9,7 @@ from typing import Any
 
 from eagerjit.calling import write_out
 from eagerjit.devices import CPU, Device
-from eagerjit.placement import device_of, wanted
+from eagerjit.placement import device_of, moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
@@ -82,17 +82,18 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         for key in ignored & options.keys():
             del options[key]
         place = _place(options, args[0] if like else None)
-        if place is not None or state.device is not None:
-            return _made_at(place, make, args, options)
         out = options.pop("out", None) if has_out else None
         if "out" in options:
             raise TypeError(f"{name}() got an unexpected keyword argument 'out'")
         if "dtype" in options:
             options["dtype"] = dtype_argument(name, options["dtype"])
-        if out is None:
-            return function(*args, **options)
-        _take_dtype(name, out, options, "dtype" in parameters)
-        return write_out(name, function(*args, **options), out)
+        if out is not None:
+            _take_dtype(name, out, options, "dtype" in parameters)
+        if place is None and state.device is None:
+            made = function(*args, **options)
+        else:
+            made = _made_at(place, function, args, options)
+        return made if out is None else write_out(name, made, out)
 
     return make
 
@@ -110,18 +111,21 @@ def _place(options: dict[str, Any], pattern: Tensor | None) -> Device | None:
     return wanted(device)
 
 
-def _made_at(place: Device | None, make: Callable[..., Tensor], args: Any, options: dict[str, Any]) -> Tensor:
-    """Make a tensor on a device, or whatever the default is, on the host."""
-    from eagerjit.moving import moved
+_THERE = frozenset(
+    """empty full zeros ones empty_like full_like zeros_like ones_like scalar_tensor rand randn randint rand_like
+    randn_like randint_like randperm""".split()
+)
+"""What makes tensors on a device itself, by asking `state.device`; others are made on the host and moved."""
 
-    out, requires_grad = options.pop("out", None), options.pop("requires_grad", False)
-    before, state.device = state.device, None
+
+def _made_at(place: Device | None, function: Callable[..., Tensor], args: Any, options: dict[str, Any]) -> Tensor:
+    """Make a tensor on a device, or whatever the default is, on the host."""
+    requires_grad = options.pop("requires_grad", False)
+    before, state.device = state.device, place if function.__name__ in _THERE else None
     try:
-        made = make(*args, **options, device=CPU)
-        made = made if place is None else moved(made, place)
+        made = moved(function(*args, **options), place)
     finally:
         state.device = before
-    made = made if out is None else write_out(make.__name__, made, out)
     return made.requires_grad_() if requires_grad else made
 
 

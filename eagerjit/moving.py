@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit import placement
 from eagerjit.compiler.ops import elementwise
-from eagerjit.devices import CPU, Device
+from eagerjit.devices import Device
 from eagerjit.dispatch import Op, emit
 from eagerjit.making import PYTHON_TYPES
 from eagerjit.ops.pointwise import cast
@@ -44,13 +44,7 @@ class _Move(Op):
         return new_tensor(placement.array_at(input._data, device, wait))
 
 
-_moved = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
-
-
-def moved(input: Tensor, device: Device | None, wait: bool = True) -> Tensor:
-    """The tensor itself if it lies there, else a copy on a device, on the host for None; `wait`: until it is done."""
-    here = placement.device_of(input)
-    return input if here is (CPU if device is None else device) else _moved.run((input, device, wait))
+move = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
 
 
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -84,7 +78,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             place = argument
     made = input
     if place is not None:
-        made = moved(input, placement.wanted(place), wait)
+        made = placement.moved(input, placement.wanted(place), wait)
     if dtype is not None and dtype is not input.dtype:
         return cast.call(made, dtype)
     return clone.call(made) if copied and made is input else made
@@ -92,12 +86,12 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     """The tensor on a CUDA device, this thread's unless it is given. Raises AssertionError where there is none."""
-    return moved(self, placement.wanted("cuda" if device is None else device), not non_blocking)
+    return placement.moved(self, placement.wanted("cuda" if device is None else device), not non_blocking)
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor on the host: itself if it lies there."""
-    return moved(self, None)
+    return placement.moved(self, None)
 
 
 def _converter(dtype: DType) -> Any:

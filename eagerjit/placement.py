@@ -13,6 +13,7 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
 
 if TYPE_CHECKING:
+    from eagerjit.runtime.dtypes import DType
     from eagerjit.runtime.gpu.devices import Device as Gpu
     from eagerjit.tensor import Tensor
 
@@ -39,6 +40,14 @@ def device_of(tensor: Tensor) -> Device:
         place = state.tracer.place_of(state.tracer.value(tensor))
         return CPU if place is None or place == HOST else named(place)
     return CPU
+
+
+def place_number(tensor: Tensor | None) -> int | None:
+    """The number of the device that a tensor from outside of a trace lies on, HOST, or None where that is not known."""
+    data = None if tensor is None else tensor._data
+    if isinstance(data, DeviceArray):
+        return int(data.memory.device.index)
+    return HOST if isinstance(data, np.ndarray) else None
 
 
 def wanted(device: Any) -> Device | None:
@@ -96,6 +105,15 @@ def _tensors(arguments: Any) -> Any:
             yield from _tensors(argument)
 
 
+def put(result: Any, device: Gpu) -> Any:
+    """A result of the host, a tensor or a tuple of them, on a device."""
+    if isinstance(result, tuple):
+        parts = [put(part, device) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    result._data = array_at(result._data, named(device.index))
+    return result
+
+
 def refuse_mixed(one: Device, other: Device) -> None:
     """Raise what PyTorch raises for tensors that lie in different places."""
     raise RuntimeError(
@@ -116,17 +134,51 @@ def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
     return array if array.memory.device is target else arrays.moved(array, target)
 
 
+def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
+    """A tensor of one value on the default device, which must be one; None leaves the memory as it is."""
+    from eagerjit.fitting import check_fit, fitted
+    from eagerjit.runtime.gpu import arrays
+    from eagerjit.runtime.gpu.stream import current_stream
+    from eagerjit.tensor import new_tensor
+
+    stream = current_stream(gpu(state.device))
+    made = arrays.empty(tuple(map(int, shape)), dtype.numpy, stream)
+    if value is not None:
+        check_fit(value, dtype)
+        with np.errstate(over="ignore"):
+            arrays.fill(made, np.array(fitted(value, dtype), dtype.numpy), stream)
+    return new_tensor(made)  # type: ignore[no-any-return]
+
+
+def store(target: Array, values: Array) -> None:
+    """Write values of the host's into an array, wherever it lies."""
+    if not isinstance(target, DeviceArray):
+        target[...] = values
+        return
+    from eagerjit.runtime.gpu import arrays
+    from eagerjit.runtime.gpu.stream import current_stream
+
+    arrays.store(target, values, current_stream(target.memory.device))
+
+
+def moved(tensor: Tensor, device: Device | None, wait: bool = True) -> Tensor:
+    """The tensor itself if it lies there, else a copy on a device, on the host for None; `wait`: until it is done."""
+    if device_of(tensor) is (CPU if device is None else device):
+        return tensor
+    from eagerjit.moving import move
+
+    return move.run((tensor, device, wait))  # type: ignore[no-any-return]
+
+
 def beside(tensor: Tensor, other: Tensor) -> Tensor:
     """A tensor, or a copy of it, that lies where another one does."""
-    place = device_of(other)
-    if device_of(tensor) is place:
+    if not DeviceArray.exist:
         return tensor
-    from eagerjit.moving import moved
-
+    place = device_of(other)
     return moved(tensor, None if place is CPU else place)
 
 
-def copied(array: Array) -> Array:
+def copied_array(array: Array) -> Array:
     """A contiguous copy of an array in the same place."""
     if not isinstance(array, DeviceArray):
         return array.copy()

@@ -15,12 +15,13 @@ import numpy as np
 from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish, sizes_of
-from eagerjit.devices import check_device
+from eagerjit.devices import CPU
 from eagerjit.dispatch import Op, emit
 from eagerjit.generator import (  # noqa: F401  names of torch.random
     Generator,
     default_generator,
     fork_rng,
+    generator_of,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -32,6 +33,7 @@ from eagerjit.numbers import expression
 from eagerjit.ops import host, ordering
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.placement import device_of
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -43,8 +45,12 @@ _DEFAULT_STATE = default_generator.state
 _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
 
 
-def _state(generator: Generator | None) -> Tensor:
-    return (default_generator if generator is None else generator).state
+def _state(generator: Generator | None, device: Any = None) -> Tensor:
+    """The state of a generator; of the default one of a device, where tensors are made unless it is given."""
+    if generator is None:
+        place = device or state.device
+        return default_generator.state if place is None or place is CPU else generator_of(place).state
+    return generator.state
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
@@ -119,8 +125,6 @@ def rand(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    if device is not None:
-        check_device(device)
     out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
     return out.requires_grad_() if requires_grad else out
 
@@ -131,8 +135,6 @@ def randn(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Standard normal numbers."""
-    if device is not None:
-        check_device(device)
     out = _randn_op.call(_state(generator), sizes_of(size), _floating("randn", dtype))
     return out.requires_grad_() if requires_grad else out
 
@@ -143,7 +145,6 @@ def randint(
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from low (0) up to but excluding high."""
-    check_device(device)
     if size is None:
         low, high, size = 0, low, high
     if not high > low:
@@ -156,7 +157,7 @@ def randint(
 def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Uniform numbers with the shape and dtype of input."""
     if not options:
-        return _rand_op.call(default_generator.state, tuple(input.shape), _floating("rand", dtype or input.dtype))
+        return _rand_op.call(_state(None), tuple(input.shape), _floating("rand", dtype or input.dtype))
     return rand(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
@@ -164,7 +165,7 @@ def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> T
 def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Standard normal numbers with the shape and dtype of input."""
     if not options:
-        return _randn_op.call(default_generator.state, tuple(input.shape), _floating("randn", dtype or input.dtype))
+        return _randn_op.call(_state(None), tuple(input.shape), _floating("randn", dtype or input.dtype))
     return randn(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
 
@@ -181,7 +182,6 @@ def randperm(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """The integers below n in random order."""
-    check_device(device)
     keys = rand(n, generator=generator, dtype=dtypes.float64)
     return finish(ordering.argsort(keys).to(dtype or dtypes.int64), requires_grad)
 
@@ -196,7 +196,7 @@ randn, randn_like = _drawing(DRAW, randn, _randn_op), _drawing(LIKE + DRAW, rand
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Zeros and ones, ones with the probabilities given."""
-    return (rand(tuple(input.shape), generator=generator) < input).to(input.dtype)
+    return (rand(tuple(input.shape), generator=generator, device=input.device) < input).to(input.dtype)
 
 
 def normal(
@@ -210,7 +210,7 @@ def normal(
         shaped = mean if isinstance(mean, Tensor) else std
         if isinstance(mean, Tensor) and isinstance(std, Tensor):
             shaped = mean + std
-        drawn = randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype) * std + mean
+        drawn = randn(tuple(shaped.shape), generator=generator, dtype=shaped.dtype, device=shaped.device) * std + mean
     else:
         drawn = randn(size, generator=generator, **options) * std + mean
     return drawn if out is None else write_out("normal", drawn, out)
@@ -231,7 +231,7 @@ def multinomial(
         raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
     repeated = replacement and num_samples > 1
     shape = (*input.shape[:-1], num_samples if repeated else categories)
-    u = rand(shape, generator=generator, dtype=dtypes.float64)
+    u = rand(shape, generator=generator, dtype=dtypes.float64, device=input.device)
     return _multinomial.call(input.detach(), u, num_samples, repeated)
 
 
@@ -288,29 +288,30 @@ _fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"
 
 def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
-    if generator is None and type(std) is float and std >= 0.0:
+    if generator is None and type(std) is float and std >= 0.0 and type(self._data) is np.ndarray:
         return _fill_normal(self, _DEFAULT_STATE, mean, std)
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    return _fill_normal(self, (generator or default_generator).state, mean, std)
+    return _fill_normal(self, _state(generator, device_of(self)), mean, std)
 
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    return _fill_uniform(self, (generator or default_generator).state, a, b)
+    return _fill_uniform(self, _state(generator, device_of(self)), a, b)
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with exponentially distributed numbers of a rate."""
-    drawn = rand(tuple(self.shape), generator=generator, dtype=_floating("exponential_", self.dtype))
+    dtype = _floating("exponential_", self.dtype)
+    drawn = rand(tuple(self.shape), generator=generator, dtype=dtype, device=self.device)
     return self.copy_((1.0 - drawn).log() / -lambd)
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with zeros and ones, ones with probability p."""
-    return self.copy_(rand(tuple(self.shape), generator=generator) < p)
+    return self.copy_(rand(tuple(self.shape), generator=generator, device=self.device) < p)
 
 
 for _method in (normal_, uniform_, exponential_, bernoulli_):
@@ -346,4 +347,4 @@ def dropout(input: Tensor, p: float, training: bool) -> Tensor:
         return input * input.new_zeros(())
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
-    return _dropout_op.call(input, default_generator.state, float(p), 1.0 / (1.0 - p))[0]
+    return _dropout_op.call(input, _state(None, device_of(input)), float(p), 1.0 / (1.0 - p))[0]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from eagerjit.devices import CPU, Device, check_device
+from eagerjit.devices import CPU, Device
+from eagerjit.placement import wanted
+from eagerjit.state import set_device, state
 
 _precision = "highest"
 _deterministic = {"enabled": False, "warn_only": False}
@@ -58,13 +60,13 @@ def get_float32_matmul_precision() -> str:
 
 
 def set_default_device(device: Any) -> None:
-    """The CPU is the only device, and the default. Raises as creating a tensor would for others."""
-    check_device(device)
+    """Make tensors on this device where no other is asked for, in this thread; None: on the CPU."""
+    set_device(None if device is None else wanted(device))
 
 
 def get_default_device() -> Device:
-    """The CPU."""
-    return CPU
+    """Where tensors are made that ask for no device."""
+    return CPU if state.device is None else state.device
 
 
 def set_default_tensor_type(t: Any) -> None:

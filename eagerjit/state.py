@@ -50,6 +50,18 @@ def set_tracer(tracer: Tracer | None) -> Tracer | None:
     return before
 
 
+def set_device(device: Any) -> Any:
+    """Make tensors on this device by default in this thread, None: on the host; returns the one before.
+
+    Compiled calls look at it when the epoch has moved.
+    """
+    before = state.device
+    state.device = device
+    if before is not device and state.tracer is None:
+        mode.bump_epoch()
+    return before
+
+
 def set_casting(casting: Any) -> Any:
     """Turn autocast on or off in this thread; returns what it was. Native fast paths do not convert: they close."""
     before = state.casting

@@ -212,14 +212,6 @@ class Parameter(Tensor):
         parameter._requires_grad = bool(requires_grad)
         return parameter
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return (_rebuild_parameter, (np.array(self._data), self._requires_grad))
-
-
-def _rebuild_parameter(array: np.ndarray, requires_grad: bool) -> Parameter:
-    made = array.view(dtypes.BY_NUMPY[array.dtype].numpy)  # pickled dtypes are objects of their own
-    return Parameter(new_tensor(made), requires_grad)
-
 
 class Shape(tuple):
     """A tensor's sizes: a tuple with `numel`, whose slices and sums are sizes too."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
+from eagerjit.placement import host_array
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
@@ -115,7 +116,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, where: str, options: Any,
 
 def _wide(tensor: Tensor) -> np.ndarray:
     """Values that can be subtracted; whole numbers beyond 2^53 as they are."""
-    array = tensor._data
+    array = host_array(tensor._data)
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if tensor.dtype.is_floating_point:

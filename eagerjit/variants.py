@@ -13,6 +13,7 @@ from eagerjit.compilation import Report
 from eagerjit.compiler.signature import Load
 from eagerjit.joint import Backward
 from eagerjit.journal import Arguments, Path, Slot
+from eagerjit.placement import host_array, store
 from eagerjit.results import Finish
 from eagerjit.runtime.program import Op
 from eagerjit.tape import CallOp
@@ -61,14 +62,14 @@ class Variant:
         A check that fails in a kernel comes after what the function prints and does to objects before it: that the
         plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
-        before = [(array, array.copy()) for array in self._written(leaves)] if self.notes else None
+        before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         try:
             return self.executable.run(tuple(leaves))
         except Exception:
             if before is None and (not self.commit or self.report.trace.writes):
                 raise
             for array, values in before or ():
-                array[...] = values
+                store(array, values)
             return FAILED
 
     def _written(self, leaves: Sequence[Any]) -> list[Any]:
@@ -110,7 +111,7 @@ class Variant:
             effect(flat, arguments)
         user: Sequence[Any] = flat[: self.n_user]
         if self.numbers:
-            user = tuple([x._data.item() if i in self.numbers else x for i, x in enumerate(user)])
+            user = tuple([host_array(x._data).item() if i in self.numbers else x for i, x in enumerate(user)])
         if self.rebuild is None:
             return user[0] if self.result == pytree.LEAF else user
         built = self.rebuild(user, originals)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.api import grad
+from eagerjit.placement import beside, host_array
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -35,16 +36,16 @@ def _checked(inputs: Any) -> tuple[list[Any], list[int]]:
 
 def _numerical(function: Callable[..., Any], values: list[Any], position: int, eps: float) -> list[np.ndarray]:
     """Per output the Jacobian (elements of the input, elements of the output) by central differences."""
-    array = np.array(values[position]._data, dtype=np.float64)
+    array = np.array(host_array(values[position]._data), dtype=np.float64)
     columns: list[list[np.ndarray]] = []
     for index in np.ndindex(array.shape):
         sides = []
         for step in (eps, -eps):
             moved = array.copy()
             moved[index] += step
-            changed = new_tensor(moved).requires_grad_()
+            changed = beside(new_tensor(moved), values[position]).requires_grad_()
             results = _outputs(function, [changed if i == position else v for i, v in enumerate(values)])
-            sides.append([np.array(r._data, dtype=np.float64).reshape(-1) for r in results])
+            sides.append([np.array(host_array(r._data), dtype=np.float64).reshape(-1) for r in results])
         columns.append([(a - b) / (2 * eps) for a, b in zip(*sides, strict=True)])
     return [np.array(rows) for rows in zip(*columns, strict=True)] if columns else []
 
@@ -55,8 +56,8 @@ def _analytical(output: Tensor, target: Tensor) -> np.ndarray:
     for index in range(output.numel()):
         seed = np.zeros(output._data.shape)
         seed.reshape(-1)[index] = 1
-        (found,) = grad(output, target, new_tensor(seed), retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(target.numel()) if found is None else np.array(found._data).reshape(-1))
+        (found,) = grad(output, target, beside(new_tensor(seed), output), retain_graph=True, allow_unused=True)
+        rows.append(np.zeros(target.numel()) if found is None else np.array(host_array(found._data)).reshape(-1))
     return np.array(rows).reshape(output.numel(), target.numel()).T
 
 
@@ -106,7 +107,7 @@ def gradgradcheck(
     outputs = [o for o in _outputs(func, values) if o._requires_grad]
     if grad_outputs is None:
         generator = np.random.default_rng(0)
-        seeds = [new_tensor(generator.standard_normal(o._data.shape)).requires_grad_() for o in outputs]
+        seeds = [beside(new_tensor(generator.standard_normal(o._data.shape)), o).requires_grad_() for o in outputs]
     else:
         seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
 

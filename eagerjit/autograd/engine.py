@@ -14,7 +14,6 @@ from eagerjit.autograd.reads import reader_of
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 from eagerjit.placement import beside
 from eagerjit.runtime import mode
-from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor, version_of
 
@@ -279,8 +278,7 @@ def _deposit(
     else:
         key = node if type(node.output) is not tuple else (node, tensor._index)
     known = buffers.get(key)
-    if DeviceArray.exist:
-        grad = beside(grad, tensor)
+    grad = beside(grad, tensor)
     buffers[key] = grad if known is None else known + grad
     if trail is not None and key in trail:
         trail[key].append(grad)

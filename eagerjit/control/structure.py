@@ -17,6 +17,7 @@ from eagerjit.control.code import Code, specific
 from eagerjit.dispatch import emit
 from eagerjit.numbers import SymbolicInt
 from eagerjit.observation import pause_observation, resume_observation, user_line
+from eagerjit.placement import common, host_array, put
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.host import FUNCTIONS
@@ -102,9 +103,11 @@ class Structure:
 
     def _computed(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
         runner, numbers, used = self.lowered()
-        arrays = [np.ascontiguousarray(a._data).reshape(a._data.shape) for a in (arguments[i] for i in used)]
-        found = runner(*arrays, *[self.tracer.size(n) for n in numbers])
-        return tuple(map(new_tensor, found))
+        device = common(arguments)
+        given = [host_array(arguments[i]._data) for i in used]
+        arrays = [np.ascontiguousarray(a).reshape(a.shape) for a in given]
+        found = tuple(map(new_tensor, runner(*arrays, *[self.tracer.size(n) for n in numbers])))
+        return found if device is None else put(found, device)
 
     def _recorded(self, arguments: Sequence[Tensor]) -> tuple[Tensor, ...]:
         tracer = state.tracer

@@ -13,6 +13,7 @@ from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
 from eagerjit.numbers import expression
 from eagerjit.observation import TraceBreak, user_line
+from eagerjit.placement import host_array
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
 
@@ -212,7 +213,7 @@ class _Examples(InnerTracer):
                 raise TraceBreak(reason, user_line())
             if self.outer is not None:
                 return self.outer.ask(self.outer.value(value), reason, known)
-            return value._data.reshape(()).item()
+            return host_array(value._data).reshape(()).item()
 
     def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
         """The int that a 0-d node has, if all examples have the same one."""
@@ -222,7 +223,7 @@ class _Examples(InnerTracer):
                 raise TraceBreak(reason, user_line())
             if self.outer is not None:
                 return self.outer.measure(self.outer.value(value), reason, negative)
-            return int(value._data.reshape(()))
+            return int(host_array(value._data).reshape(()))
 
 
 def _at(value: Tensor, number: int) -> Tensor:

@@ -14,7 +14,9 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.placement import place_number
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state
 from eagerjit.tensor import Tensor
@@ -47,6 +49,8 @@ class InnerTracer(Tracer):
         self.inputs.append(node)
         self.lifted.append(outside)
         self._own.add(node)
+        if DeviceArray.exist:
+            self.places[node] = place_number(outside)
         return node
 
     def _is_own(self, tensor: Tensor) -> bool:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Set
 from typing import Any, Self
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.moving import moved
 from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.parameter import Buffer
 from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
-from eagerjit.placement import wanted
+from eagerjit.placement import moved, wanted
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Parameter, Tensor

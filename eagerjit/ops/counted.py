@@ -9,6 +9,7 @@ import numpy as np
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
+from eagerjit.placement import host_array
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
@@ -17,7 +18,7 @@ from eagerjit.tensor import Tensor
 def measured(count: Tensor, reason: str, negative: bool = False) -> Any:
     """The int that a tensor of one element holds; in a trace a size that the compiled call learns while it runs."""
     if state.tracer is None:
-        return int(count._data.reshape(()))
+        return int(host_array(count._data).reshape(()))
     node = state.tracer.value(as_dtype(count.detach().reshape(()), dtypes.int64).clone())
     return state.tracer.measure(node, reason, negative)
 

@@ -10,6 +10,7 @@ import numpy as np
 from eagerjit import random
 from eagerjit.calling import public
 from eagerjit.ops.index import concrete
+from eagerjit.placement import beside, host_array
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, new_tensor
@@ -25,7 +26,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
     chance = input.detach() if p is None else p
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
-    return (random.rand(tuple(input.shape), generator=generator) < chance).to(input.dtype)
+    return (random.rand(tuple(input.shape), generator=generator, device=input.device) < chance).to(input.dtype)
 
 
 @public
@@ -36,8 +37,9 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
         raise NotImplementedError(f'"poisson_cpu" not implemented for {input.dtype}')
     if (rates < 0).any():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    uniform = random.rand(tuple(input.shape), generator=generator, dtype=dtypes.float64)._data
-    return new_tensor(_inverted(uniform, np.zeros(rates.shape), rates).astype(input.dtype.numpy))
+    drawn = random.rand(tuple(input.shape), generator=generator, dtype=dtypes.float64, device=input.device)
+    found = _inverted(host_array(drawn._data), np.zeros(rates.shape), rates)
+    return beside(new_tensor(found.astype(input.dtype.numpy)), input)
 
 
 def _inverted(uniform: np.ndarray, counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
@@ -74,9 +76,10 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     chances = concrete(prob, "binomial() is computed by NumPy").astype(np.float64)
     shape = np.broadcast_shapes(counts.shape, chances.shape)
     trials = int(counts.max()) if counts.size else 0
-    drawn = random.rand((trials, *shape), generator=generator, dtype=dtypes.float64)._data
+    uniform = random.rand((trials, *shape), generator=generator, dtype=dtypes.float64, device=count.device)
     number = np.arange(trials).reshape(-1, *(1,) * len(shape))
-    return new_tensor(((drawn < chances) & (number < counts)).sum(0).astype(count.dtype.numpy).reshape(shape))
+    successes = ((host_array(uniform._data) < chances) & (number < counts)).sum(0).reshape(shape)
+    return beside(new_tensor(successes.astype(count.dtype.numpy)), count)
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------
@@ -86,7 +89,7 @@ def _uniform(self: Tensor, name: str, generator: Generator | None) -> Tensor:
     """Uniform numbers in (0, 1] of the tensor's shape."""
     if not self.dtype.is_floating_point:
         raise NotImplementedError(f'"{name}" not implemented for {self.dtype}')
-    return 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=self.dtype)
+    return 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
 
 
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:

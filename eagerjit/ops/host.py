@@ -11,6 +11,7 @@ from eagerjit.autograd.node import record
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression
+from eagerjit.placement import common, host_array, put
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
@@ -54,10 +55,12 @@ class HostOp(Op):
         FUNCTIONS[name] = function
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
-        """NumPy's result as tensors."""
+        """NumPy's result as tensors, which lie where the arguments do."""
+        device = common(arguments)
         with np.errstate(all="ignore"):
             result = self.function(*map(_plain, arguments))
-        return tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)
+        made = tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)
+        return made if device is None else put(made, device)
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Compute or record; under vmap, compute for all examples outside of it."""
@@ -92,7 +95,7 @@ class HostOp(Op):
 def _plain(argument: Any) -> Any:
     """An argument as the function takes it: row-major always, for NumPy's results may depend on the order in memory."""
     if isinstance(argument, Tensor):
-        array = argument._data
+        array = host_array(argument._data)
         return array if array.flags.c_contiguous else np.ascontiguousarray(array)
     if type(argument) in (tuple, list):
         return tuple(map(_plain, argument))

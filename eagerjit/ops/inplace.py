@@ -17,6 +17,7 @@ from eagerjit.dispatch import OPS, Op
 from eagerjit.fitting import filled_fits
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.placement import beside, copied_array
 from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -108,7 +109,7 @@ def _plain(argument: Any, target: Tensor) -> Any:
     if not isinstance(argument, Tensor):
         return argument
     if argument is target or np.may_share_memory(argument._data, target._data):
-        return new_tensor(argument._data.copy())
+        return new_tensor(copied_array(argument._data))
     return _bare(argument)
 
 
@@ -208,7 +209,7 @@ def _record_write(op: InplaceOp, target: Tensor, arguments: tuple[Any, ...]) -> 
     if state.tracer is not None:
         node.output = state.tracer.value(target)
     elif chain and 1 in read:
-        node.output = target._data.copy()
+        node.output = copied_array(target._data)
     if chain:
         _rebase(chain, result)
     else:
@@ -248,7 +249,7 @@ def _snapshot(tensor: Tensor, copied: bool = False) -> Tensor:
     if tracer is not None:
         old = tracer.wrap(tracer.value(tensor))
     else:
-        old = new_tensor(tensor._data.copy() if copied else tensor._data)
+        old = new_tensor(copied_array(tensor._data) if copied else tensor._data)
         if not copied:
             share_storage(old, tensor)
     old._node, old._index, old._requires_grad = tensor._node, tensor._index, tensor._requires_grad
@@ -341,7 +342,20 @@ _COPY_RULES = (
     None,
 )
 _FILL_RULES = (lambda g, out, input, value: g.new_zeros(input.shape), lambda g, out, input, value: g.sum())
-copy_ = InplaceOp(Op("copy", _copy, _COPY_RULES), converts=True)
+
+
+class _Copy(InplaceOp):
+    """What is copied may lie elsewhere."""
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Write what is copied, moved to where the target lies."""
+        target, source, *rest = arguments
+        if isinstance(source, Tensor):
+            source = beside(source, target)
+        return super().run((target, source, *rest))
+
+
+copy_ = _Copy(Op("copy", _copy, _COPY_RULES), converts=True)
 fill = Op("fill", _fill, _FILL_RULES, ("value",))
 fill.fitting = filled_fits
 fill_ = InplaceOp(fill, converts=True)

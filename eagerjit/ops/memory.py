@@ -118,9 +118,9 @@ def resize_(self: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         self._data = restrided(array, shape, strides)
         return self
     check_writable(array)
-    fresh = np.empty(shape, array.dtype)
-    fresh.reshape(-1)[: array.size] = array.reshape(-1)
-    self._data, self._view = fresh, None
+    fresh = self.new_empty(shape)
+    fresh.view(-1)[: array.size] = self.detach().reshape(-1)
+    self._data, self._view = fresh._data, None
     return self
 
 

@@ -31,7 +31,7 @@ def _rows(x: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
     """The steps of a sequence: (steps, batch, ...), or packed (all rows, ...) with the batch size of every step."""
     plain = state.tracer is None and not mode.grad_mode()
     if sizes is None:
-        return [new_tensor(a) for a in x._data] if plain else list(views.unbind(x, 0))
+        return [new_tensor(x._data[i, ...]) for i in range(x.shape[0])] if plain else list(views.unbind(x, 0))
     ends = np.cumsum(sizes).tolist()
     if plain:
         return [new_tensor(x._data[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
@@ -40,7 +40,7 @@ def _rows(x: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
 
 def _joined(rows: list[Tensor], packed: bool) -> Tensor:
     """The inverse of `_rows`."""
-    if state.tracer is not None or mode.grad_mode():
+    if state.tracer is not None or mode.grad_mode() or rows[0].is_cuda:
         return cat.call(rows if packed else [r.unsqueeze(0) for r in rows], 0)
     # However many steps there are, nothing is compiled for their number.
     arrays = [row._data for row in rows]

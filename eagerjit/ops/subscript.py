@@ -18,6 +18,7 @@ from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.placement import beside
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
@@ -143,9 +144,9 @@ def get_item(input: Tensor, key: Any) -> Tensor:
         return views.select(input, 0, key)
     if type(key) is Tensor and input.ndim and state.tracer is None:
         if key.dtype in _INTEGERS:
-            return take_rows.call(input, key)
+            return take_rows.call(input, beside(key, input))
         if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
-            return _select(input, key)
+            return _select(input, beside(key, input))
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
         if all([type(e) is Tensor and e.dtype in _INTEGERS for e in key]):
             return _index_op.call(input, key, tuple(range(len(key))))
@@ -182,7 +183,7 @@ _select_op = HostOp(
 
 def _select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask of the same shape holds."""
-    out = new_tensor(input._data[mask._data])
+    out = _select_op.eager((input, mask))
     if input._requires_grad and mode.grad_mode():
         record(_select_op, (input, mask), out)
     return out

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.runtime.gpu.memory import DeviceMemory, copy_to_device, copy_to_host
+from eagerjit.runtime.gpu.memory import (
+    DeviceMemory,
+    copy_between_devices,
+    copy_to_device,
+    copy_to_host,
+    fill_bytes,
+    fill_words,
+)
 from eagerjit.runtime.gpu.replay import Result
 from eagerjit.runtime.gpu.stream import Stream, current_stream
 from eagerjit.runtime.host import memory_at
 
+if TYPE_CHECKING:
+    from eagerjit.runtime.gpu.devices import Device
+
 Array = np.ndarray[Any, Any]
+WORD = 4
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], stream: Stream) -> DeviceArray:
@@ -32,6 +43,47 @@ def upload(array: Array, stream: Stream) -> Array:
     made = empty(array.shape, array.dtype, stream)
     copy_to_device(made.ctypes.data, source.ctypes.data, source.nbytes, stream)
     return made
+
+
+def fill(array: DeviceArray, value: Array, stream: Stream) -> None:
+    """Set all elements of a contiguous array to one value, a 0-d array."""
+    address, data = array.ctypes.data, value.tobytes()
+    if not array.size:
+        return
+    if data == data[:1] * len(data):
+        fill_bytes(address, data[0], array.nbytes, stream)
+    elif len(data) == WORD:
+        fill_words(address, int.from_bytes(data, "little"), array.size, stream)
+    else:
+        many = np.full(array.shape, value)
+        copy_to_device(address, many.ctypes.data, many.nbytes, stream)
+
+
+def store(target: DeviceArray, values: Array, stream: Stream) -> None:
+    """Write values of the host's into an array of the device; what lies between its elements stays."""
+    if not target.size:
+        return
+    if target.flags.c_contiguous:
+        source = np.ascontiguousarray(np.broadcast_to(values, target.shape), target.dtype)
+        copy_to_device(target.ctypes.data, source.ctypes.data, source.nbytes, stream)
+        return
+    low, high = extent(target)
+    around = download(target, stream)
+    around[...] = values
+    start = around.ctypes.data + low - target.ctypes.data
+    copy_to_device(low, start, high - low, stream)
+
+
+def moved(array: DeviceArray, device: Device) -> DeviceArray:
+    """A copy on another device, with the same strides."""
+    here, there = current_stream(array.memory.device), current_stream(device)
+    low, high = extent(array)
+    memory = DeviceMemory(high - low, there)
+    here.wait_stream(there)
+    copy_between_devices(memory.address, device, low, high - low, here)
+    there.wait_stream(here)
+    made = DeviceArray(memory, (high - low,), np.dtype(np.uint8))
+    return made.laid_out(memory.address + array.ctypes.data - low, array.shape, array.dtype, array.strides)
 
 
 def download(array: Array, stream: Stream) -> Array:
