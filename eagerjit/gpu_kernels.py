@@ -21,6 +21,7 @@ from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
@@ -51,7 +52,7 @@ class GpuCall:
             self.launches.append(made[text])
         self.kernels = list(made.values())
 
-    def launch(self, position: int) -> Launch:
+    def launch(self, position: int, architecture: int = DEFAULT) -> Launch:
         """The file, constants and grid of a launch for the sizes of the call that was recorded."""
         built = self.built[position]
         words: dict[str, int] = {}
@@ -60,7 +61,7 @@ class GpuCall:
                 words[p.name] = self._known(a.size)
             elif isinstance(a, Temporary) or (isinstance(a, Pointer) and a.offset == 0):
                 words[p.name] = 0  # memory from its beginning on, which is aligned
-        return self.launches[position].launch(self._known(built.tasks), words)
+        return self.launches[position].launch(self._known(built.tasks), words, architecture)
 
     def _known(self, size: sizes.Expr) -> int:
         """A size in the recorded call; one that is measured in its course counts as 64."""
@@ -116,6 +117,8 @@ class InterpretedExecutable(PythonExecutable):
         self.launched.append(launch)
         status = np.zeros(1, np.int32)
         words |= {"tasks": count, "status": status.ctypes.data, "tables": self.tables.ctypes.data}
+        partials, counters = np.empty(launch.partials, np.uint8), np.zeros(launch.counters, np.int32)
+        words |= {"partials": partials.ctypes.data, "counters": counters.ctypes.data}
         arguments = [_number(words[p.name]) if p.kind == "number" else words[p.name] for p in launch.source.params]
         source = launch.source
         compiler.interpret(
@@ -212,7 +215,7 @@ def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
     """The launches of a trace on a GPU."""
     call = GpuCall(trace)
     return [
-        GpuKernelReport(b.kernel.name, b.sources, architecture, call.launch(position))
+        GpuKernelReport(b.kernel.name, b.sources, architecture, call.launch(position, architecture))
         for position, b in enumerate(call.built)
     ]
 
@@ -229,4 +232,5 @@ def binary(launch: Launch, architecture: int) -> compiler.Binary:
         launch.warps,
         launch.aligned,
         contract=source.contract,
+        stages=launch.stages,
     )

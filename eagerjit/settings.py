@@ -7,9 +7,9 @@ from typing import Any
 
 from eagerjit.devices import CPU, Device
 from eagerjit.placement import wanted
+from eagerjit.runtime.gpu.precision import precision as precision_
 from eagerjit.state import set_device, state
 
-_precision = "highest"
 _deterministic = {"enabled": False, "warn_only": False}
 _warn_always = False
 _interop_threads = 1
@@ -45,18 +45,17 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Noted: products of float32 are computed in float32."""
-    global _precision
+    """How exactly GPUs multiply float32: "highest" as it is, "high" and "medium" as TF32."""
     if precision not in ("highest", "high", "medium"):
-        text = f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current choice is {_precision!r}."
+        text = f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current choice is {precision_.name!r}."
         warnings.warn(text, stacklevel=2)
         return
-    _precision = precision
+    precision_.name = precision
 
 
 def get_float32_matmul_precision() -> str:
     """What `set_float32_matmul_precision` was given."""
-    return _precision
+    return precision_.name
 
 
 def set_default_device(device: Any) -> None:

@@ -39,7 +39,7 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
-        elif narrow and current.op is linear.matmul:
+        elif narrow and current.op.family == "linear":
             nodes.append(_narrowed(current))
         elif current.op.family in CONTIGUOUS and not (narrow and is_attention(current)):
             nodes += _contiguous(current)
@@ -72,9 +72,11 @@ def _copied(node: Node) -> Iterator[Node]:
 
 
 def _narrowed(node: Node) -> Node:
-    """A product of factors before they were converted from one 16-bit format: kernels multiply those exactly."""
+    """A product, or a convolution, of factors as they were in a 16-bit format: kernels multiply those exactly."""
     factors = [i.inputs[0] if i.op is elementwise.cast and i.dtype.short == "f32" else i for i in node.inputs]
     if len({f.dtype for f in factors}) > 1 or factors[0].dtype.short not in ("f16", "bf16"):
+        return node
+    if node.op is not linear.matmul and not all(map(is_contiguous, factors)):
         return node
     return Node(node.op, tuple(factors), node.attributes, node.type, node.source)
 

@@ -6,9 +6,26 @@ import contextlib
 from types import SimpleNamespace
 from typing import Any
 
-matmul = SimpleNamespace(
-    allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True
-)
+from eagerjit.runtime.gpu.precision import precision
+
+
+class _Matmul:
+    """`allow_tf32` is what `set_float32_matmul_precision` sets; sums of 16-bit factors are always of float32."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether factors of float32 may be rounded to TF32."""
+        return precision.tf32
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        precision.name = "high" if allowed else "highest"
+
+
+matmul = _Matmul()
 cufft_plan_cache = SimpleNamespace(size=0, max_size=0, clear=lambda: None)
 
 _kernels = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}

@@ -19,8 +19,12 @@ from eagerjit.runtime.gpu.devices import Device, platform
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
 from eagerjit.runtime.gpu.graphed import GraphedExecutable
 from eagerjit.runtime.gpu.launch import Kernel
+from eagerjit.runtime.gpu.memory import fill_words
+from eagerjit.runtime.gpu.precision import precision
 
 Compile = Callable[[Launch, Device], Kernel]
+HIDDEN = ("tasks", "status", "tables", "partials", "counters")
+"""Arguments that files may have after those of their kernels."""
 _tables: WeakKeyDictionary[Device, arrays.Array] = WeakKeyDictionary()
 
 
@@ -61,33 +65,40 @@ class Function:
     def __init__(self, kernel: gpu_kernels.AnyKernel, device: Device, compile: Compile):
         self.kernel, self.device, self.compile = kernel, device, compile
         names = [p.name for p in kernel.kernel.params]
-        self._place = {name: index for index, name in enumerate([*names, "tasks", "status", "tables"])}
+        self._place = {name: index for index, name in enumerate([*names, *HIDDEN])}
         self._sizes = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "size"]
         self._memory = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "memory"]
-        self._launches: dict[tuple[int, ...], tuple[Kernel, tuple[int, int, int], list[int]]] = {}
+        self._launches: dict[tuple[int, ...], tuple[Kernel, Launch, list[int]]] = {}
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tables = 0
 
     def launch(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
         """Queues the kernel with these arguments."""
-        key = (tasks, *[words[index] for index in self._sizes], *[words[index] & 15 for index in self._memory])
+        places = [words[index] & 15 for index in self._memory]
+        key = (tasks, precision.tf32, *[words[index] for index in self._sizes], *places)
         found = self._launches.get(key)
         if found is None:
             found = self._launches[key] = self._prepared(tasks, words)
-        kernel, grid, picks = found
-        everything = (*words, tasks, status, self._tables)
-        kernel.launch(grid, frame.stream, *[everything[index] for index in picks])
+        kernel, launch, picks = found
+        partials = counters = 0
+        if launch.counters:
+            partials, counters = frame.allocate(launch.partials), frame.allocate(4 * launch.counters)
+            fill_words(counters, 0, launch.counters, frame.stream)
+        everything = (*words, tasks, status, self._tables, partials, counters)
+        kernel.launch((*launch.grid, 1), frame.stream, *[everything[index] for index in picks])
 
-    def _prepared(self, tasks: int, words: Sequence[int]) -> tuple[Kernel, tuple[int, int, int], list[int]]:
+    def _prepared(self, tasks: int, words: Sequence[int]) -> tuple[Kernel, Launch, list[int]]:
         params = self.kernel.kernel.params
         known = {params[index].name: words[index] for index in (*self._sizes, *self._memory)}
-        launch = self.kernel.launch(tasks, known)
-        key = (launch.source.name, launch.source.shape, launch.warps, launch.aligned, *sorted(launch.constants.items()))
+        properties = self.device.properties
+        launch = self.kernel.launch(tasks, known, 10 * properties.major + properties.minor)
+        how = launch.warps, launch.stages, launch.aligned
+        key = (launch.source.name, launch.source.shape, *how, *sorted(launch.constants.items()))
         if key not in self._kernels:
             self._kernels[key] = self.compile(launch, self.device)
         if not self._tables and any(p.name == "tables" for p in launch.source.params):
             self._tables = tables(self.device)
-        return self._kernels[key], (*launch.grid, 1), [self._place[p.name] for p in launch.source.params]
+        return self._kernels[key], launch, [self._place[p.name] for p in launch.source.params]
 
 
 compile: Compile = compiled

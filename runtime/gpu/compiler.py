@@ -17,13 +17,17 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import cache, cpu
+from eagerjit.runtime.gpu.cubin import resources
 
 _lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch."""
+    """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch.
+
+    A thread has so many `registers`, and `spilled` bytes of values that found none.
+    """
 
     name: str
     ttir: str
@@ -31,6 +35,8 @@ class Binary:
     cubin: bytes
     shared: int
     warps: int
+    registers: int
+    spilled: int
 
 
 def available() -> bool:
@@ -90,12 +96,14 @@ def compile(
     warps: int = 4,
     aligned: Iterable[str] = (),
     contract: bool = False,
+    stages: int = 3,
 ) -> Binary:
     """Compile for an NVIDIA GPU of compute capability `architecture` (80, 90, ...).
 
     signature   Triton's type of every parameter in order: *fp32, i32, fp64, constexpr, ...
     aligned     parameters that are multiples of 16: then accesses are wide
     contract    whether a product and a sum may be rounded once
+    stages      steps of a loop over products that are under way at once
     """
     import triton
     from triton.backends.compiler import GPUTarget
@@ -104,11 +112,12 @@ def compile(
     names = list(signature)
     attributes = {(names.index(a),): [["tt.divisibility", 16]] for a in aligned}
     source = triton.compiler.ASTSource(function, dict(signature), {k: v for k, v in constants.items()}, attributes)
-    options = {"num_warps": warps, "enable_fp_fusion": contract}
+    options = {"num_warps": warps, "num_stages": stages, "enable_fp_fusion": contract}
     with _lock:
         made = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
     asm = made.asm
-    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], made.metadata.shared, warps)
+    used = made.metadata.shared, warps, *resources(asm["cubin"])
+    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], *used)
 
 
 def interpret(

@@ -10,9 +10,10 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - all, to a number          at most 1024 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
 - rows or elements added    columns in parallel, in the order of the index: the same result every time
-- products                  a tile per program, and what follows elementwise on the tile (`product.py`)
+- products                  a tile per program, or several programs that add in turn (`tiles.py`); what follows
+                            elementwise on parts of the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)
-- attention               a block of rows, or of keys, per program; the others in steps (`attention.py`)
+- attention                 a block of rows, or of keys, per program; the others in steps (`attention.py`)
 - scans, orders             lines in steps with a carried sum; places counted by comparisons (`along.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 

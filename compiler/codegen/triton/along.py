@@ -23,6 +23,7 @@ from eagerjit.compiler.codegen.triton.source import (
     multiples,
     power_of_two,
 )  # fmt: skip
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Along, Kernel
 
 ELEMENTS = 128
@@ -121,7 +122,7 @@ class AlongKernel:
         params = self.kernel.params + (TASKS,) * self.is_scan
         return (file_text(self.kernel, writer, params, CONSTANTS[self.is_scan], self.lines),)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many lines of these sizes."""
         extent, inner = (sizes[x] if isinstance(x, str) else x for x in (self.statement.extent, self.statement.inner))
         lanes = min(power_of_two(extent), STEP if self.is_scan else ELEMENTS)

@@ -18,10 +18,12 @@ from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Attention, Kernel
+from eagerjit.runtime.gpu.precision import precision
 
 LOG2E = math.log2(math.e)
-CONSTANTS = ("ROWS", "KEYS", "FEATURES", "VALUES", "DIM", "OUT", "WIDE")
+CONSTANTS = ("ROWS", "KEYS", "FEATURES", "VALUES", "DIM", "OUT", "TF32", "WIDE")
 """Rows and keys of a block, features of q and of v, and the powers of two that hold these."""
 FETCH = '''@triton.jit
 def fetch(pointers, features, inside, ODD: tl.constexpr, EDGE: tl.constexpr):
@@ -103,7 +105,7 @@ class AttentionText(KernelText):
 
     def _dot(self, left: str, right: str, onto: str = "") -> str:
         added = f", {onto}" if onto else ""
-        return f'tl.dot({left}, {right}{added}, input_precision="ieee", out_dtype=tl.float32)'
+        return f'tl.dot({left}, {right}{added}, input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float32)'
 
     def _hidden(self, i: str, j: str, edge: bool) -> None:
         """The mask that was given, and what the edges of blocks and the order of positions hide."""
@@ -268,7 +270,7 @@ class AttentionKernel:
         writer.body()
         return (file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines),)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of heads."""
 
         def known(x: int | str) -> int:
@@ -286,7 +288,7 @@ class AttentionKernel:
         reach = max(reach, tasks * max(rows, keys) * max(features, values))
         constants = {
             "ROWS": high, "KEYS": wide, "FEATURES": features, "VALUES": values, "DIM": dim, "OUT": out,
-            "WIDE": int(reach * 2 >= INT32),
+            "TF32": int(precision.tf32 and s.dtype == "f32"), "WIDE": int(reach * 2 >= INT32),
         }  # fmt: skip
         programs = -(-keys // wide) if s.kind == "key_value" else -(-rows // high)
         grid = max(programs, 1) * max(tasks, 1)

@@ -12,9 +12,11 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
-from eagerjit.compiler.codegen.triton.product import CONSTANTS, GROUP, TILES
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
+from eagerjit.compiler.codegen.triton.product import CONSTANTS
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, choose
 from eagerjit.compiler.loops import Convolution, Kernel
+from eagerjit.runtime.gpu.precision import precision
 
 INPUT, KERNEL, OUTPUT, STRIDE, PADDING, DILATION = range(6)
 EXTENT = {"i": INPUT, "t": KERNEL, "o": OUTPUT}
@@ -78,7 +80,8 @@ class ConvolutionText(KernelText):
             place, conditions = self._place(factor, names, f"_{side}")
             mask = " & ".join(f"({c})" for c in (outer, f"{own} < {k}", *conditions))
             self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
-        self.emit(f'product = tl.dot(left, right, product, input_precision="ieee", out_dtype=tl.float{wide})')
+        how = f'input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide}'
+        self.emit(f"product = tl.dot(left, right, product, {how})")
         self.depth -= 1
         place, _ = self._place(s.result, found, "")
         self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask=(m < {m}) & (n < {n}))")
@@ -156,7 +159,7 @@ class ConvolutionKernel:
         writer.body()
         return (file_text(self.kernel, writer, self.kernel.params, (*CONSTANTS, "GROUPS"), self.lines),)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of groups."""
 
         def known(x: int | str) -> int:
@@ -173,12 +176,15 @@ class ConvolutionKernel:
             extents.append(1)
             for part in parts:
                 extents[-1] *= counts[part]
-        m, n, _ = extents
-        rows, columns, depth = (
-            max(16, min(most, power_of_two(size))) for most, size in zip(TILES[s.dtype], extents, strict=True)
-        )
+        m, n, k = (max(extent, 1) for extent in extents)
+        factors = next(p.dtype for p in self.kernel.params if p.name != {"x": s.x, "w": s.w, "y": s.y}[s.result])
+        tile = choose(m, n, k, max(tasks, 1), factors, precision.tf32, architecture, whole=True)
         reach = tasks * max(counts["c"], counts["r"]) * max(counts["b"] * max(counts["i"], counts["o"]), counts["t"])
         wide = int(max(reach * max(counts["c"] * counts["t"], 1) // max(counts["b"], 1), reach, *extents) * 2 >= INT32)
-        constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP, "WIDE": wide, "GROUPS": tasks}
-        programs = max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1)
-        return Launch(self.sources[0], constants, 4, programs, multiples(self.sources[0], tasks, sizes))
+        constants = {
+            "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,
+            "TF32": int(precision.tf32 and factors == "f32"), "WIDE": wide, "GROUPS": tasks,
+        }  # fmt: skip
+        programs = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
+        aligned = multiples(self.sources[0], tasks, sizes)
+        return Launch(self.sources[0], constants, tile.warps, programs, aligned, tile.stages)

@@ -1,33 +1,48 @@
 """Matrix products in Triton: a tile of the result per program, and what follows elementwise on the tile.
 
 Tiles are numbered so that programs that run at the same time share rows and columns in the L2 cache. 16-bit factors are
-multiplied exactly and summed in f32; f32 factors as they are, without TF32.
+multiplied exactly and summed in f32; f32 factors as they are, or as TF32 where that is allowed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.names import Axes, Name
-from eagerjit.compiler.codegen.triton.operations import HALVES
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
+from eagerjit.compiler.codegen.triton.operations import HALVES, Function
+from eagerjit.compiler.codegen.triton.source import (
+    COUNTERS,
+    INT32,
+    PARTIALS,
+    Launch,
+    TritonSource,
+    file_text,
+    multiples,
+)  # fmt: skip
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose
 from eagerjit.compiler.loops import Index, Kernel, Let, Loop, Product, walk
+from eagerjit.runtime.gpu.precision import precision
 
-TILES = {"f16": (128, 128, 64), "bf16": (128, 128, 64), "f32": (64, 64, 32), "f64": (32, 32, 16)}
-"""Rows, columns and summed elements of a step, by the factors' format."""
 GROUP = 8
 """Rows of tiles that are done together."""
-CONSTANTS = ("ROWS", "COLUMNS", "DEPTH", "GROUP", "WIDE")
+CONSTANTS = ("ROWS", "COLUMNS", "DEPTH", "GROUP", "TF32", "WIDE")
+PART = 16
+"""Results of a thread that what follows takes at a time: it has several values for each in registers."""
+CHEAP = 6
+"""Operations that are done on all results at once."""
 
 
 class ProductText(KernelText):
     """Writes a product and the loops that read it."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, split: bool = False):
         self.product = next(s for s in kernel.body if isinstance(s, Product))
+        self.split = split
         super().__init__(kernel, Shape(True, "whole"))
         self.rest = [s for s in kernel.body if not isinstance(s, Product)]
 
@@ -35,43 +50,74 @@ class ProductText(KernelText):
         """The kernel's lines without its head."""
         p = self.product
         m, n, k = map(str, p.sizes)
-        head = [s for s in self.rest if not isinstance(s, Loop)]
-        self.statements(head)
-        for line in (
+        self._lines(
             f"high = ({m} + ROWS - 1) // ROWS",
             f"wide = ({n} + COLUMNS - 1) // COLUMNS",
-            "batch = tl.program_id(0) // (high * wide)",
-            "tile = tl.program_id(0) % (high * wide)",
+            "program = tl.program_id(0)",
+            *(["part = program % SPLIT", "program = program // SPLIT"] if self.split else []),
+            "batch = program // (high * wide)",
+            "tile = program % (high * wide)",
             "first = tile // (GROUP * wide) * GROUP",
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
             "y = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
-            "x = within // height * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            "across = within // height * COLUMNS",
             "if WIDE:",
             "    y = y.to(tl.int64)",
-            "    x = x.to(tl.int64)",
+            "    across = across.to(tl.int64)",
             "    batch = batch.to(tl.int64)",
-        ):
-            self.emit(line)
+            "x = across + tl.arange(0, COLUMNS)[None, :]",
+        )
         self._batch()
         (a_row, a_column), (b_row, b_column) = p.steps[:2]
         across, down = "tl.arange(0, DEPTH)[None, :]", "tl.arange(0, DEPTH)[:, None]"
         start_a, start_b = (f"start_{side} + " if p.batch else "" for side in ("a", "b"))
+        begin, end = "0", k
+        if self.split:
+            self._lines(
+                f"steps = (({k} + DEPTH - 1) // DEPTH + SPLIT - 1) // SPLIT * DEPTH",
+                "begin = part * steps",
+                f"end = tl.minimum(begin + steps, {k})",
+            )
+            begin, end = "begin", "end"
+            across, down = (f"(begin + {text})" for text in (across, down))
         self.emit(f"left = {p.left} + ({start_a}{_times('y', a_row)} + {_times(across, a_column)})")
         self.emit(f"right = {p.right} + ({start_b}{_times(down, b_row)} + {_times('x', b_column)})")
-        wide = self.dtypes[p.left] == "f64"
-        self.emit(f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{64 if wide else 32})")
-        self.emit(f"for done in range(0, {k}, DEPTH):")
-        for line in (
-            f"a = tl.load(left, mask=(y < {m}) & ({across} < {k} - done), other=0.0)",
-            f"b = tl.load(right, mask=({down} < {k} - done) & (x < {n}), other=0.0)",
-            f'product = tl.dot(a, b, product, input_precision="ieee", out_dtype=tl.float{64 if wide else 32})',
-            f"left += {_times('DEPTH', a_column)}",
-            f"right += {_times('DEPTH', b_row)}",
-        ):
-            self.emit("    " + line)
+        across, down = "tl.arange(0, DEPTH)[None, :]", "tl.arange(0, DEPTH)[:, None]"
+        wide = "64" if self.dtypes[p.left] == "f64" else "32"
+        self._lines(
+            f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
+            f"for done in range({begin}, {end}, DEPTH):",
+            f"    a = tl.load(left, mask=(y < {m}) & ({across} < {end} - done), other=0.0)",
+            f"    b = tl.load(right, mask=({down} < {end} - done) & (x < {n}), other=0.0)",
+            '    product = tl.dot(a, b, product, input_precision="tf32" if TF32 else "ieee", '
+            f"out_dtype=tl.float{wide})",
+            f"    left += {_times('DEPTH', a_column)}",
+            f"    right += {_times('DEPTH', b_row)}",
+        )
+        self.emit(f"row = y < {m}")
+        if self.split:
+            self._gather(wide)
         self._follow(m, n)
         return self.lines
+
+    def _lines(self, *lines: str) -> None:
+        for line in lines:
+            self.emit(line)
+
+    def _gather(self, wide: str) -> None:
+        """The parts of a tile added in their order by the program that comes last."""
+        self._lines(
+            "inside = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+            "own = partials + program.to(tl.int64) * (SPLIT * ROWS * COLUMNS) + inside",
+            "tl.store(own + part * (ROWS * COLUMNS), product)",
+            "tl.debug_barrier()",
+            "last = tl.atomic_add(counters + program, 1) == SPLIT - 1",
+            f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
+            "for other in range(0, tl.where(last, SPLIT, 0)):",
+            '    product += tl.load(own + other * (ROWS * COLUMNS), cache_modifier=".cg")',
+            "row = row & last",
+        )
 
     def _batch(self) -> None:
         """Where the factors of this product of several start."""
@@ -89,17 +135,43 @@ class ProductText(KernelText):
                 self.emit(f"start_{side} = {' + '.join(terms)}")
 
     def _follow(self, m: str, n: str) -> None:
-        """What is done with the product."""
-        self.emit(f"row = y < {m}")
-        self.emit(f"column = x < {n}")
+        """What is done with the product: at once, or by a function that takes it in halves until they are small."""
+        out, dtype = self.product.out, self.product.dtype
+        if not self.rest:
+            value = "product" if dtype not in HALVES else f"product.to({HALVES[dtype]})"
+            self.emit(f"tl.store({out} + ((batch * {m} + y) * {n} + x), {value}, mask=row & (x < {n}))")
+            return
+        main, self.lines, self.depth = self.lines, [], 2
+        self._rest(m, n)
+        written, self.lines, self.depth = self.lines, main, 1
+        names = [*(p.name for p in self.kernel.params), "status", "tables"]
+        text = "\n".join(written)
+        used = [name for name in names if re.search(rf"\b{name}\b", f"{text} {n}")]
+        passed = ", ".join(("y", "batch", "row", *used))
+        split = "tl.split(tl.permute(tl.reshape(product, (ROWS, 2, COLUMNS // 2)), (0, 2, 1)))"
+        function = [
+            "@triton.jit",
+            f"def finish(product, across, {passed}, ROWS: tl.constexpr, COLUMNS: tl.constexpr, PART: tl.constexpr):",
+            '    """What follows the product, for PART columns at a time."""',
+            "    if COLUMNS > PART:",
+            f"        left, right = {split}",
+            f"        finish(left, across, {passed}, ROWS, COLUMNS // 2, PART)",
+            f"        finish(right, across + COLUMNS // 2, {passed}, ROWS, COLUMNS // 2, PART)",
+            "    else:",
+            "        x = across + tl.arange(0, COLUMNS)[None, :]",
+            f"        column = x < {n}",
+            *written,
+            "",
+        ]
+        self.functions["finish"] = Function("finish", "\n".join(function))
+        self.emit(f"finish(product, across, {passed}, ROWS, COLUMNS, PART)")
+
+    def _rest(self, m: str, n: str) -> None:
+        """The statements that follow, on a block of results."""
+        self.statements([s for s in self.rest if not isinstance(s, Loop)])
         both: Axes = frozenset("ti")
         self.conditions += [("row", frozenset("t")), ("column", frozenset("i"))]
-        out, dtype = self.product.out, self.product.dtype
-        tasks = next((s for s in self.rest if isinstance(s, Loop)), None)
-        if tasks is None:
-            value = "product" if dtype not in HALVES else f"product.to({HALVES[dtype]})"
-            self.emit(f"tl.store({out} + ((batch * {m} + y) * {n} + x), {value}, mask=row & column)")
-            return
+        tasks = next(s for s in self.rest if isinstance(s, Loop))
         vector = next(s for s in tasks.body if isinstance(s, Loop))
         if vector.start == 0:
             self.emit(f"{tasks.var} = batch * {m} + y")
@@ -147,29 +219,57 @@ class ProductKernel:
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
-        """The file."""
-        writer = ProductText(self.kernel)
-        writer.body()
-        return (file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines),)
+        """The file for a program per tile, and that for several."""
+        return self._source(False), self._source(True)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def _source(self, split: bool) -> TritonSource:
+        writer = ProductText(self.kernel, split)
+        writer.body()
+        params, constants = self.kernel.params, CONSTANTS + ("PART",) * ("finish" in writer.functions)
+        if split:
+            params, constants = (*params, replace(PARTIALS, dtype=self._sums), COUNTERS), (*constants, "SPLIT")
+        return file_text(self.kernel, writer, params, constants, self.lines)
+
+    @property
+    def _factors(self) -> str:
+        return next(p.dtype for p in self.kernel.params if p.name == self.product.left)
+
+    @property
+    def _sums(self) -> str:
+        return "f64" if self._factors == "f64" else "f32"
+
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of products."""
 
         def known(x: int | str) -> int:
             return sizes[x] if isinstance(x, str) else x
 
         m, n, k = map(known, self.product.sizes)
-        dtype = next(p.dtype for p in self.kernel.params if p.name == self.product.left)
-        rows, columns, depth = (
-            max(16, min(most, power_of_two(size))) for most, size in zip(TILES[dtype], (m, n, k), strict=True)
-        )
+        tile = choose(max(m, 1), max(n, 1), max(k, 1), max(tasks, 1), self._factors, precision.tf32, architecture)
         steps = [abs(known(s)) for pair in self.product.steps for s in pair]
         reach = sum(known(e) * max(map(abs, map(known, rest))) for e, *rest in self.product.batch)
         largest = max(m, n, k, 1) * max(*steps, 1) * 2 + reach + tasks * m * n
-        constants = {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": GROUP, "WIDE": int(largest >= INT32)}
-        grid = max(-(-m // rows) * -(-n // columns), 1) * max(tasks, 1)
-        warps = 8 if rows * columns >= 128 * 128 else 4
-        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes))
+        constants = {
+            "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,
+            "TF32": int(precision.tf32 and self._factors == "f32"), "WIDE": int(largest >= INT32),
+        }  # fmt: skip
+        source = self.sources[tile.split > 1]
+        if "PART" in source.constants:
+            constants["PART"] = self._part(tile)
+        tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
+        own = (0, 0)
+        if tile.split > 1:
+            constants["SPLIT"] = tile.split
+            own = tiles * tile.split * tile.rows * tile.columns * (8 if self._sums == "f64" else 4), tiles
+        aligned = multiples(source, tasks, sizes) + ("partials",) * (tile.split > 1)
+        return Launch(source, constants, tile.warps, tiles * tile.split, aligned, tile.stages, *own)
+
+    def _part(self, tile: Tile) -> int:
+        """Columns that what follows the product takes at a time."""
+        operations = sum(isinstance(s, Let) for s in walk(self.kernel.body))
+        if operations <= CHEAP:
+            return tile.columns
+        return max(min(PART * 32 * tile.warps // tile.rows, tile.columns), 16)
 
 
 def is_product(kernel: Kernel) -> bool:

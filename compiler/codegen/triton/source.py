@@ -16,6 +16,7 @@ from eagerjit.compiler.codegen.triton.mapping import (
     largest,
     structure,
 )  # fmt: skip
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Kernel, Load, Param, Store, walk
 
 POINTERS = {
@@ -25,6 +26,8 @@ POINTERS = {
 TASKS = Param("tasks", "size", "i64")
 STATUS = Param("status", "memory", "i32")
 TABLES = Param("tables", "memory", "u32")
+PARTIALS = Param("partials", "memory", "f32")
+COUNTERS = Param("counters", "memory", "i32")
 INT32 = 2**31
 ACROSS = 32
 """Rows of a block that is read across, at most: neighbours in memory."""
@@ -37,6 +40,8 @@ class TritonSource:
     tasks     the number of tasks
     status    an i32 in memory that a failed check sets to its number
     tables    the words of `values.table_words`
+    partials  memory for as many numbers as the launch says
+    counters  memory for as many i32 as the launch says, which are 0
     """
 
     name: str
@@ -62,7 +67,8 @@ def _type(param: Param, wide: bool) -> str:
 class Launch:
     """How a file is compiled and launched: its compile-time numbers, warps per program, and the grid.
 
-    `aligned` are the arguments that are multiples of 16, so that memory is read in wide pieces.
+    `aligned` are the arguments that are multiples of 16, so that memory is read in wide pieces; `stages` says how many
+    steps of a loop are under way. `partials` (in bytes) and `counters` are memory of the launch's own.
     """
 
     source: TritonSource
@@ -70,6 +76,9 @@ class Launch:
     warps: int
     programs: int
     aligned: tuple[str, ...] = ()
+    stages: int = 3
+    partials: int = 0
+    counters: int = 0
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -94,7 +103,7 @@ class TritonKernel:
         """A file per shape."""
         return tuple(_source(self.kernel, shape, self.lines) for shape in self.structure.shapes)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
         length = sizes[extent] if isinstance(extent, str) else extent

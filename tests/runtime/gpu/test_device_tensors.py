@@ -6,6 +6,7 @@ import pytest
 
 import eagerjit as ej
 from eagerjit import nn
+from eagerjit.cuda import execution
 from eagerjit.nn import functional as F
 
 pytestmark = pytest.mark.usefixtures("cuda")
@@ -38,3 +39,14 @@ def test_attention_keeps_no_weights() -> None:
         assert ej.allclose(found[0].cpu(), found[1], atol=1e-5)
         assert all(ej.allclose(a.grad.cpu(), b.grad, atol=1e-5) for a, b in zip((q, k, v), host, strict=True))
     assert F.scaled_dot_product_attention(q, k, v).grad_fn.name == "flash_attention"
+
+
+def test_a_long_sum_of_few_results_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that share a tile count themselves in memory that every launch clears."""
+    filled: list[int] = []
+    clear = execution.fill_words
+    monkeypatch.setattr(execution, "fill_words", lambda *what: (filled.append(what[2]), clear(*what)))
+    x, w = ej.randn(5, 3000, device="cuda"), ej.randn(3000, 7, device="cuda")
+    first, second = x @ w, x @ w
+    assert filled == [1, 1] and ej.equal(first, second)
+    assert ej.allclose(first.cpu(), x.cpu() @ w.cpu(), atol=1e-3)
