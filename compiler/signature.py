@@ -51,10 +51,11 @@ class ObjectGuard:
 
 @dataclass(slots=True)
 class SameGuard:
-    """A test that a leaf is the object that another leaf is."""
+    """A test whether a leaf is the object that another leaf is."""
 
     leaf: int
     other: int
+    expected: bool = True
 
 
 @dataclass(slots=True)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arrays import TracedArray
-from eagerjit.journal import Journal, Slot, look
+from eagerjit.journal import Journal, Slot
 from eagerjit.leaves import over_array
+from eagerjit.slots import look
 from eagerjit.state import untraced
 from eagerjit.tensor import Tensor
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import builtins
 import collections
+import dis
 import functools
 import io
 import logging
 import os
 import warnings
+import weakref
 from collections.abc import Callable
 from types import (
     BuiltinFunctionType,
+    CodeType,
     FrameType,
     FunctionType,
     MethodDescriptorType,
@@ -22,15 +25,20 @@ from types import (
 )
 from typing import Any
 
-from eagerjit.arrays import TracedArray, TracedNumber
-from eagerjit.journal import ABSENT, CONTAINERS, Journal, is_consumed
+import numpy as np
+
+from eagerjit import lookup
+from eagerjit.arrays import LARGE, TracedArray, TracedNumber
+from eagerjit.comparing import items_of
+from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.runtime.source import is_library
+from eagerjit.slots import ABSENT
 from eagerjit.tensor import Tensor
 
 _CHANGING = {
     list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
-    dict: "update setdefault pop popitem clear __setitem__ __delitem__ __ior__",
+    dict: "update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__",
     set: "add discard remove pop clear update difference_update intersection_update symmetric_difference_update "
     "__ior__ __iand__ __isub__ __ixor__",
     bytearray: "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__ __imul__",
@@ -41,11 +49,14 @@ CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
 BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
 """Methods that change a container whatever it holds, and return nothing of it."""
 
+_READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
+"""Methods of containers that tell what they hold."""
+
 _WORLD = frozenset(
     "random time datetime os posix posixpath genericpath io _io threading _thread subprocess socket _socket select "
     "selectors tempfile shutil pathlib glob fileinput signal queue _queue multiprocessing concurrent asyncio gc atexit "
     "contextvars _contextvars secrets uuid ctypes _ctypes mmap sqlite3 _sqlite3 urllib http pickle _pickle csv _csv "
-    "importlib runpy code pdb bdb faulthandler tracemalloc resource zipfile tarfile gzip".split()
+    "array importlib runpy code pdb bdb faulthandler tracemalloc resource zipfile tarfile gzip".split()
 )
 """Modules whose functions look at the world outside of the process's objects, or change it."""
 
@@ -134,24 +145,28 @@ class Calls:
             return functools.partial(python_number, function)
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
+        if function is id and any(isinstance(a, Tensor) for a in args):
+            journal.tracer.compares_identities = True
         if function is type and len(args) == 1 and type(args[0]) in _STAND_INS:
             return _class_of
         if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
             return _length
         if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
             return self.refused(f"calls {name} of an array that is an input", source)
-        if function is next or (module == "builtins" and not isinstance(function, type)) or name in _HARMLESS:
-            for value in args:
-                if is_consumed(value) and not journal.is_fresh(value):
-                    return self.refused("reads an iterator", source)
+        if any(is_consumed(value) and not journal.is_fresh(value) for value in (*args, *kwargs.values())):
+            return self.refused("reads an iterator", source)
+        if type(function) is weakref.ref:
+            return self.refused("follows a weak reference, whose object it would keep alive", source)
         if type(function) is _Cached:
             return self.refused(f"calls {name}, which keeps its results", source)
         if self._of_the_world(module, name):
             return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
         if module == "builtins" and name in _HARMLESS:
+            for value in args:
+                if isinstance(value, CONTAINERS):
+                    journal.note_read(value, None)
             return None
-        self._probe((*args, *kwargs.values()), source)
-        return None
+        return self._probe((*args, *kwargs.values()), source)
 
     def _method(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
@@ -174,8 +189,9 @@ class Calls:
             return None
         if self._of_the_world(module, name):
             return self.refused(f"calls {module}.{name}", source)
-        self._probe((*args, *kwargs.values()), source)
-        return None
+        if any(is_consumed(value) and not self.journal.is_fresh(value) for value in (*args, *kwargs.values())):
+            return self.refused("reads an iterator", source)
+        return self._probe((*args, *kwargs.values()), source)
 
     def _builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
         journal = self.journal
@@ -187,6 +203,10 @@ class Calls:
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)
                 return None
+        if name in _READING and isinstance(owner, CONTAINERS):
+            key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
+            self.compare(key, owner)
+            journal.note_read(owner, key if type(key) in (str, int, bool) else None)
         if name in ("__setattr__", "__delattr__") and args:
             self.attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
             return None
@@ -201,8 +221,18 @@ class Calls:
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
         if type(owner).__module__.startswith("numpy.random"):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
-        self._probe(args, source)
-        return None
+        return self._probe((owner, *args, *kwargs.values()) if isinstance(owner, np.ndarray) else args, source)
+
+    def compare(self, key: Any, holder: Any) -> None:
+        """Code is about to ask whether a tensor is another one, or among others."""
+        if not isinstance(key, Tensor) or type(key._data) is not np.ndarray:  # what is made inside is no other one
+            return
+        others: Any = [holder]
+        if isinstance(holder, (*CONTAINERS, tuple)):
+            others = dict.keys(holder) if isinstance(holder, dict) else items_of(holder)
+        tracer = self.journal.tracer
+        tracer.compares_identities = True
+        tracer.compared += [(key, x) for x in others if isinstance(x, Tensor) and type(x._data) is np.ndarray]
 
     def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
         """An attribute is about to be assigned or deleted."""
@@ -214,11 +244,10 @@ class Calls:
                 if not is_library(found.__code__.co_filename):
                     return  # its own code is watched
                 break
-        found = getattr(type(owner), name, None)
-        if isinstance(found, property):
+        if lookup.assigns(owner, name):
             return
         if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
-            self.journal.refuse(f"it assigns {name} of a function", source)
+            self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
 
     def refused(self, what: str, source: str) -> Callable[..., Any]:
@@ -235,12 +264,18 @@ class Calls:
             return False
         return module.partition(".")[0] in _WORLD or module.startswith(("numpy.random", "eagerjit.random"))
 
-    def _probe(self, values: Any, source: str) -> None:
+    def _probe(self, values: Any, source: str) -> Any:
+        """Note objects that something unknown gets, and might change."""
         for value in values:
-            if type(value) in CONTAINERS:
+            if type(value) is TracedArray:
+                continue
+            if isinstance(value, np.ndarray) and value.nbytes > LARGE and not self.journal.is_fresh(value):
+                return self.refused("reads a large NumPy array", source)
+            if isinstance(value, (*CONTAINERS, np.ndarray)):
                 self.journal.probe(value, source)
             elif hasattr(value, "__dict__") and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
                 self.journal.handed_over[id(value)] = value
+        return None
 
     # -- calls that are put off ---------------------------------------------------------------------------------------
 
@@ -315,3 +350,41 @@ def _warn_again(place: Any, message: Any, category: Any = None, stacklevel: int 
     registry = names.setdefault("__warningregistry__", {})
     category = type(message) if isinstance(message, Warning) else category or UserWarning
     warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)
+
+
+class Refusing:
+    """Takes the place of something that must not be used."""
+
+    def __init__(self, fail: Callable[..., Any]):
+        self.fail = fail
+
+    def _used(self, *args: Any) -> Any:
+        return self.fail()
+
+    __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _used
+    __ior__ = __iand__ = __ixor__ = __ilshift__ = __irshift__ = _used
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing_lines(code: CodeType) -> frozenset[int]:
+    found, line = set(), code.co_firstlineno
+    methods = frozenset().union(*CHANGING.values())
+    for i in dis.get_instructions(code):
+        line = (i.positions.lineno if i.positions is not None else None) or line
+        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
+        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
+        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
+            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
+        ):
+            found.add(line)
+    return frozenset(found)
+
+
+def may_change(code: CodeType, line: int) -> bool:
+    """Without sight of the stack: whether a line holds an instruction that could change an object."""
+    return line in _changing_lines(code)
+

@@ -35,20 +35,6 @@ def is_library_name(name: str) -> bool:
     return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
 
 
-def kept_under(owner: Any, name: str) -> Any:
-    """What an object keeps under a name, None where it keeps nothing of its own."""
-    return getattr(owner, "__dict__", {}).get(name)
-
-
-def is_data(owner: Any, name: str) -> bool:
-    """Whether reading an attribute finds what was assigned, rather than computing something."""
-    for base in owner.__mro__ if isinstance(owner, type) else type(owner).__mro__:
-        if name in vars(base):
-            found = vars(base)[name]
-            return type(found).__name__ == "member_descriptor" or found is None or isinstance(found, (int, float))
-    return True
-
-
 class Unchanged:
     """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
 
@@ -64,16 +50,25 @@ class Unchanged:
         return bool(contents(self.value, None, self.changing) == self.before)
 
 
+def items_of(value: Any) -> Any:
+    """The items of a container (of a dict, its values), as the builtin class gives them: the user's may do more."""
+    for kind in (list, tuple, deque, set, frozenset):
+        if isinstance(value, kind):
+            return kind.__iter__(value)
+    return dict.values(value) if isinstance(value, dict) else iter(value)
+
+
 def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
     """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
     if isinstance(value, dict):
-        return tuple((k, contents(v, kept, changing)) for k, v in value.items() if (id(value), k) not in changing)
+        return tuple((k, contents(v, kept, changing)) for k, v in dict.items(value)
+                     if (id(value), k) not in changing)  # fmt: skip
     if isinstance(value, (list, tuple, deque)):
-        return tuple(contents(v, kept, changing) for v in value)
+        return tuple(contents(v, kept, changing) for v in items_of(value))
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(contents(v, kept, changing) for v in value)
+        return frozenset(contents(v, kept, changing) for v in items_of(value))
     if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, PLAIN):
@@ -97,9 +92,9 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
         return seen[id(value)]
     seen[id(value)] = len(seen)
     if sequence:
-        return type(value), tuple([state_of(v, kept, seen) for v in value])
+        return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else vars(value)
-    return type(value), tuple([(k, state_of(v, kept, seen)) for k, v in held.items()])
+    return type(value), tuple([(k, state_of(v, kept, seen)) for k, v in dict.items(held)])
 
 
 def has_state(value: Any) -> bool:
@@ -130,10 +125,11 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
     """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
     epoch = mode.epoch()
     unique = list({id(o): o for o in owners if has_state(o)}.values())
-    names = {id(o): id(o.__dict__) for o in unique if hasattr(o, "__dict__")}
+    names = {id(o): [id(o.__dict__)] for o in unique if hasattr(o, "__dict__")}
     for owner in unique:
         for module in owner.modules() if hasattr(owner, "modules") else ():
-            names[id(module)] = id(module.__dict__)
-    changing = changing | {(names[owner], key) for owner, key in changing if owner in names}
+            own = module.__dict__
+            names[id(module)] = [id(own), *(id(own[t]) for t in ("_buffers", "_parameters", "_modules"))]
+    changing = changing | {(place, key) for owner, key in changing for place in names.get(owner, ())}
     states = [o._jit_state(changing) for o in unique]
     return Structure(unique, states, epoch, Defaults.dtype, state.casting, state.device, changing)

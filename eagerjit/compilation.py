@@ -20,12 +20,23 @@ from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
-from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Object, Output, Same, TensorLeaf, Trace
+from eagerjit.compiler.signature import (
+    Binding,
+    FloatLeaf,
+    Fresh,
+    IntLeaf,
+    Load,
+    Object,
+    Output,
+    Same,
+    TensorLeaf,
+    Trace,
+)
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.observation import TraceBreak
 from eagerjit.placement import host_array
 from eagerjit.runtime import cache, cpu, execute, log, routines
-from eagerjit.runtime.program import Program
+from eagerjit.runtime.program import Op, Program
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
@@ -206,7 +217,12 @@ def describe(
 def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     """The value that a node has in the call being recorded: what it is made of so far, compiled and run."""
     bindings: list[Binding] = []
+    objects = list(tracer.objects)
     for b in tracer.bindings:
+        if isinstance(b, Load) and b.leaf in tracer.begun:
+            bindings.append(Load(b.leaf, Op.LOAD_OBJECT, (len(objects),)))
+            objects.append(tracer.begun[b.leaf])
+            continue
         bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
     measured = [replace(q) for q in tracer.questions if q.size is not None]
     nodes = [node, *(q.node for q in measured)]
@@ -215,7 +231,7 @@ def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     guards, hints = list(tracer.assumptions.guards), dict(tracer.assumptions.hints)
     trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints, questions=measured)
     trace.device = tracer.device
-    executable, _ = executable_of(trace, graph, tracer.objects, pending=True)
+    executable, _ = executable_of(trace, graph, objects, pending=True)
     found = executable.run(tuple(leaves))
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")

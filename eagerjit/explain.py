@@ -210,7 +210,7 @@ def guards_of(report: Report) -> list[str]:
         elif isinstance(b, ObjectGuard):
             out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
         elif isinstance(b, SameGuard):
-            out.append(f"leaf {b.leaf} is leaf {b.other}")
+            out.append(f"leaf {b.leaf} is {'' if b.expected else 'not '}leaf {b.other}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
     if trace.grad_mode is not None:
         out.append(f"grad mode is {'on' if trace.grad_mode else 'off'}")

@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit import lookup
 from eagerjit.arrays import LARGE
 from eagerjit.bytecode import Access, accesses
 from eagerjit.callables import BLIND
 from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, state_of
+from eagerjit.compiler.signature import SameGuard, TensorLeaf
 from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer
@@ -51,8 +53,9 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
 
 @dataclass
 class Surroundings:
-    """Everything that the observed code read, and the functions found by their code."""
+    """Everything that the observed code of `main` read, and the functions found by their code."""
 
+    main: FunctionType | None = None
     functions: dict[CodeType, FunctionType] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
@@ -66,6 +69,8 @@ class Surroundings:
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
     for name in attributes:
+        if lookup.is_computed(base, name):
+            return _MISSING  # the code that computes it is watched itself
         try:
             base = getattr(base, name)
         except Exception:
@@ -99,6 +104,7 @@ class _Inspection:
     def run(self, function: FunctionType | None) -> Surroundings:
         """Everything about a function and what it reaches."""
         if function is not None:
+            self.out.main = function
             self.pending.append(function)
             self._drain()
         self._follow_locals()
@@ -191,7 +197,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
     watched: set[int] = set()
     covered: set[tuple[int, Any]] = set()
-    python += _defaults(tracer, surroundings)
+    python += _definitions(tracer, surroundings)
     for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
         base = _BASES[kind](container, name)
         slot = id(container), name if kind == "global" else "contents"
@@ -201,9 +207,11 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
         parent: int | None = None
         for depth in range(len(attributes) + 1):
             value = _value(base, attributes[:depth])
+            if value is _MISSING:
+                break
             if depth:
                 covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
-            if value is _MISSING or _is_fresh(value, base, attributes[:depth]):
+            if _is_fresh(value, base, attributes[:depth]):
                 break
             if depth and (id(_value(base, attributes[: depth - 1])), attributes[depth - 1]) in changing:
                 break
@@ -223,6 +231,25 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     return [*python, *journal.checks, *_handed_over(journal)]
 
 
+def guard_identities(tracer: Tracer, n_arguments: int) -> None:
+    """Where code asks which tensors are the same (`is`, keys of dictionaries), they must be other ones again."""
+    if not tracer.compares_identities:
+        return
+    for a, b in tracer.compared:
+        argument, other = (a, b) if id(a) in tracer.leaf_of else (b, a)
+        if tracer.leaf_of.get(id(argument), n_arguments) < n_arguments and id(other) not in tracer.leaf_of:
+            leaf = tracer.new_leaf()
+            tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(other))
+            tracer.bindings.append(SameGuard(tracer.leaf_of[id(argument)], leaf, False))
+    leaves = [b for b in tracer.bindings if isinstance(b, TensorLeaf)]
+    for position, a in enumerate(leaves):
+        for b in leaves[:position]:
+            types = a.node.type, b.node.type
+            alike = types[0].dtype is types[1].dtype and len(types[0].shape) == len(types[1].shape)
+            if alike and a.grad == b.grad and min(a.leaf, b.leaf) < n_arguments:
+                tracer.bindings.append(SameGuard(a.leaf, b.leaf, False))
+
+
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
     """Reads that no chain of names tells of: through results of calls and items, in functions that were arguments."""
     for cell in journal.cells_read.values():
@@ -230,12 +257,15 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
             yield "cell", cell, None, (), "read"
     for (key, name), owner in journal.inherited.items():
         plain = has_own_attributes(owner) and hasattr(owner, "__dict__") and key not in journal.paths
-        if plain and not journal.is_fresh(owner) and callable(getattr(owner, name, None)):
+        if plain and not journal.is_fresh(owner) and callable(_value(owner, (name,))):
             journal.checks.append(functools.partial(_inherits, owner, name))
     for (key, name), owner in journal.objects_read.items():
         if (key, name) in covered or not has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
             continue
-        if _value(owner, (name,)) is _MISSING:
+        if lookup.is_computed(owner, name):
+            found = lookup.own(owner, name), lookup.inherited(owner, name)
+            journal.checks.append(functools.partial(_finds, owner, name, found))
+        elif _value(owner, (name,)) is _MISSING:
             journal.checks.append(functools.partial(_lacks, owner, name))
         else:
             yield "object", owner, None, (name,), "read"
@@ -243,6 +273,10 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
 
 def _lacks(owner: Any, name: str) -> bool:
     return not hasattr(owner, name)
+
+
+def _finds(owner: Any, name: str, before: tuple[Any, Any]) -> bool:
+    return lookup.own(owner, name) is before[0] and lookup.inherited(owner, name) is before[1]
 
 
 def _inherits(owner: Any, name: str) -> bool:
@@ -261,19 +295,19 @@ def _is_unchanged(value: Any, before: Any, kept: list[Any]) -> bool:
     return bool(state_of(value, []) == before)
 
 
-def _defaults(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
-    """Guards for the default arguments of functions that ran."""
+def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
+    """Guards for the default arguments of functions that ran, and for the code of those that it called."""
     python: list[Callable[[], bool]] = []
     for function in surroundings.functions.values():
-        for name in ("__defaults__", "__kwdefaults__"):
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
             value = getattr(function, name)
-            if value is None:
+            if value is None or (name == "__code__" and function is surroundings.main):
                 continue
             holder, leaf = tracer.new_leaf(), tracer.new_leaf()
             tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
             tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
             tracer.guard_object(leaf, Op.IS, value)
-            if isinstance(value, dict) or any(isinstance(v, _CONTAINERS) for v in value):
+            if isinstance(value, dict) or (type(value) is tuple and any(isinstance(v, _CONTAINERS) for v in value)):
                 python.append(Unchanged(value, frozenset()))
     return python
 

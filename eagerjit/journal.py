@@ -18,6 +18,7 @@ import numpy as np
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.program import Op
+from eagerjit.slots import ABSENT, DELETE, LOOK, STORE
 from eagerjit.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 CONTAINERS = (list, dict, set, bytearray, collections.deque)
 """What C code may change that gets it."""
-
-ABSENT = object()
-
 
 class Path(tuple[Any, ...]):
     """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
@@ -84,7 +82,8 @@ class Journal:
         if key in self._outside:
             return False
         if isinstance(value, np.ndarray):
-            fresh = (value.base is None or self.is_fresh(value.base)) and self._only_young_know(value)
+            # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
+            fresh = (value.base is None or self.is_fresh(value.base)) and self._only_young_know(value, at_least=1)
         elif not gc.is_tracked(value):
             fresh = self._only_young_know(value)
         else:
@@ -103,10 +102,10 @@ class Journal:
         self._young = set(map(id, gc.get_objects(generation=0)))
         return self._young
 
-    def _only_young_know(self, value: Any) -> bool:
-        """Whether no object from before holds one that the collector does not track."""
-        young = self._look_again()
-        return all(id(holder) in young for holder in gc.get_referrers(value))
+    def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
+        """Whether no object from before holds one that the collector does not track, and so many made since do."""
+        young, holders = self._look_again(), gc.get_referrers(value)
+        return len(holders) >= at_least and all(id(holder) in young for holder in holders)
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
@@ -116,6 +115,11 @@ class Journal:
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)
             self._alive.append(holder)
+
+    def lacking(self, container: dict[Any, Any], key: Any) -> None:
+        """Code has found that a dictionary does not have a key, which only this tells of."""
+        if not self.is_fresh(container) and id(container) not in self.paths:
+            self.checks.append(lambda: key not in container)
 
     def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
         """A number or tensor that code reads where it also writes, made an input of the compiled function."""
@@ -128,12 +132,13 @@ class Journal:
         leaf = self.load(holder, key, kind)
         self.inputs.add(slot)
         self.tracer.slots[leaf] = Slot(holder, key, kind)
+        self.tracer.begun[leaf] = value
         if isinstance(value, Tensor):
             self.tracer.tensor_leaf(value, leaf, symbolic=True)
             return value
         made = self.tracer.float_leaf(value, leaf) if type(value) is float else self.tracer.int_leaf(value, leaf)
-        self._save(holder, key, kind)
-        _STORE[kind](holder, key, made)
+        self.save(holder, key, kind)
+        STORE[kind](holder, key, made)
         return made
 
     def load(self, holder: Any, key: Any, kind: str) -> int:
@@ -152,12 +157,14 @@ class Journal:
 
     def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
-        self._save(holder, key, kind, value is ABSENT)
+        self.save(holder, key, kind, value is ABSENT)
+        if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
+            self.read_first.add((id(holder), key))
         self.written.setdefault((id(holder), key), source)
         if value is ABSENT:
-            self.operations.append(Operation(_DELETE[kind], holder, (key,), source))
+            self.operations.append(Operation(DELETE[kind], holder, (key,), source))
         else:
-            self.operations.append(Operation(_STORE[kind], holder, (key, value), source))
+            self.operations.append(Operation(STORE[kind], holder, (key, value), source))
 
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
@@ -185,16 +192,17 @@ class Journal:
         self._saved.add(slot)
         self._alive.append(container)
         self._decide(container)
-        before = container.copy()
+        before = _copy_of(container)
         self._undo.append((container, lambda: _restore_contents(container, before)))
 
     def probe(self, container: Any, source: str) -> None:
         """Something unknown gets a container: it may not change it."""
         if id(container) not in self._young:
             self.save_contents(container)
-            self.probed.append((container, container.copy(), source))
+            self.probed.append((container, _copy_of(container), source))
 
-    def _save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
+    def save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
+        """Remember what an attribute, an item or a variable holds, to put it back."""
         slot = id(holder), key
         if slot in self._saved:
             return
@@ -206,8 +214,8 @@ class Journal:
             before = dict(names)
             self._undo.append((holder, lambda: _restore_contents(names, before)))
             return
-        value = _LOOK[kind](holder, key)
-        store, delete, look = _STORE[kind], _DELETE[kind], _LOOK[kind]
+        value = LOOK[kind](holder, key)
+        store, delete, look = STORE[kind], DELETE[kind], LOOK[kind]
 
         def undo() -> None:
             if value is not ABSENT:
@@ -274,7 +282,7 @@ class Slot:
 
     def read(self) -> Any:
         """What it holds now."""
-        return _LOOK[self.kind](self.holder, self.key)
+        return LOOK[self.kind](self.holder, self.key)
 
 
 class Arguments(tuple[Any, ...]):
@@ -295,100 +303,47 @@ def is_traced(value: Any) -> bool:
     return type(value) in (SymbolicInt, TracedFloat)
 
 
+def _copy_of(container: Any) -> Any:
+    """What a container holds, copied by its own method rather than by one that the user's class puts before it."""
+    kind = next((k for k in CONTAINERS if isinstance(container, k)), type(container))
+    return kind.copy(container)
+
+
 def _same(container: Any, before: Any) -> bool:
+    if isinstance(container, np.ndarray):
+        return container.shape == before.shape and container.tobytes() == before.tobytes()
     if len(container) != len(before):
         return False
+    container = _copy_of(container)
     if isinstance(container, dict):
         return all(a is b and container[a] is before[b] for a, b in zip(container, before, strict=True))
-    return all(a is b for a, b in zip(_sorted(container), _sorted(before), strict=True))
-
-
-def _sorted(container: Any) -> Any:
-    return sorted(container, key=id) if isinstance(container, set) else container
+    if isinstance(container, set):
+        container, before = sorted(container, key=id), sorted(before, key=id)
+    return all(a is b for a, b in zip(container, before, strict=True))
 
 
 def _restore_contents(container: Any, before: Any) -> None:
     if isinstance(container, (list, bytearray)):
-        container[:] = before
-        return
-    container.clear()
-    if isinstance(container, collections.deque):
-        container.extend(before)
+        type(before).__setitem__(container, slice(None), before)
+    elif isinstance(container, np.ndarray):
+        container[...] = before
+    elif isinstance(container, collections.deque):
+        collections.deque.clear(container)
+        collections.deque.extend(container, before)
     else:
-        container.update(before)
-
-
-def _look_attribute(holder: Any, name: str) -> Any:
-    own = getattr(holder, "__dict__", None)
-    if own is not None and name in own:
-        return own[name]
-    for owner in type(holder).__mro__:
-        if name in vars(owner) and hasattr(vars(owner)[name], "__set__"):
-            return getattr(holder, name, ABSENT)
-    return ABSENT
-
-
-def _store_attribute(holder: Any, name: str, value: Any) -> None:
-    """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
-    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
-        setattr(holder, name, value)
-    else:
-        object.__setattr__(holder, name, value)
-
-
-def _delete_attribute(holder: Any, name: str) -> None:
-    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
-        delattr(holder, name)
-    else:
-        object.__delattr__(holder, name)
-
-
-def _look_item(holder: Any, key: Any) -> Any:
-    try:
-        return holder[key] if not isinstance(holder, dict) else dict.get(holder, key, ABSENT)
-    except (KeyError, IndexError):
-        return ABSENT
-
-
-def _look_cell(holder: Any, key: Any) -> Any:
-    try:
-        return holder.cell_contents
-    except ValueError:
-        return ABSENT
-
-
-def _store_item(holder: Any, key: Any, value: Any) -> None:
-    holder[key] = value
-
-
-def _delete_item(holder: Any, key: Any) -> None:
-    del holder[key]
-
-
-def _store_cell(holder: Any, key: Any, value: Any) -> None:
-    holder.cell_contents = value
-
-
-def _delete_cell(holder: Any, key: Any) -> None:
-    del holder.cell_contents
+        type(before).clear(container)
+        type(before).update(container, before)
 
 
 def _call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
-    getattr(target, name)(*args, **kwargs)
+    """The container's own method: one that the user's class puts before it was watched itself."""
+    mro = type(target).__mro__
+    kind = next(k for k in mro if name in vars(k) and k.__module__ in ("builtins", "collections"))
+    getattr(kind, name)(target, *args, **kwargs)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:
     function(*args, **kwargs)
-
-
-_LOOK = {"attribute": _look_attribute, "item": _look_item, "cell": _look_cell}
-_STORE: dict[str, Callable[..., None]] = {"attribute": _store_attribute, "item": _store_item, "cell": _store_cell}
-_DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item": _delete_item, "cell": _delete_cell}
-
-
-def look(holder: Any, key: Any, kind: str) -> Any:
-    """What an attribute, an item or a variable holds, ABSENT for nothing."""
-    return _LOOK[kind](holder, key)
 
 
 def is_consumed(value: Any) -> bool:

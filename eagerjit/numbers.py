@@ -55,6 +55,9 @@ class SymbolicInt:
     def __float__(self) -> float:
         return float(self._value())
 
+    def __getattr__(self, name: str) -> Any:
+        return _rarer(self, name)
+
     def __hash__(self) -> int:
         return hash(self._value())
 
@@ -101,10 +104,10 @@ class SymbolicInt:
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and other >= 0:
-            out: sizes.Expr = 1
+            out: Any = 1
             for _ in range(other):
-                out = sizes.mul(out, self.expression)
-            return wrap(out)
+                out = out * self
+            return out
         return to_float(self) ** other if isinstance(other, (float, TracedFloat)) else self._value() ** other
 
 
@@ -114,20 +117,46 @@ def _is_int(value: object) -> bool:
 
 def _integer_operator(function: Callable[..., Any], other_function: Callable[..., Any]) -> tuple[Any, Any]:
     def forward(self: SymbolicInt, other: Any) -> Any:
+        other = int(other) if isinstance(other, bool) else other
         if _is_int(other):
-            return wrap(function(expression(self), expression(other)))
+            try:
+                return wrap(function(expression(self), expression(other)))
+            except OverflowError:
+                return other_function(self._value(), plain(other))
         if isinstance(other, (float, TracedFloat)):
             return other_function(to_float(self), other)
         return NotImplemented
 
     def reflected(self: SymbolicInt, other: Any) -> Any:
+        other = int(other) if isinstance(other, bool) else other
         if _is_int(other):
-            return wrap(function(expression(other), expression(self)))
+            try:
+                return wrap(function(expression(other), expression(self)))
+            except OverflowError:
+                return other_function(plain(other), self._value())
         if isinstance(other, (float, TracedFloat)):
             return other_function(other, to_float(self))
         return NotImplemented
 
     return forward, reflected
+
+
+_FACTOR = 2**31
+"""Below it, a product of two is an int64."""
+
+
+def _multiply(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+    """A product that is an int64 in every call: Python numbers may be large, and each range is a version of its own."""
+    for factor in (a, b):
+        if _may_be_large(factor) and not (sizes.less(factor, _FACTOR) and sizes.less(-_FACTOR, factor)):
+            raise OverflowError
+    return sizes.mul(a, b)
+
+
+def _may_be_large(factor: sizes.Expr) -> bool:
+    if isinstance(factor, int):
+        return abs(factor) >= _FACTOR
+    return any(name.startswith("n") for name in sizes.symbols(factor))
 
 
 def _subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
@@ -148,7 +177,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 for _name, _function, _other in (
     ("add", sizes.add, operator.add),
     ("sub", _subtract, operator.sub),
-    ("mul", sizes.mul, operator.mul),
+    ("mul", _multiply, operator.mul),
     ("floordiv", _checked(sizes.floordiv), operator.floordiv),
     ("mod", _checked(sizes.mod), operator.mod),
 ):
@@ -205,9 +234,15 @@ class TracedFloat:
     def __round__(self, digits: int | None = None) -> Any:
         return round(self._value(), digits)
 
-    def is_integer(self) -> bool:
-        """float.is_integer."""
-        return self._value().is_integer()
+    def __getattr__(self, name: str) -> Any:
+        return _rarer(self, name)
+
+
+def _rarer(number: Any, name: str) -> Any:
+    """An attribute of Python's number that has no other meaning here: `hex`, `real`, `bit_length`."""
+    if name.startswith("__"):
+        raise AttributeError(f"'{number.__class__.__name__}' object has no attribute '{name}'")
+    return getattr(number._value(), name)
 
 
 def to_float(value: Any) -> Any:
@@ -291,7 +326,7 @@ def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*map(plain, arguments))
     try:
         result = function(*values)
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, TypeError, ValueError):
         result = None
     if type(result) is not float:
         return function(*map(plain, arguments))

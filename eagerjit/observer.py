@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit import lookup
 from eagerjit.array_slots import read_array
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, stored_names
-from eagerjit.callables import CHANGING, REFUSED, Calls
-from eagerjit.comparing import is_data, is_library_name, kept_under
-from eagerjit.journal import ABSENT, Journal, is_consumed, look
+from eagerjit.callables import CHANGING, Calls, Refusing, may_change
+from eagerjit.comparing import is_library_name
+from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.runtime import frames
+from eagerjit.slots import ABSENT, look
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.varying import Varying
@@ -43,7 +45,7 @@ class Observer:
         self.stored, self.varying = stored, varying
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
-        self._missing: tuple[FrameType, Any, Any] | None = None
+        self._making: dict[FrameType, tuple[Any, Any, str]] = {}
         self._readable = frames.readable()
         self._importing = False
 
@@ -94,7 +96,7 @@ class Observer:
         if event == "opcode":
             if self._read is not None and self._read[0] is frame:
                 self._after_read(frame)
-            if self._missing is not None and self._missing[0] is frame:
+            if frame in self._making:
                 self._after_making(frame)
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
@@ -102,7 +104,7 @@ class Observer:
             return self._event
         if event == "line":
             self.lines[frame.f_code].add(frame.f_lineno)
-            if not self._readable and _may_change(frame.f_code, frame.f_lineno):
+            if not self._readable and may_change(frame.f_code, frame.f_lineno):
                 raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
         self._note(frame)
         return self._event
@@ -130,11 +132,11 @@ class Observer:
             frames.replace(frame, depth, made)
 
     def _after_making(self, frame: FrameType) -> None:
-        """A defaultdict has made an item that was read."""
-        assert self._missing is not None
-        (_, container, key), self._missing = self._missing, None
-        if key in container:
-            self.journal.assign(container, key, container[key], "item", source(frame))
+        """Reading has made what was missing: an item of a defaultdict, a cached property."""
+        holder, key, kind = self._making.pop(frame)
+        value = look(holder, key, kind)
+        if value is not ABSENT:
+            self.journal.assign(holder, key, value, kind, source(frame))
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
         owner = frames.stack(frame, 1)[0]
@@ -143,11 +145,14 @@ class Observer:
         self.journal.note_read(owner, name)
         self.journal.objects_read[id(owner), name] = owner
         self._note_class(owner, name)
+        if lookup.is_cached_later(owner, name):
+            self.journal.save(owner, name, "attribute")
+            self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
-        kept = kept_under(owner, name)
-        if is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, kept)):
+        kept = lookup.kept(owner, name)
+        if lookup.is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, kept)):
             self._read = frame, owner, name, "attribute"
 
     def _note_class(self, owner: Any, name: str) -> None:
@@ -177,14 +182,15 @@ class Observer:
         container, key = frames.stack(frame, 2)
         if not isinstance(container, (dict, list)):
             return
+        self.calls.compare(key, container)
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
-            self._missing = frame, container, key
-        if type(key) not in (str, int, bool):
-            self.journal.note_read(container, None)
+            self._making[frame] = container, key, "item"
+        self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
+        if not isinstance(container, dict):
             return
-        self.journal.note_read(container, key)
-        if not isinstance(container, dict) or key not in container:
+        if key not in container:
+            self.journal.lacking(container, key) if augmented else None
             return
         found = dict.get(container, key)
         if augmented or (type(found) is np.ndarray and self.varying.is_input(container, key, found)):
@@ -214,7 +220,7 @@ class Observer:
 
     def store_item(self, frame: FrameType, _: None) -> None:
         value, container, key = frames.stack(frame, 3)
-        self._item(container, key, value, source(frame))
+        self._stop(frame, 1, self._item(container, key, value, source(frame)))
 
     def load_slice(self, frame: FrameType, _: None) -> None:
         container, *_ends = frames.stack(frame, 3)
@@ -223,21 +229,27 @@ class Observer:
 
     def store_slice(self, frame: FrameType, _: None) -> None:
         value, container, start, stop = frames.stack(frame, 4)
-        self._item(container, slice(start, stop), value, source(frame))
+        self._stop(frame, 2, self._item(container, slice(start, stop), value, source(frame)))
 
     def delete_item(self, frame: FrameType, _: None) -> None:
         container, key = frames.stack(frame, 2)
-        self._item(container, key, ABSENT, source(frame))
+        self._stop(frame, 1, self._item(container, key, ABSENT, source(frame)))
 
-    def _item(self, container: Any, key: Any, value: Any, where: str) -> None:
+    def _stop(self, frame: FrameType, depth: int, refused: Any) -> None:
+        """Put what refuses to be used in the place of what must not be."""
+        if refused is not None:
+            frames.replace(frame, depth, Refusing(refused))
+
+    def _item(self, container: Any, key: Any, value: Any, where: str) -> Any:
+        """Note that an item is about to be assigned or deleted; what is to be called where it must not be."""
         if isinstance(container, _STAND_INS):
-            return
+            return None
         method = "__delitem__" if value is ABSENT else "__setitem__"
         if (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items:
             self.journal.refuse("it assigns what the optimizer has read", where)
         found = getattr(type(container), method, None)
         if isinstance(found, FunctionType) and not is_internal(found.__code__):
-            return
+            return None
         if isinstance(container, (dict, type(os.environ))):
             self.journal.assign(container, key, value, "item", where)
         elif type(container) in CHANGING:
@@ -245,12 +257,14 @@ class Observer:
                 self.journal.note_read(container, None)
             self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
         elif not self.journal.is_fresh(container):
-            self.journal.refuse(f"it changes an item of a {type(container).__name__}", where)
+            return self.calls.refused(f"changes an item of a {type(container).__name__}", where)
+        return None
 
     def change_in_place(self, frame: FrameType, method: str) -> None:
         target, value = frames.stack(frame, 2)
         if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
-            self.journal.refuse("it writes a NumPy array", source(frame))
+            self._stop(frame, 1, self.calls.refused("writes a NumPy array", source(frame)))
+            return
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:
                 self.journal.note_read(target, None)
@@ -281,43 +295,39 @@ class Observer:
     def call_with(self, frame: FrameType, has_keywords: int) -> None:
         function, args, *rest = frames.stack(frame, 2 + has_keywords)
         if not isinstance(args, (list, tuple)):
-            if is_consumed(args) and not self.journal.is_fresh(args):
-                self.journal.refuse("it reads an iterator", source(frame))
+            self._take(frame, has_keywords, args)
             return
         instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, source(frame))
         if instead is not None:
             frames.replace(frame, 1 + has_keywords, instead)
 
     def iterate(self, frame: FrameType, _: None) -> None:
-        value = frames.stack(frame, 1)[0]
+        self._take(frame, 0, frames.stack(frame, 1)[0])
+
+    def _take(self, frame: FrameType, depth: int, value: Any) -> None:
+        """Items of a value on the stack are about to be taken."""
+        if isinstance(value, CONTAINERS):
+            self.journal.note_read(value, None)
         if is_consumed(value) and not self.journal.is_fresh(value):
-            frames.replace(frame, 0, _Refusing(self.calls.refused("reads an iterator", source(frame))))
+            self._stop(frame, depth, self.calls.refused("reads an iterator", source(frame)))
 
     def enter(self, frame: FrameType, _: None) -> None:
         value = frames.stack(frame, 1)[0]
         kind = type(value)
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
-            frames.replace(frame, 0, _Refusing(self.calls.refused(f"uses a {kind.__name__}", source(frame))))
+            self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame)))
+
+    def compare_identities(self, frame: FrameType, _: None) -> None:
+        key, holder = frames.stack(frame, 2)
+        self.calls.compare(key, holder)
+        if isinstance(holder, CONTAINERS):
+            self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
+        else:
+            self._take(frame, 0, holder)
 
     def bring_in(self, frame: FrameType, name: str) -> None:
         if name not in sys.modules:
             self.journal.refuse(f"it imports {name}, which compiled code would not do", source(frame))
-
-
-class _Refusing:
-    """Takes the place of something that must not be used."""
-
-    def __init__(self, fail: Callable[..., Any]):
-        self.fail = fail
-
-    def __iter__(self) -> Any:
-        return self.fail()
-
-    def __enter__(self) -> Any:
-        return self.fail()
-
-    def __exit__(self, *exc: object) -> None:
-        pass
 
 
 def source(frame: FrameType) -> str:
@@ -332,13 +342,20 @@ _HANDLERS: dict[str, Callable[..., None]] = {
     "STORE_GLOBAL": Observer.store_global, "DELETE_GLOBAL": Observer.delete_global,
     "LOAD_DEREF": Observer.load_cell, "STORE_DEREF": Observer.store_cell, "DELETE_DEREF": Observer.delete_cell,
     "BINARY_SUBSCR": Observer.load_item, "STORE_SUBSCR": Observer.store_item, "DELETE_SUBSCR": Observer.delete_item,
-    "GET_ITER": Observer.iterate, "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
+    "UNPACK_SEQUENCE": Observer.iterate, "UNPACK_EX": Observer.iterate,
+    "LIST_EXTEND": Observer.iterate, "SET_UPDATE": Observer.iterate, "GET_ITER": Observer.iterate,
+    "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
+    "IS_OP": Observer.compare_identities, "CONTAINS_OP": Observer.compare_identities,
     "IMPORT_NAME": Observer.bring_in, "BINARY_SLICE": Observer.load_slice, "STORE_SLICE": Observer.store_slice,
 }  # fmt: skip
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
-_IN_PLACE = {"+=": "__iadd__", "*=": "__imul__", "|=": "__ior__", "&=": "__iand__", "-=": "__isub__", "^=": "__ixor__"}
+_IN_PLACE = {
+    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
+    "%=": "__imod__", "**=": "__ipow__", "@=": "__imatmul__", "|=": "__ior__", "&=": "__iand__", "^=": "__ixor__",
+    "<<=": "__ilshift__", ">>=": "__irshift__",
+}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1024)
@@ -366,24 +383,3 @@ def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0
     return out
-
-
-@functools.lru_cache(maxsize=1024)
-def _changing_lines(code: CodeType) -> frozenset[int]:
-    found, line = set(), code.co_firstlineno
-    methods = frozenset().union(*CHANGING.values())
-    for i in dis.get_instructions(code):
-        line = (i.positions.lineno if i.positions is not None else None) or line
-        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
-        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
-        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
-            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
-        ):
-            found.add(line)
-    return frozenset(found)
-
-
-def _may_change(code: CodeType, line: int) -> bool:
-    """Without sight of the stack: whether a line holds an instruction that could change an object."""
-    return line in _changing_lines(code)
-

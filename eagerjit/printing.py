@@ -10,9 +10,10 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.placement import device_of, host_array
 from eagerjit.runtime import dtypes
-from eagerjit.state import Defaults
+from eagerjit.state import Defaults, state
 from eagerjit.tensor import Parameter, Tensor
 
 
@@ -159,6 +160,8 @@ def _joined(text: str, suffixes: list[str], indent: int) -> str:
 def format_tensor(tensor: Tensor) -> str:
     """repr() of a tensor."""
     data = tensor._data
+    if state.tracer is not None and state.tracer.journal is not None:
+        raise TraceBreak("a tensor was made text", user_line())
     prefix = "Parameter containing:\n" if isinstance(tensor, Parameter) else ""
     if type(data) is Node:
         return f"{prefix}tensor(<{data.type} of a function being traced>)"

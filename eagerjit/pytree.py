@@ -26,11 +26,17 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
         return (kind, tuple(value), tuple([flatten(v, leaves) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves) for v in value]))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
         names = tuple(f.name for f in dataclasses.fields(value))
         return (kind, names, tuple([flatten(getattr(value, n), leaves) for n in names]))
     leaves.append(value)
     return LEAF
+
+
+def is_its_fields(value: Any) -> bool:
+    """Whether an instance of a dataclass has all its fields and no other attributes."""
+    names = [f.name for f in dataclasses.fields(value)]
+    return getattr(value, "__dict__", {}).keys() <= set(names) and all(hasattr(value, n) for n in names)
 
 
 def unflatten(structure: Structure, leaves: Sequence[Any]) -> Any:

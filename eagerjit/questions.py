@@ -25,6 +25,10 @@ class Questions:
         self.questions: list[Question] = []
         self.values: list[np.ndarray] = []
         self.given: list[np.ndarray] = []
+        self.compares_identities = False
+        self.compared: list[tuple[Any, Any]] = []
+        self.begun: dict[int, Any] = {}
+        """What the slots that are inputs held when the call began: the function may have changed them since."""
         self._answers: dict[Node, Any] = {}
         self._sizes: dict[Node, Any] = {}
         self._symbols = 0

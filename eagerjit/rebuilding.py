@@ -17,7 +17,7 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.journal import Journal, Path
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Shape, Tensor
@@ -65,7 +65,7 @@ class Flattening:
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind in (dict, OrderedDict):
             self.plain = self.plain and kind is dict
-            return kind, tuple(value), tuple([self.flatten(v) for v in value.values()])
+            return kind, self._keys(value), tuple([self.flatten(v) for v in value.values()])
         self.plain = self.plain and dataclasses.is_dataclass(kind)
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
@@ -76,6 +76,13 @@ class Flattening:
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _keys(self, value: dict[Any, Any]) -> tuple[Any, ...]:
+        found: list[Any] = []
+        pytree.flatten(list(value), found)
+        if any(isinstance(k, Tensor) for k in found):
+            raise self.journal.refuse("it returns a dictionary whose keys are tensors", self.source)
+        return tuple(map(plain, value))
 
 
 def _is_plain_class(kind: type) -> bool:
@@ -155,7 +162,7 @@ def paths_of(call: Any) -> dict[int, Path]:
             parts: Any = value.items()
         elif isinstance(value, (list, tuple)):
             parts = enumerate(value)
-        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type) and pytree.is_its_fields(value):
             parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
         elif isinstance(value, (TracedArray, TracedNumber)):
             parts = ()

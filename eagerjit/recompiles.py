@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf
 from eagerjit.guards import accesses, unwrap
 from eagerjit.runtime.program import Op
 
@@ -140,6 +140,9 @@ def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[st
                 out[name] = ("an int", source)
             case ObjectGuard(_, _, constant):
                 out[name] = (_shown(objects[constant]), source)
+            case SameGuard(_, other, expected):
+                second = names.get(other, (f"value {other}", ""))[0]
+                out[f"{name} is {second}"] = (str(expected), source)
     for g in trace.guards:
         out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)
     for position, q in enumerate(trace.questions):

@@ -15,12 +15,12 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd.node import first_freed
-from eagerjit.comparing import Structure, Unchanged, has_state, structure_of
+from eagerjit.comparing import Structure, Unchanged, has_state, items_of, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
-from eagerjit.guards import add_guards, inspect_code, unwrap
+from eagerjit.guards import add_guards, guard_identities, inspect_code, unwrap
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation
 from eagerjit.leaves import key_of, marks_of, plain_call, traced_call
@@ -121,6 +121,7 @@ class Recording:
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
             _guard_known_arguments(tracer, inputs, owners, surroundings.values())
+            guard_identities(tracer, n_arguments)
             owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [_Hooks(reached)] if reached else []
@@ -372,10 +373,8 @@ def _tensors_in(values: list[Any]) -> Iterator[Tensor]:
         seen.add(id(value))
         if isinstance(value, Tensor):
             yield value
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            stack += value
-        elif isinstance(value, dict):
-            stack += value.values()
+        elif isinstance(value, (list, tuple, set, frozenset, dict)):
+            stack += items_of(value)
         elif has_state(value) and hasattr(value, "parameters"):
             stack += [*value.parameters(), *value.buffers()]
         elif has_state(value) and hasattr(value, "param_groups"):

@@ -48,10 +48,10 @@ def _binding_text(b: object) -> str:
             return f"float {leaf}"
         case IntLeaf(leaf, size):
             return f"int {leaf} {size}"
-        case SameGuard(leaf, other):
-            return f"same {leaf} {other}"
         case ObjectGuard(leaf, op, constant):
             return f"guard {leaf} {op} {constant}"
+        case SameGuard(leaf, other, expected):
+            return f"same {leaf} {other} {expected}"
         case Load(leaf, op, operands):
             return f"load {leaf} {op} {operands}"
     raise AssertionError(b)

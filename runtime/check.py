@@ -12,7 +12,7 @@ OPERANDS: dict[Op, str] = {
     Op.LOAD_ATTRIBUTE: "leaf leaf object",
     Op.LOAD_GRAD: "leaf leaf",
     Op.IS: "leaf object",
-    Op.SAME: "leaf leaf",
+    Op.SAME: "leaf leaf flag",
     Op.EQUAL: "leaf object",
     Op.TYPE_IS: "leaf object",
     Op.GRAD_MODE: "flag",

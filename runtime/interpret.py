@@ -345,7 +345,7 @@ HANDLERS: dict[Op, Callable[..., None]] = {
     Op.LOAD_ATTRIBUTE: _load_attribute,
     Op.LOAD_GRAD: _load_grad,
     Op.IS: _is,
-    Op.SAME: lambda frame, a, b: _require(frame.leaves[a] is frame.leaves[b]),
+    Op.SAME: lambda frame, a, b, expected: _require((frame.leaves[a] is frame.leaves[b]) == bool(expected)),
     Op.EQUAL: _equal,
     Op.TYPE_IS: _type_is,
     Op.GRAD_MODE: _grad_mode,

@@ -52,7 +52,7 @@ class Op(IntEnum):
     CHECK_VALUE = 19  # (pointer_slot, bytes, bits)  the number in memory has these bits; `bytes` is 1, 2, 4 or 8
     DISTINCT = 18  # (n_written, leaf..., n_read, leaf...)  memory of no written leaf overlaps another listed leaf's;
     #                two leaves that are the same object also miss
-    SAME = 38  # (leaf, leaf)         both are the same object
+    SAME = 38  # (leaf, leaf, expected)  whether both are the same object, 0 or 1
     DIFFERENT = 37  # (n, leaf...)     no two of these leaves are the same object
     # -- sizes ----------------------------------------------------------------------------------------------------
     CONST = 20  # (slot, constant)

@@ -109,8 +109,8 @@ class Instructions:
                         self.put(op, leaf, *operands)
                 case ObjectGuard(leaf, op, constant):
                     self.put(op, leaf, constant)
-                case SameGuard(leaf, other):
-                    self.put(Op.SAME, leaf, other)
+                case SameGuard(leaf, other, expected):
+                    self.put(Op.SAME, leaf, other, int(expected))
                 case TensorLeaf(leaf) if leaf in known_whole:
                     self._read_captured(b, known_whole[leaf])
                 case TensorLeaf():

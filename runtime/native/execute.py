@@ -172,7 +172,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.IS:
                 status = load_ptr(leaves, 8 * a) == load_ptr(objects, 8 * b)
             case Op.SAME:
-                status = load_ptr(leaves, 8 * a) == load_ptr(leaves, 8 * b)
+                status = (load_ptr(leaves, 8 * a) == load_ptr(leaves, 8 * b)) == c
             case Op.EQUAL:
                 status = guard_equal(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b))
             case Op.TYPE_IS:

@@ -301,8 +301,10 @@ def test_different(executor: str) -> None:
         return holds(executor, (Op.DIFFERENT, len(leaves), *range(len(leaves))), arguments=leaves)
 
     assert different(a, b, c) and different(a) and different(a, tensor(a._data))
-    assert holds(executor, (Op.SAME, 0, 2), arguments=(a, b, a))
-    assert not holds(executor, (Op.SAME, 0, 1), arguments=(a, b, a))
+    assert holds(executor, (Op.SAME, 0, 2, 1), arguments=(a, b, a))
+    assert not holds(executor, (Op.SAME, 0, 1, 1), arguments=(a, b, a))
+    assert holds(executor, (Op.SAME, 0, 1, 0), arguments=(a, b, a))
+    assert not holds(executor, (Op.SAME, 0, 2, 0), arguments=(a, b, a))
     assert not different(a, b, a) and not different(b, b) and not different(a, b, b)
 
 

@@ -1,0 +1,76 @@
+"""Where Python code keeps values: attributes, items of containers, and variables of enclosing functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+ABSENT = object()
+
+
+def _look_attribute(holder: Any, name: str) -> Any:
+    own = getattr(holder, "__dict__", None)
+    if own is not None and name in own:
+        return own[name]
+    for table in ("_buffers", "_parameters", "_modules") if hasattr(type(holder), "_jit_state") else ():
+        if name in own.get(table, ()):
+            return own[table][name]
+    for owner in type(holder).__mro__:
+        if name in vars(owner) and hasattr(vars(owner)[name], "__set__"):
+            return getattr(holder, name, ABSENT)
+    return ABSENT
+
+
+def _store_attribute(holder: Any, name: str, value: Any) -> None:
+    """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
+    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
+        setattr(holder, name, value)
+    else:
+        object.__setattr__(holder, name, value)
+
+
+def _delete_attribute(holder: Any, name: str) -> None:
+    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
+        delattr(holder, name)
+    else:
+        object.__delattr__(holder, name)
+
+
+def _look_item(holder: Any, key: Any) -> Any:
+    try:
+        return holder[key] if not isinstance(holder, dict) else dict.get(holder, key, ABSENT)
+    except (KeyError, IndexError):
+        return ABSENT
+
+
+def _look_cell(holder: Any, key: Any) -> Any:
+    try:
+        return holder.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _store_item(holder: Any, key: Any, value: Any) -> None:
+    holder[key] = value
+
+
+def _delete_item(holder: Any, key: Any) -> None:
+    del holder[key]
+
+
+def _store_cell(holder: Any, key: Any, value: Any) -> None:
+    holder.cell_contents = value
+
+
+def _delete_cell(holder: Any, key: Any) -> None:
+    del holder.cell_contents
+
+
+LOOK = {"attribute": _look_attribute, "item": _look_item, "cell": _look_cell}
+STORE: dict[str, Callable[..., None]] = {"attribute": _store_attribute, "item": _store_item, "cell": _store_cell}
+DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item": _delete_item, "cell": _delete_cell}
+
+
+def look(holder: Any, key: Any, kind: str) -> Any:
+    """What an attribute, an item or a variable holds, ABSENT for nothing."""
+    return LOOK[kind](holder, key)
