@@ -49,7 +49,9 @@ def item(input: Tensor) -> Any:
             return measured(input, "a tensor's value was asked for with item()", negative=True)
         return _asked(tracer, input, "a tensor's value was asked for with item()")
     if tracer is None:
-        array = host_array(input._data)
+        array = input._data
+        if type(array) is not np.ndarray:
+            array = host_array(array)
         if array.size == 1 and array.dtype.kind in "fib":
             return array.item()
     array = concrete(input, "a tensor's value was asked for with item()")

@@ -12,10 +12,11 @@ import numpy as np
 from eagerjit.creation import arange
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op
+from eagerjit.observation import pause_observation, resume_observation
 from eagerjit.ops import index
 from eagerjit.placement import array_at, store, wanted
 from eagerjit.runtime import dtypes
-from eagerjit.state import state
+from eagerjit.state import state, untraced
 from eagerjit.tensor import Tensor, new_tensor
 
 
@@ -99,7 +100,12 @@ def generator_of(device: Device) -> Generator:
 
     key = (id(platform()), device)
     if key not in _of_devices:
-        _of_devices[key] = Generator(device).manual_seed(default_generator.initial_seed())
+        observation = pause_observation()
+        try:
+            with untraced():  # a call that is being recorded finds it as if it had been there before
+                _of_devices[key] = Generator(device).manual_seed(default_generator.initial_seed())
+        finally:
+            resume_observation(observation)
     return _of_devices[key]
 
 

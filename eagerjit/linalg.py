@@ -291,7 +291,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         matrices("matrix_power", A if A.dtype.is_differentiable else A.float(), True)
     if n == 0:
-        return eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()
+        return eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape).clone()
     base = inv(A) if n < 0 else A
     out: Any = None
     power = abs(int(n))
@@ -348,7 +348,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
     base = x if x.dtype.is_differentiable else x.long()
     count = x.shape[-1] if N is None else N
-    return base.unsqueeze(-1) ** arange(count)
+    return base.unsqueeze(-1) ** arange(count, device=base.device)
 
 
 @public

@@ -113,7 +113,7 @@ def _place(options: dict[str, Any], pattern: Tensor | None) -> Device | None:
 
 _THERE = frozenset(
     """empty full zeros ones empty_like full_like zeros_like ones_like scalar_tensor rand randn randint rand_like
-    randn_like randint_like randperm""".split()
+    randn_like randint_like randperm empty_strided empty_permuted""".split()
 )
 """What makes tensors on a device itself, by asking `state.device`; others are made on the host and moved."""
 

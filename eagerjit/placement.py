@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU, Device
+from eagerjit.observation import pause_observation, resume_observation
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
 
@@ -21,6 +23,20 @@ HOST = -1
 """The host's place among those of devices."""
 
 Array = np.ndarray[Any, Any]
+
+
+def _unobserved(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What the function does is no part of a call that is being recorded."""
+
+    @functools.wraps(function)
+    def call(*args: Any) -> Any:
+        observation = pause_observation()
+        try:
+            return function(*args)
+        finally:
+            resume_observation(observation)
+
+    return call
 
 
 @functools.cache
@@ -121,6 +137,7 @@ def refuse_mixed(one: Device, other: Device) -> None:
     )
 
 
+@_unobserved
 def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
     """A copy of an array on a device, or on the host for None; the array itself if it lies there."""
     from eagerjit.runtime.gpu import arrays
@@ -134,6 +151,7 @@ def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
     return array if array.memory.device is target else arrays.moved(array, target)
 
 
+@_unobserved
 def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
     """A tensor of one value on the default device, which must be one; None leaves the memory as it is."""
     from eagerjit.fitting import check_fit, fitted
@@ -152,9 +170,14 @@ def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
 
 def store(target: Array, values: Array) -> None:
     """Write values of the host's into an array, wherever it lies."""
-    if not isinstance(target, DeviceArray):
+    if isinstance(target, DeviceArray):
+        _uploaded(target, values)
+    else:
         target[...] = values
-        return
+
+
+@_unobserved
+def _uploaded(target: DeviceArray, values: Array) -> None:
     from eagerjit.runtime.gpu import arrays
     from eagerjit.runtime.gpu.stream import current_stream
 
@@ -189,8 +212,11 @@ def copied_array(array: Array) -> Array:
 
 def host_array(array: Array) -> Array:
     """The array itself, or a copy of one that lies on a device, after the work that this thread gave it."""
-    if not isinstance(array, DeviceArray):
-        return array
+    return _downloaded(array) if isinstance(array, DeviceArray) else array
+
+
+@_unobserved
+def _downloaded(array: DeviceArray) -> Array:
     from eagerjit.runtime.gpu import arrays
 
     return arrays.on_host(array)

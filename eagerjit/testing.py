@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
-from eagerjit.placement import host_array
+from eagerjit.placement import host_array, moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor
@@ -164,4 +164,5 @@ def make_tensor(
     if exclude_zero:
         made = made.where(made != 0, creation.ones((), dtype=dtype))
     made = made[..., ::2] if noncontiguous and sizes else made
+    made = moved(made, wanted(device))
     return made.detach().requires_grad_() if requires_grad else made

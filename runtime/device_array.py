@@ -70,6 +70,11 @@ class DeviceArray(np.ndarray[Any, Any]):
         made.memory = self.memory
         return made
 
+    def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+        """A view of the elements on a diagonal, as writable as the array."""
+        found = self.view(np.ndarray).diagonal(offset, axis1, axis2)
+        return self.laid_out(found.ctypes.data, found.shape, found.dtype, found.strides)
+
     def __getitem__(self, key: Any) -> Any:
         parts = key if type(key) is tuple else (key,)
         if not all(part is None or part is Ellipsis or isinstance(part, (int, slice)) for part in parts):
@@ -84,7 +89,7 @@ class DeviceArray(np.ndarray[Any, Any]):
 
     for _name in """__setitem__ __iter__ __bool__ __int__ __float__ __complex__ __index__ __contains__ __reduce__
     __reduce_ex__ __copy__ __deepcopy__ __format__ all any argmax argmin argsort astype byteswap choose clip compress
-    copy cumprod cumsum diagonal dot dump dumps fill flatten item max mean min nonzero partition prod ptp put ravel
+    copy cumprod cumsum dot dump dumps fill flatten item max mean min nonzero partition prod ptp put ravel
     repeat resize round searchsorted sort std sum take tobytes tofile tolist trace var""".split():
         locals()[_name] = _refuse
     del _name

@@ -128,8 +128,8 @@ class _NormBase(Module):
             made = Parameter(empty(num_features, device=device, dtype=dtype)) if present else None
             self.register_parameter(name, made)
         kept = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, dtype=dtype) if kept else None)
-        self.register_buffer("running_var", ones(num_features, dtype=dtype) if kept else None)
+        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
+        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if kept else None)
         self.reset_parameters()
 

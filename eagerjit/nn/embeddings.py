@@ -60,7 +60,7 @@ def _padding(padding_idx: int | None, weight: Tensor) -> int | None:
 @no_grad()
 def _renormalise(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are read down to the greatest norm, in place."""
-    used = zeros(weight.shape[0], dtype=dtypes.int64).add_rows(
+    used = zeros(weight.shape[0], dtype=dtypes.int64, device=weight.device).add_rows(
         input.reshape(-1).long(), input.reshape(-1).long() * 0 + 1
     )
     lengths = norm(weight, norm_type, 1)
@@ -91,7 +91,7 @@ def _bag_numbers(count: Any, offsets: Tensor, include_last_offset: bool) -> tupl
     """(the bag of every element, the number of bags)."""
     starts = offsets[:-1] if include_last_offset else offsets
     bags = starts.shape[0]
-    marks = zeros(count + 1, dtype=dtypes.int64).add_rows(starts.long(), starts.long() * 0 + 1)
+    marks = zeros(count + 1, dtype=dtypes.int64, device=starts.device).add_rows(starts.long(), starts.long() * 0 + 1)
     return marks.cumsum(0)[:count] - 1, bags
 
 
@@ -200,8 +200,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be smaller than num_classes.")
     if state.tracer is not None:
         # Compiled code has no classes to look at beforehand: a write out of range is the IndexError of the call.
-        return zeros(*tensor.shape, num_classes, dtype=dtypes.int64).scatter(-1, tensor.unsqueeze(-1), 1)
-    return (tensor.unsqueeze(-1) == arange(num_classes)).long()
+        return tensor.new_zeros(*tensor.shape, num_classes, dtype=dtypes.int64).scatter(-1, tensor.unsqueeze(-1), 1)
+    return (tensor.unsqueeze(-1) == arange(num_classes, device=tensor.device)).long()
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------

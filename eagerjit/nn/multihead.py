@@ -30,7 +30,7 @@ def float_mask(mask: Tensor | None, name: str, dtype: Any) -> Tensor | None:
         return mask
     if mask.dtype is not dtypes.bool_:
         raise AssertionError(f"only bool and floating types of {name} are supported")
-    return zeros(tuple(mask.shape), dtype=dtype).masked_fill(mask, -math.inf)
+    return zeros(tuple(mask.shape), dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
 def _check(condition: Any, message: Callable[[], str]) -> None:

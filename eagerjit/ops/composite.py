@@ -9,6 +9,7 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
+from eagerjit.placement import beside
 from eagerjit.tensor import Tensor
 
 
@@ -91,7 +92,7 @@ def _repeated(input: Tensor, repeats: Any, dim: int | None) -> Tensor:
     d = views.dimension(dim, input.ndim)
     if isinstance(repeats, Tensor):
         if repeats.ndim and (repeats.shape[0] != 1 or input.shape[d] == 1):
-            return index.index_select(input, d, repeated_positions(repeats))
+            return index.index_select(input, d, beside(repeated_positions(repeats), input))
         repeats = measured(repeats, "the size of the result depends on values")
     if repeats < 0:
         raise RuntimeError("Repeats must be non-negative")

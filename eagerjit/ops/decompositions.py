@@ -70,7 +70,8 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, where input is the Cholesky factor of A."""
     from eagerjit.creation import eye
 
-    return cholesky_solve(eye(input.shape[-1], dtype=input.dtype).expand(input.shape), input, upper)
+    unit = eye(input.shape[-1], dtype=input.dtype, device=input.device)
+    return cholesky_solve(unit.expand(input.shape), input, upper)
 
 
 @public

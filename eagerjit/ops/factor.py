@@ -279,6 +279,6 @@ def unpacked(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
     m, n = factors.shape[-2:]
     k = m if m < n else n
     order = permutation_of.call(pivots, m)
-    permutation = (order.unsqueeze(-1) == arange(m)).to(factors.dtype)
-    lower = factors[..., :, :k].tril(-1) + eye(m, k, dtype=factors.dtype)
+    permutation = (order.unsqueeze(-1) == arange(m, device=order.device)).to(factors.dtype)
+    lower = factors[..., :, :k].tril(-1) + eye(m, k, dtype=factors.dtype, device=factors.device)
     return permutation, lower, factors[..., :k, :].triu()

@@ -17,7 +17,7 @@ def _starts(samples: Tensor, size: int, count: int, window: int) -> Tensor:
         return last
     step = (size - window) / (count - 1)
     u = samples.unsqueeze(-1)
-    first = ((arange(count - 1, dtype=samples.dtype) + u) * step).long() - (u * step).long()
+    first = ((arange(count - 1, dtype=samples.dtype, device=samples.device) + u) * step).long() - (u * step).long()
     return cat.call([first, last], -1)
 
 
@@ -51,7 +51,7 @@ def _pooled(
     for d in range(rank):
         which = rank - 1 - d if rank == 2 else d  # PyTorch draws a plane's columns before its rows
         begin = _starts(samples[..., which], sizes[d], counts[d], window[d])
-        places = begin.unsqueeze(-1) + arange(window[d])
+        places = begin.unsqueeze(-1) + arange(window[d], device=begin.device)
         shape = [*batch.shape[:2], *(n if i == d else 1 for i, n in enumerate(counts))]
         shape += [n if i == d else 1 for i, n in enumerate(window)]
         places = places.reshape(shape)

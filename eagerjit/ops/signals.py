@@ -13,14 +13,14 @@ from eagerjit.tensor import Tensor
 
 
 def _window(
-    name: str, window: Tensor | None, n_fft: int, win_length: int | None, dtype: Any
+    name: str, window: Tensor | None, n_fft: int, win_length: int | None, dtype: Any, device: Any
 ) -> tuple[Tensor, int]:  # fmt: skip
     """The window in the middle of n_fft points, zeros around it."""
     length = n_fft if win_length is None else win_length
     if not 0 < length <= n_fft:
         raise RuntimeError(f"{name}: expected 0 < win_length <= n_fft, but got win_length={length}")
     if window is None:
-        window = ones(length, dtype=dtype)
+        window = ones(length, dtype=dtype, device=device)
     elif window.ndim != 1 or window.shape[0] != length:
         raise RuntimeError(
             f"{name}: expected a 1D window tensor of size equal to win_length={length}, but got window with size "
@@ -66,7 +66,7 @@ def stft(
         raise RuntimeError(f"stft: expected 0 < n_fft <= {signal.shape[1]}, but got n_fft={n_fft}")
     if hop <= 0:
         raise RuntimeError(f"stft: expected hop_length > 0, but got hop_length={hop}")
-    weights, _ = _window("stft", window, n_fft, win_length, dtypes.REAL_OF.get(input.dtype, input.dtype))
+    weights, _ = _window("stft", window, n_fft, win_length, dtypes.REAL_OF.get(input.dtype, input.dtype), input.device)
     half = not whole if onesided is None else onesided
     if half and whole:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
@@ -105,7 +105,7 @@ def istft(
             f"when onesided={half}, but got {spectrum.shape[1]}"
         )
     real = dtypes.REAL_OF[input.dtype]
-    weights, points = _window("istft", window, n_fft, win_length, real)
+    weights, points = _window("istft", window, n_fft, win_length, real, input.device)
     if not 0 < hop <= points:
         raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, but got hop_length={hop}")
     norm = "ortho" if normalized else None

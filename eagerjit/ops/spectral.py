@@ -82,7 +82,7 @@ def _differences(values: Any) -> Any:
     """values[j] - values[i], 1 on the diagonal."""
     from eagerjit.creation import eye
 
-    return values.unsqueeze(-2) - values.unsqueeze(-1) + eye(values.shape[-1], dtype=values.dtype)
+    return values.unsqueeze(-2) - values.unsqueeze(-1) + eye(values.shape[-1], dtype=values.dtype, device=values.device)
 
 
 def _eigh_rule(g: Any, out: Any, input: Any, UPLO: str) -> Any:
@@ -129,7 +129,7 @@ def _svd_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
     row, column = s.unsqueeze(-2), s.unsqueeze(-1)
     from eagerjit.creation import eye
 
-    gaps = (row - column) * (row + column) + eye(k, dtype=s.dtype)
+    gaps = (row - column) * (row + column) + eye(k, dtype=s.dtype, device=s.device)
     inside = _skew(u.mH @ gu) / gaps * row + column * (_skew(vh @ gvh.mH) / gaps) + gs.to(u.dtype).diag_embed()
     if input.dtype.is_complex:
         phase = (u.mH @ gu).diagonal(0, -2, -1)

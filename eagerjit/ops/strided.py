@@ -127,9 +127,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 # -- sliding windows --------------------------------------------------------------------------------------------------
 
 
-def _windows(length: Any, size: Any, step: int) -> Tensor:
-    """The indices in each window: (windows, size)."""
-    return arange((length - size) // step + 1).unsqueeze(1) * step + arange(size)
+def _windows(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
+    """The indices in each window along a dimension: (windows, size)."""
+    firsts = arange((input.shape[dim] - size) // step + 1, device=input.device).unsqueeze(1) * step
+    return firsts + arange(size, device=input.device)
 
 
 def _unfold_array(array: np.ndarray, dim: int, size: int, step: int) -> np.ndarray:
@@ -143,7 +144,7 @@ def _unfold_array(array: np.ndarray, dim: int, size: int, step: int) -> np.ndarr
 def _unfold_copy(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
     if input.ndim == 0:
         return input.reshape(1)[:size]
-    rows = input.movedim(dim, 0).take_rows(_windows(input.shape[dim], size, step))
+    rows = input.movedim(dim, 0).take_rows(_windows(input, dim, size, step))
     return rows.movedim(1, -1).movedim(0, dim)
 
 
@@ -156,14 +157,14 @@ def _unfold_replaced(input: Tensor, value: Tensor, dim: int, size: Any, step: in
     if input.ndim == 0:
         return value.reshape(()) if size else input
     rows = value.movedim(dim, 0).movedim(-1, 1)
-    return input.movedim(dim, 0).put_rows(_windows(input.shape[dim], size, step), rows).movedim(0, dim)
+    return input.movedim(dim, 0).put_rows(_windows(input, dim, size, step), rows).movedim(0, dim)
 
 
 def _unfold_rule(g: Any, out: Any, input: Any, dim: int, size: Any, step: int) -> Any:
     if input.ndim == 0:
         return g.sum()
     rows = g.movedim(dim, 0).movedim(-1, 1)
-    index_ = _windows(input.shape[dim], size, step)
+    index_ = _windows(input, dim, size, step)
     return g.new_zeros(input.movedim(dim, 0).shape).add_rows(index_, rows).movedim(0, dim)
 
 
@@ -211,11 +212,12 @@ def memory_of(tensor: Tensor) -> tuple[np.ndarray, int, int]:
     return root, (array.ctypes.data - low) // item, (high - low) // item if root.size else 0
 
 
-def _places(size: Any, stride: Any, offset: int) -> Tensor:
+def _places(size: Any, stride: Any, offset: int, device: Any) -> Tensor:
     """Where in memory each element of a view lies."""
-    total: Any = arange(1).reshape((1,) * len(size)) + offset
+    total: Any = arange(1, device=device).reshape((1,) * len(size)) + offset
     for axis, (count, step) in enumerate(zip(size, stride, strict=True)):
-        total = total + (arange(count) * step).reshape([count if a == axis else 1 for a in range(len(size))])
+        along = arange(count, device=device) * step
+        total = total + along.reshape([count if a == axis else 1 for a in range(len(size))])
     return total.expand(tuple(size))
 
 
@@ -226,13 +228,13 @@ def _strided_array(array: np.ndarray, geometry: Geometry, own: Geometry, total: 
 
 
 def _strided_rule(g: Any, out: Any, input: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
-    memory = g.new_zeros(total).add_rows(_places(*geometry), g)
-    return memory.take_rows(_places(*own))
+    memory = g.new_zeros(total).add_rows(_places(*geometry, g.device), g)
+    return memory.take_rows(_places(*own, g.device))
 
 
 def _strided_erased(g: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
-    memory = g.new_zeros(total).put_rows(_places(*own), g)
-    return memory.put_rows(_places(*geometry), g.new_zeros(geometry[0])).take_rows(_places(*own))
+    memory = g.new_zeros(total).put_rows(_places(*own, g.device), g)
+    return memory.put_rows(_places(*geometry, g.device), g.new_zeros(geometry[0])).take_rows(_places(*own, g.device))
 
 
 def _untraceable(*arguments: Any) -> Node:

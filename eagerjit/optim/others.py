@@ -54,7 +54,7 @@ class Rprop(Optimizer):
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The gradient before, and the sizes of steps."""
-        sizes = full(tuple(parameter.shape), float(group["lr"]), dtype=parameter.dtype)
+        sizes = full(tuple(parameter.shape), float(group["lr"]), dtype=parameter.dtype, device=parameter.device)
         return {"prev": zeros_like(parameter), "step_size": sizes}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:

@@ -83,7 +83,7 @@ def spectral_norm(
 def _reflections(matrix: Tensor, scales: Tensor) -> Tensor:
     """The product of Householder reflections whose vectors are below the diagonal of a matrix, times the identity."""
     rows, columns = (int(d) for d in matrix.shape)
-    unit = eye(rows, columns, dtype=matrix.dtype)
+    unit = eye(rows, columns, dtype=matrix.dtype, device=matrix.device)
     vectors, out = matrix.tril(-1) + unit, unit
     for index in range(columns - 1, -1, -1):
         v = vectors[:, index : index + 1]
@@ -123,7 +123,7 @@ class _Orthogonal(Module):
             if self.kind == "matrix_exp":
                 out = linalg.matrix_exp(skew)
             else:
-                unit = eye(rows, dtype=x.dtype)
+                unit = eye(rows, dtype=x.dtype, device=x.device)
                 out = linalg.solve(unit - 0.5 * skew, unit + 0.5 * skew)
             out = out[:, :columns] if rows != columns else out
         if self.based and self.base is not None:
@@ -151,7 +151,7 @@ class _Orthogonal(Module):
         if rows != columns:
             q = cat.call([q, randn(rows, rows - columns, dtype=q.dtype)], 1)
         self.base = _orthogonalised(q)
-        return -eye(*(int(d) for d in Q.shape), dtype=Q.dtype)
+        return -eye(*(int(d) for d in Q.shape), dtype=Q.dtype, device=Q.device)
 
 
 def _reflectors(q: Tensor) -> Tensor:
