@@ -320,28 +320,23 @@ class Emitter:
         start = self.value(state, (Affine((), 1),))
         place = address(map_, contiguous_strides(node.type.shape), 0)
         counter = self.let("add", (start, self.position(place)), "i64")
+        mask, half = self.constant(0xFFFFFFFF, "u64"), self.constant(32, "u64")
 
-        def words(value: tuple[str, int]) -> tuple[Any, Any]:
-            wide = self.let("cast", (value,), "u64")
-            high = self.let("shr", (wide, self.constant(32, "u64")), "u64")
-            return self.let("cast", (wide,), "u32"), self.let("cast", (high,), "u32")
+        def wide(op: str, *operands: tuple[str, int]) -> tuple[str, int]:
+            return self.let(op, operands, "u64")
 
-        k0, k1 = words(seed)
-        c0, c1 = words(counter)
-        zero = self.constant(0, "u32")
-        c = [c0, c1, zero, zero]
-        multipliers = self.constant(0xD2511F53, "u32"), self.constant(0xCD9E8D57, "u32")
-        weyl = self.constant(0x9E3779B9, "u32"), self.constant(0xBB67AE85, "u32")
+        # Words are the low halves of u64 values, as wide multiplications take them; what is above is anything.
+        counter, seed = wide("cast", counter), wide("cast", seed)
+        zero = self.constant(0, "u64")
+        c, k = [counter, wide("shr", counter, half), zero, zero], [seed, wide("shr", seed, half)]
+        multipliers = self.constant(0xD2511F53, "u64"), self.constant(0xCD9E8D57, "u64")
+        weyl = self.constant(0x9E3779B9, "u64"), self.constant(0xBB67AE85, "u64")
         for _ in range(10):
-            high0 = self.let("mulhi", (c[0], multipliers[0]), "u32")
-            low0 = self.let("mul", (c[0], multipliers[0]), "u32")
-            high1 = self.let("mulhi", (c[2], multipliers[1]), "u32")
-            low1 = self.let("mul", (c[2], multipliers[1]), "u32")
-            first = self.let("xor", (self.let("xor", (high1, c[1]), "u32"), k0), "u32")
-            third = self.let("xor", (self.let("xor", (high0, c[3]), "u32"), k1), "u32")
-            c = [first, low1, third, low0]
-            k0, k1 = self.let("add", (k0, weyl[0]), "u32"), self.let("add", (k1, weyl[1]), "u32")
-        return self.let("cast", (c[node.attributes["word"]],), "i64")
+            a, b = (wide("mul", wide("and", c[2 * i], mask), multipliers[i]) for i in range(2))
+            first, third = wide("xor", wide("shr", b, half), c[1]), wide("xor", wide("shr", a, half), c[3])
+            c = [wide("xor", first, k[0]), b, wide("xor", third, k[1]), a]
+            k = [wide("add", k[i], weyl[i]) for i in range(2)]
+        return self.let("cast", (wide("and", c[node.attributes["word"]], mask),), "i64")
 
     def _gathered(self, node: Node, map_: Map) -> tuple[str, int]:
         """A load at an index that is itself a value; out of range ends the kernel with an exception."""
