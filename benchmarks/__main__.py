@@ -7,7 +7,10 @@ from pathlib import Path
 
 from benchmarks import harness, report
 
-NAMES = ("latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu", "gpu_kernels")
+NAMES = (
+    "latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu", "gpu_kernels",
+    "gpu_models",
+)  # fmt: skip
 
 
 def main() -> None:

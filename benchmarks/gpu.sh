@@ -1,7 +1,8 @@
 #!/bin/bash
 # The tests that need a GPU and the benchmarks on it, straight from the checkout, with nothing to install:
-#   benchmarks/gpu.sh [folder for the results]
-# Takes under nine minutes. The table comes last; the tests' own output is in gpu_tests.txt beside the results.
+#   benchmarks/gpu.sh [folder for the results]           tests, kernels, the runtime and its pictures
+#   benchmarks/gpu.sh [folder for the results] models    training steps of whole networks
+# Each takes under nine minutes. The table comes last; the tests' own output is in gpu_tests.txt beside the results.
 cd "$(dirname "$0")/.." || exit 1
 export PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1
 export EAGERJIT_CACHE_DIR="${EAGERJIT_CACHE_DIR:-$(mktemp -d)}"
@@ -13,6 +14,10 @@ mkdir -p "$output"
 if ! "$python" -c "from eagerjit.runtime.gpu.devices import platform; assert platform().devices" 2>"$output/gpu_tests.txt"; then
     echo "no GPU: $(tail -n 1 "$output/gpu_tests.txt")"
     exit 1
+fi
+
+if [ "${2:-}" = models ]; then
+    exec timeout 530 "$python" -m benchmarks gpu_models --output "$output"
 fi
 
 # Only files with such tests are read: others import what is not there.
