@@ -285,7 +285,7 @@ GRADIENTS: dict[str, tuple[Call, Callable[[], tuple[str, ...]]]] = {
     "shape": (lambda t: leaf(t).mul(2).backward(t.ones(4)), lambda: ("grad_output[0]", "[4]", "[3]")),
     "leaf": (lambda t: leaf(t).add_(1), lambda: ("a leaf Variable that requires grad", "in-place")),
     "view": (lambda t: leaf(t)[:2].zero_(), lambda: ("a view of a leaf Variable that requires grad",)),
-    "leaf that is a view": (lambda t: t.ones(3).view(3).requires_grad_().mul_(2), lambda: ("a view of a leaf Variable",)),
+    "view as a leaf": (lambda t: t.ones(3).view(3).requires_grad_().mul_(2), lambda: ("a view of a leaf Variable",)),
     "view without": (view_made_without_gradients, lambda: ("no_grad mode", "inplace")),
     "unused": (
         lambda t: t.autograd.grad(leaf(t).sum(), [leaf(t)]),
