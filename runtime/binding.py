@@ -16,7 +16,8 @@ from eagerjit.runtime.source import here
 class Binding:
     """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not.
 
-    `options` holds the tuples of ints that operators were called with, one object for all equal ones.
+    `options` holds the tuples of numbers that operators were called with: one object for all of the same types and
+    values, beside those that equal it and have other types.
     """
 
     tensor_types: tuple[type, ...] = ()
@@ -27,7 +28,7 @@ class Binding:
     written: Callable[[Any, Any], None] | None = None
     view_type: Any = None
     shape_type: Any = None
-    options: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
+    options: dict[tuple[Any, ...], tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
     generation: int = 0
 
 

@@ -17,7 +17,17 @@ from typing import Any, ClassVar, NamedTuple
 from eagerjit.runtime import dtypes, heap_types, layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.execute import MISS, NativeExecutable
-from eagerjit.runtime.keys import NUMBER_KINDS, flat, hash_of, holds_tensors, is_option, key_word, settled, value_word
+from eagerjit.runtime.keys import (
+    NUMBER_KINDS,
+    flat,
+    hash_of,
+    holds_tensors,
+    is_option,
+    keep_option,
+    key_word,
+    settled,
+    value_word,
+)
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.native.operators import (
@@ -145,8 +155,8 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
     required). Ints and floats for the parameters at the positions `numbers` are run-time inputs, as are the sizes over
     1 in tuples for those at `shapes`. Tensors are known by dtype, rank, layout and which extents are 0 or 1; lists and
-    tuples of them element by element; sizes by which are 0 or 1; other lists and tuples of ints and all other ints and
-    floats by their value; everything else by identity.
+    tuples of them element by element; sizes by which are 0 or 1; other lists and tuples of numbers, bools and None and
+    all other ints and floats by their value; everything else by identity.
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does; those that
@@ -214,7 +224,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
             if sum(map(len, self._filed.values())) >= MAX_ENTRIES:
                 return False
             for argument in filter(is_option, fixed):
-                bound.options.setdefault(argument, argument)  # type: ignore[arg-type]
+                keep_option(argument)  # type: ignore[arg-type]
             key = self._key(arguments)
             if key is None:
                 return False

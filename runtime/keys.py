@@ -38,8 +38,13 @@ def holds_tensors(argument: tuple[Any, ...]) -> bool:
 
 
 def is_option(argument: object) -> bool:
-    """Whether an argument is a tuple of ints, known by its value."""
-    return type(argument) is tuple and all(type(x) is int for x in argument)
+    """Whether an argument is a tuple of numbers, bools and None, known by its value."""
+    return type(argument) is tuple and all(map(_option_word, argument))
+
+
+def _option_word(thing: object) -> int:
+    """The word of None, a bool, or a number that is known by its value; 0 for anything else."""
+    return id(thing) if thing is None or type(thing) is bool else value_word(thing)
 
 
 def flat(arguments: tuple[Any, ...], leaves: tuple[int, ...]) -> tuple[Any, ...]:
@@ -63,7 +68,7 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     if isinstance(argument, tuple) and (sizes or holds_tensors(argument)):
         return _digest(argument, sizes)
     if is_option(argument):
-        return id(bound.options[argument]) if argument in bound.options else 0
+        return id(known) if (known := _like(argument)) is not None else 0
     if type(argument) not in bound.tensor_types:
         if is_number and type(argument) in NUMBER_KINDS:
             return NUMBER_KINDS[type(argument)]
@@ -75,6 +80,18 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     for axis, extent in enumerate(array.shape):
         word |= min(extent, 2) << (8 + 2 * axis)
     return word
+
+
+def _like(option: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The one that stands for all options of these types and values; None where there is none yet."""
+    words = list(map(_option_word, option))
+    return next((x for x in bound.options.get(option, ()) if list(map(_option_word, x)) == words), None)
+
+
+def keep_option(option: tuple[Any, ...]) -> None:
+    """Makes an option the one that stands for all like it, unless there is one."""
+    if _like(option) is None:
+        bound.options[option] = (*bound.options.get(option, ()), option)
 
 
 def value_word(argument: object) -> int:

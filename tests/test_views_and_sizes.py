@@ -12,7 +12,7 @@ import torch
 
 import eagerjit as ej
 from eagerjit.runtime import layout
-from eagerjit.runtime.remembered import MAX_ANSWERS
+from eagerjit.runtime.answers import MAX_ANSWERS
 from eagerjit.tensor import Tensor
 
 VIEWS: dict[str, Any] = {

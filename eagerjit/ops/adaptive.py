@@ -10,7 +10,6 @@ from typing import Any
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
-from eagerjit.ops.options import interned
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
@@ -87,7 +86,7 @@ def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
     kernel = _even(x, size)
     if kernel is None:
         return adaptive_avg_op.call(x, size)
-    return block_mean.call(x, *interned((kernel,)))
+    return block_mean.call(x, kernel)
 
 
 def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from eagerjit.ops.loss import check_constant, check_reduction
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Tensor
 
 
@@ -167,6 +168,7 @@ def _soft_cross_entropy(
 soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)
 
 
+@Planned
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -176,7 +178,7 @@ def cross_entropy(
     reduce: Any = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:
+) -> Plan:
     """Cross entropy of logits (batch, classes, ...) and class numbers (batch, ...) or class probabilities."""
     reduction = check_reduction(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
@@ -195,12 +197,13 @@ def cross_entropy(
             raise RuntimeError(
                 f"Expected floating point type target with class probabilities of shape {list(input.shape)}"
             )
-        return soft_cross_entropy_op.call(input, target, weight, reduction, label_smoothing)
+        return soft_cross_entropy_op.call, (input, target, weight, reduction, label_smoothing)
     check_target(input, target)
     check_constant("nll_loss_forward", weight=weight)
-    return cross_entropy_op.call(input, target, weight, ignore_index, reduction, label_smoothing)
+    return cross_entropy_op.call, (input, target, weight, ignore_index, reduction, label_smoothing)
 
 
+@Planned
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -209,9 +212,9 @@ def nll_loss(
     ignore_index: int = -100,
     reduce: Any = None,
     reduction: str = "mean",
-) -> Tensor:
+) -> Plan:
     """Negative log likelihood of log probabilities (batch, classes, ...) and class numbers (batch, ...)."""
     reduction = check_reduction(reduction, size_average, reduce)
     check_target(input, target)
     check_constant("nll_loss_forward", weight=weight)
-    return nll_loss_op.call(input, target, weight, ignore_index, reduction)
+    return nll_loss_op.call, (input, target, weight, ignore_index, reduction)

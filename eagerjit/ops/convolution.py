@@ -15,9 +15,9 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.moving import contiguous
 from eagerjit.numbers import expression
 from eagerjit.ops import views
-from eagerjit.ops.options import MOST, interned
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -197,13 +197,7 @@ def _same_padding(input: Tensor, kernel: Any, stride: Numbers, dilation: Numbers
 def _forward(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
     groups: int,
-) -> Tensor:  # fmt: skip
-    key: Any = None
-    if state.tracer is None and input.ndim == rank + 2:
-        key = (rank, _kind(input), _kind(weight), _kind(bias), stride, padding, dilation, groups)
-        known = _known_calls.get(key) if _is_hashable(stride, padding, dilation) else None
-        if known is not None:
-            return known[0].call(input, weight, bias, *known[1])
+) -> Plan:  # fmt: skip
     steps, spread = numbers("stride", stride, rank), numbers("dilation", dilation, rank)
     text = padding if isinstance(padding, str) else ""
     if text not in ("", "same", "valid"):
@@ -232,13 +226,10 @@ def _forward(
             f"Calculated padded input size per channel: {_by_channels(padded)}. Kernel size: {_by_channels(reach)}. "
             "Kernel size can't be greater than actual input size"
         )
-    x = input if batched else input.unsqueeze(0)
-    op, how = _by_channel(x, weight, steps, zeros, spread, groups)
-    if key is not None and x is input and _is_hashable(stride, padding, dilation) and len(_known_calls) < MOST:
-        how = interned(how)
-        _known_calls[key] = (op, how)
-    out = op.call(x, weight, bias, *how)
-    return out if batched else out.squeeze(0)
+    op, how = _by_channel(input, weight, steps, zeros, spread, groups)
+    if batched:
+        return op.call, (input, weight, bias, *how)
+    return (lambda *arguments: op.call(*arguments).squeeze(0)), (input.unsqueeze(0), weight, bias, *how)
 
 
 def _by_channel(
@@ -252,18 +243,6 @@ def _by_channel(
 
     kernel = kernel_of(weight, padding, dilation)
     return plain if kernel is None else (depthwise, (kernel, stride, padding, dilation))
-
-
-_known_calls: dict[Any, tuple[Op, tuple[Any, ...]]] = {}
-"""What eager calls come to whose shapes and options have been checked."""
-
-
-def _kind(x: Tensor | None) -> Any:
-    return None if x is None else (x._data.shape, x._data.dtype)
-
-
-def _is_hashable(*options: Any) -> bool:
-    return not any(isinstance(o, list) for o in options)
 
 
 def _transposed(
@@ -309,10 +288,11 @@ def _function(rank: int) -> Callable[..., Tensor]:
     def function(
         input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1,
-    ) -> Tensor:  # fmt: skip
+    ) -> Plan:  # fmt: skip
         return _forward(f"conv{rank}d", rank, input, weight, bias, stride, padding, dilation, groups)
 
-    return _described(function, f"conv{rank}d", rank, "(rows, channels / groups, kernel...)", "(batch, rows, ...)")
+    shapes = "(rows, channels / groups, kernel...)", "(batch, rows, ...)"
+    return Planned(_described(function, f"conv{rank}d", rank, *shapes))
 
 
 def _transposed_function(rank: int) -> Callable[..., Tensor]:
@@ -329,7 +309,7 @@ def _transposed_function(rank: int) -> Callable[..., Tensor]:
     )
 
 
-def _described(function: Callable[..., Tensor], name: str, rank: int, weight: str, out: str) -> Callable[..., Tensor]:
+def _described(function: Callable[..., Any], name: str, rank: int, weight: str, out: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     kind = "convolution"
     if "transpose" in name:

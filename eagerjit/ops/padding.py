@@ -11,6 +11,7 @@ from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Tensor
 
 Numbers = tuple[Any, ...]
@@ -134,7 +135,8 @@ def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
             raise RuntimeError(f"replication_pad{spatial}d: cannot take an edge of input {list(input.shape)}")
 
 
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+@Planned
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Plan:
     """A border: (left, right) of the last dimension, then of the one before it, and so on; negative numbers cut.
 
     `mode` is "constant" (of `value`), "reflect", "replicate" or "circular"; all but the first pad one to three spatial
@@ -158,4 +160,4 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         before, after, size = amounts[2 * number], amounts[2 * number + 1], input.shape[input.ndim - 1 - number]
         if size + before + after < 0 or (size == 0 and (before < 0 or after < 0)):
             raise RuntimeError(f"pad: padding {list(amounts)} leaves less than nothing of input {list(input.shape)}")
-    return pad_op.call(input, amounts, mode, 0 if value is None else value)
+    return pad_op.call, (input, amounts, mode, 0 if value is None else value)

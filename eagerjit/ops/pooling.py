@@ -10,11 +10,10 @@ from eagerjit.autograd.modes import is_grad_enabled
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
-from eagerjit.ops.options import MOST, interned
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes
-from eagerjit.state import state
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Tensor
 
 # -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
@@ -152,25 +151,12 @@ def _like(result: Tensor, input: Tensor) -> Tensor:
     return result if result.ndim == input.ndim else result.squeeze(0)
 
 
-_known_calls: dict[Any, tuple[Any, ...]] = {}
-"""Checked arguments of the ops, by the shapes and options of eager calls."""
-
-
-def _known(rank: int, input: Tensor, options: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The op's arguments, if an eager call of this shape has been checked."""
-    if state.tracer is not None or input.ndim != rank + 2 or any(isinstance(o, list) for o in options):
-        return None
-    return _known_calls.get((rank, input._data.shape, input._data.dtype, options))
-
-
-def _remember(rank: int, input: Tensor, x: Tensor, options: tuple[Any, ...], how: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Note the op's arguments for the next eager call like this."""
-    if state.tracer is not None or x is not input or any(isinstance(o, list) for o in options):
-        return how
-    how = interned(how)
-    if len(_known_calls) < MOST:
-        _known_calls[rank, input._data.shape, input._data.dtype, options] = how
-    return how
+def _pooled(op: Op, part: int | None, input: Tensor, *how: Any) -> Any:
+    """The results of an op on an input that may lack the batch dimension, or one of several."""
+    result = op.call(input if input.ndim == len(how[0]) + 2 else input.unsqueeze(0), *how)
+    if part is not None:
+        return _like(result[part], input)
+    return tuple(_like(r, input) for r in result) if isinstance(result, tuple) else _like(result, input)
 
 
 # -- the functions ----------------------------------------------------------------------------------------------------
@@ -182,26 +168,22 @@ def _max_function(rank: int) -> Callable[..., Any]:
     def function(
         input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
-    ) -> Any:  # fmt: skip
-        options = (kernel_size, stride, padding, dilation, ceil_mode)
-        how = _known(rank, input, options)
-        x = input
-        if how is None:
-            x = batched(name, input, rank)
-            if x.dtype is dtypes.bool_:
-                raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
-            how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
-            how = _remember(rank, input, x, options, how)
-        if not return_indices and not (x._requires_grad and is_grad_enabled()):
-            return _like(max_pool_values.call(x, *how), input)
-        values, places = max_pool_op.call(x, *how)
-        return (_like(values, input), _like(places, input)) if return_indices else _like(values, input)
+    ) -> Plan:  # fmt: skip
+        x = batched(name, input, rank)
+        if x.dtype is dtypes.bool_:
+            raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
+        how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
+        recorded = input._requires_grad and is_grad_enabled()
+        op = max_pool_op if return_indices or recorded else max_pool_values
+        if x is input and (return_indices or not recorded):
+            return op.call, (input, *how)
+        return _pooled, (op, None if return_indices or not recorded else 0, input, *how)
 
     function.__doc__ = (
         f"The largest number in each window over the last {rank} dimensions of (batch, channels, ...) or "
         "(channels, ...); with `return_indices` also where it is. RuntimeError where a window does not fit."
     )
-    return _named(function, name)
+    return Planned(_named(function, name))
 
 
 def _avg_function(rank: int) -> Callable[..., Tensor]:
@@ -210,11 +192,7 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
     def run(
         input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
         divisor_override: Any,
-    ) -> Tensor:  # fmt: skip
-        options = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-        how = _known(rank, input, options)
-        if how is not None:
-            return avg_pool_op.call(input, *how)
+    ) -> Plan:  # fmt: skip
         x = batched(name, input, rank)
         kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, ceil_mode)
         if rank == 3 and any(k > n for k, n in zip(kernel, x.shape[2:], strict=True)):
@@ -222,27 +200,26 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
         if divisor_override == 0:
             raise RuntimeError(f"{name}: divisor must be not zero")
         how = (kernel, steps, zeros, bool(ceil_mode), bool(count_include_pad), divisor_override)
-        how = _remember(rank, input, x, options, how)
-        return _like(avg_pool_op.call(x, *how), input)
+        return (avg_pool_op.call, (input, *how)) if x is input else (_pooled, (avg_pool_op, None, input, *how))
 
     if rank == 1:
         def function(
             input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
             count_include_pad: bool = True,
-        ) -> Tensor:  # fmt: skip
+        ) -> Plan:  # fmt: skip
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
     else:
         def function(  # type: ignore[misc]
             input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
             count_include_pad: bool = True, divisor_override: int | None = None,
-        ) -> Tensor:  # fmt: skip
+        ) -> Plan:  # fmt: skip
             return run(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
     function.__doc__ = (
         f"The mean of each window over the last {rank} dimensions of (batch, channels, ...) or (channels, ...); zeros "
         "of the padding count if `count_include_pad`. RuntimeError where a window does not fit."
     )
-    return _named(function, name)
+    return Planned(_named(function, name))
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

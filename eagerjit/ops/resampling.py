@@ -13,6 +13,7 @@ from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import window_sum
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Tensor
 
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
@@ -254,10 +255,11 @@ def _each(name: str, value: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(value)
 
 
+@Planned
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """(batch, channels, ...) with its spatial dimensions in other sizes: `size`, or the old ones times `scale_factor`.
 
     `mode` is nearest, nearest-exact, linear, bilinear, bicubic, trilinear or area. Raises ValueError or
@@ -294,10 +296,10 @@ def interpolate(
     if mode == "area":
         from eagerjit.ops import adaptive
 
-        return getattr(adaptive, f"adaptive_avg_pool{rank}d")(input, wanted)
+        return getattr(adaptive, f"adaptive_avg_pool{rank}d"), (input, wanted)
     if mode == "nearest" and all(s in WHOLE for s in scales):
-        return repeated.call(input, tuple(int(s) for s in scales if s is not None))
-    return interpolate_op.call(input, wanted, scales, mode, bool(align_corners), bool(antialias))
+        return repeated.call, (input, tuple(int(s) for s in scales if s is not None))
+    return interpolate_op.call, (input, wanted, scales, mode, bool(align_corners), bool(antialias))
 
 
 def upsample(

@@ -35,11 +35,13 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.nodes",
     "eagerjit.runtime.native.entry",
+    "eagerjit.runtime.native.answers",
     "eagerjit.runtime.native.remembered",
     "eagerjit.runtime.native.views",
     "eagerjit.runtime.native.subscripts",
     "eagerjit.runtime.native.view_calls",
     "eagerjit.runtime.native.making",
+    "eagerjit.runtime.native.planned",
     "eagerjit.runtime.native.launch",
 )
 """Native source files; adding one is a line here."""

@@ -2,9 +2,9 @@
 
 The key has one word per argument: Tensors are known by a class (dtype, dimensions, layout), run-time numbers by their
 type, tuples of Tensors and of run-time sizes by a digest of their elements' classes (the Program checks each of them),
-other tuples of ints by the one object that stands for equal ones, other numbers by their value where a word has room
-for it, all else by identity. A table is a mask and, from byte 8 on, mask + 1 entries: executable (null: free), a bit
-per argument that is one of its leaves, the key's words.
+other tuples of numbers, bools and None by the one object that stands for those like it, other numbers by their value
+where a word has room for it, all else by identity. A table is a mask and, from byte 8 on, mask + 1 entries: executable
+(null: free), a bit per argument that is one of its leaves, the key's words.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from eagerjit.runtime.native.context import (
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
     N_DTYPES,
+    NONE,
     OBJECT_TYPE,
     OPERATOR_COUNT,
     OPERATOR_NUMBERS,
@@ -55,6 +56,7 @@ PyList_Type = external_data("PyList_Type")
 PyFloat_Type = external_data("PyFloat_Type")
 PyLong_Type = external_data("PyLong_Type")
 PyTuple_Type = external_data("PyTuple_Type")
+PyBool_Type = external_data("PyBool_Type")
 
 MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
@@ -131,18 +133,34 @@ def _digest(argument: ptr, sizes: bool) -> i64:
 
 
 def _option(argument: ptr) -> i64:
-    """The word of a tuple of ints: the address of the one that stands for all equal ones, 0 where there is none yet."""
-    for i in range(PyTuple_Size(argument)):
-        if load_ptr(PyTuple_GetItem(argument, i), OBJECT_TYPE) != PyLong_Type:
+    """The word of a tuple of numbers, bools and None: the address of the one that stands for all like it, 0 where there
+    is none yet. The dictionary has those that are equal but of other types side by side."""
+    n = PyTuple_Size(argument)
+    for i in range(n):
+        if option_word(PyTuple_GetItem(argument, i)) == 0:
             return i64(argument)
-    known = PyDict_GetItemWithError(load_ptr(context, OPTIONS), argument)
-    return i64(known)
+    equal = PyDict_GetItemWithError(load_ptr(context, OPTIONS), argument)
+    for k in range(PyTuple_Size(equal) if equal else 0):
+        known = PyTuple_GetItem(equal, k)
+        same = 0
+        while same < n and option_word(PyTuple_GetItem(argument, same)) == option_word(PyTuple_GetItem(known, same)):
+            same += 1
+        if same == n:
+            return i64(known)
+    return 0
 
 
 def _tuple_word(argument: ptr, sizes: bool) -> i64:
     if sizes or (PyTuple_Size(argument) > 0 and is_tensor(PyTuple_GetItem(argument, 0))):
         return _digest(argument, sizes)
     return _option(argument)
+
+
+def option_word(thing: ptr) -> i64:
+    """The word of None, a bool, or a number that is known by its value; 0 for anything else."""
+    if thing == load_ptr(context, NONE) or load_ptr(thing, OBJECT_TYPE) == PyBool_Type:
+        return i64(thing)
+    return number_word(thing)
 
 
 def _float_word(number: ptr) -> i64:
@@ -167,6 +185,17 @@ def _int_word(number: ptr) -> i64:
     if load_i32(overflow) or value < -INT_LIMIT or value >= INT_LIMIT:
         return i64(number)
     return INTS | (value & (INTS - 1))
+
+
+def number_word(thing: ptr) -> i64:
+    """The word of an exact int or float that is known by its value; 0 for anything else."""
+    kind = load_ptr(thing, OBJECT_TYPE)
+    word = 0
+    if kind == PyFloat_Type:
+        word = _float_word(thing)
+    elif kind == PyLong_Type:
+        word = _int_word(thing)
+    return 0 if word == i64(thing) else word
 
 
 def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:

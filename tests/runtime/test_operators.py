@@ -167,9 +167,10 @@ def test_operator_refuses_what_it_cannot_know_again(executor: str) -> None:
     one = executable(executor, program(1, (Op.OUTPUT_LEAF, 0, 0)))
     two = executable(executor, program(2, (Op.OUTPUT_LEAF, 0, 0)))
     for argument in (
-        [1.0],
-        (1, 2.0),
-        (True,),
+        ["a"],
+        (1, "a"),
+        (1, 1e100),
+        ((1,),),
         1e100,
         10**30,
         np.float64(0.5),
@@ -185,6 +186,9 @@ def test_operator_refuses_what_it_cannot_know_again(executor: str) -> None:
         assert call.insert((x, argument), one)
     assert call(x, pair) is call(x, (300, 1)) is call(x, [300, 1]) is x, "tuples of ints are known by their value"
     assert call(x, (300, 2))[0] == call(x, (300, True))[0] == call(x, (300.0, 1))[0] == "fallback"
+    assert call.insert((x, (300, True)), one) and call(x, [300, True]) is x and call(x, (300.0, True))[0] == "fallback"
+    assert call.insert((x, (0.5, None, True, -0.0)), one) and call(x, [0.5, None, True, -0.0]) is x
+    assert call(x, (0.5, None, True, 0.0))[0] == call(x, (0.5, None, 1, -0.0))[0] == "fallback"
     assert not call.insert((x, float("1e-300")), one)
     assert call(x) == ("fallback", (x,), {}) and call(x, True) is x and call(x, dtypes.float32) is x
     assert call.insert((x, call.defaults[1]), one) and call(x) is x

@@ -1,0 +1,68 @@
+"""Functions that only plan: they check their arguments and say what to call, which native code then knows by heart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from eagerjit.runtime import layout
+from eagerjit.runtime.answers import Answers
+from eagerjit.runtime.binding import bound
+from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.native.operators import MAX_PARAMETERS
+from eagerjit.runtime.once import lock
+
+Plan = tuple[Callable[..., Any], tuple[Any, ...]]
+"""What to call, and the arguments."""
+
+
+class Planned(OpCall):
+    """A function as users call it, from one that gives the plan: what is called for arguments like these.
+
+    The plan may depend on the sizes, dtype and layout of tensors, on whether their gradient is recorded, and on the
+    other arguments, of which native code knows None, bools, strings, numbers, dtypes and tuples of these; not on
+    values of tensors nor on anything that changes. What it calls computes, it does not only make views.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, plan: Callable[..., Plan]):
+        given = signature(plan).parameters.values()
+        super().__init__(plan.__name__, self._call, self._learn, [p.name for p in given], [p.default for p in given])
+        self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
+        self._plan = plan
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if layout.loaded():
+            with lock:
+                self._answers = Answers(self)
+                self._call_natively("planned_call")
+        return self._call(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        function, given = self._plan(*args, **kwargs)
+        return function(*given)
+
+    def _learn(self, key: bytes, arguments: tuple[Any, ...]) -> Any:
+        """Plan the call, keep the plan if it is one for all arguments like these, and carry it out."""
+        function, given = self._plan(*arguments)
+        tensors = [i for i, a in enumerate(arguments) if _holds_tensors(a)]
+        positions = {id(arguments[i]): i for i in tensors}
+        rest = [x for x in given if id(x) not in positions]
+        told_apart = len(positions) == len(tensors)  # one tensor passed twice says not which is which
+        if told_apart and len(given) <= MAX_PARAMETERS and not any(map(_holds_tensors, rest)):
+            own = sum(1 << i for i, x in enumerate(given) if id(x) in positions)
+            options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
+            with lock:
+                self._answers.keep(key, (function, own, *(positions.get(id(x), x) for x in given)), options)
+        return function(*given)
+
+
+def _holds_tensors(thing: Any) -> bool:
+    if isinstance(thing, (tuple, list)):
+        return any(map(_holds_tensors, thing))
+    return isinstance(thing, bound.tensor_types)
