@@ -297,6 +297,8 @@ def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generat
 
 def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Fill with uniform numbers in [a, b)."""
+    if generator is None and type(a) is type(b) is float and a <= b and type(self._data) is np.ndarray:
+        return _fill_uniform(self, _DEFAULT_STATE, a, b)
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
     return _fill_uniform(self, _state(generator, device_of(self)), a, b)

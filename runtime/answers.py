@@ -20,6 +20,9 @@ class Answers:
         self._capacity, self._words = 0, None
         self._make_room()
 
+    def __len__(self) -> int:
+        return len(self._known)
+
     def keep(self, key: bytes, answer: Any, named: Any = None) -> None:
         """Adds an answer, unless another thread has just done so; what the key names by address lives as long."""
         if key in self._known:
