@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     check.set_defaults(command=_check)
     check.add_argument("script", type=Path, nargs="+")
 
-    coverage = commands.add_parser("coverage", help="how many names of a table exist, and which are missing")
+    coverage = commands.add_parser("coverage", help="which names of a table exist, and what is tested of them")
     coverage.set_defaults(command=_coverage)
     coverage.add_argument("table", type=Path, help="lines of tab-separated name and number of programs that use it")
     coverage.add_argument("--programs", type=int, default=3, help="leave out names that fewer programs use")
@@ -193,16 +193,18 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _coverage(options: argparse.Namespace) -> int:
-    """Print the missing names by rank, then how many exist."""
-    from eagerjit.names import coverage
+    """Print the missing names by rank, how many exist, and what is tested of them."""
+    from eagerjit.names import coverage, names_in, summary
 
     try:
-        total, missing = coverage(options.table.read_text().splitlines(), options.programs)
+        lines = options.table.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         return _failed(f"{options.table}: {error}")
+    total, missing = coverage(lines, options.programs)
     for rank, name, programs in missing:
         print(f"{rank:4}  {programs:4} programs  {name}")
     print(f"{total - len(missing)} of {total} names in scope exist: {100 * (1 - len(missing) / max(total, 1)):.1f}%")
+    print(*summary(name for _, name, _ in names_in(lines, options.programs)), sep="\n")
     return 0
 
 

@@ -33,7 +33,13 @@ def _none(*args: Any, **kwargs: Any) -> Any:
     raise RuntimeError(NO_ACCELERATOR)
 
 
-current_device_index = current_device_idx = set_device_index = set_device_idx = _none
+def set_device_index(device: Any, /) -> None:
+    """Raises RuntimeError: there is no accelerator."""
+    _none()
+
+
+set_device_idx = set_device_index
+current_device_index = current_device_idx = _none
 current_stream = synchronize = _none
 
 

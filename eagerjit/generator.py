@@ -32,6 +32,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to a seed."""
+        if isinstance(seed, str):
+            raise RuntimeError("manual_seed expected a long, but got str")
         number = int(seed)
         if not -(2**63) <= number < 2**64:
             raise ValueError(f"Overflow when unpacking long long: {number} is no seed of 64 bits")
@@ -126,9 +128,10 @@ default_generator = Generator()
 
 def manual_seed(seed: int) -> Generator:
     """Start the default streams, of the CPU and of all devices, that belong to a seed."""
+    number = int(seed)
     for generator in _of_devices.values():
-        generator.manual_seed(seed)
-    return default_generator.manual_seed(seed)
+        generator.manual_seed(number)
+    return default_generator.manual_seed(number)
 
 
 def initial_seed() -> int:

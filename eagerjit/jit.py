@@ -373,6 +373,8 @@ def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> An
         raise TypeError(f"compile() got an unexpected keyword argument '{min(unknown)}'")
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, **ignored)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
     return model if ignored.get("disable") else jit(model, fullgraph=fullgraph)
 
 

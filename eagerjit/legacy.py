@@ -24,11 +24,21 @@ def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool 
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of dtype {dtype} (got {args[0].dtype})")
         return args[0].detach()
-    if len(args) == 1 and not isinstance(args[0], (int, Shape)):
-        if not isinstance(args[0], (Sequence, np.ndarray)):
-            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
+    if len(args) == 1 and not _is_size(args[0]):
+        _check_data(args[0])
         return creation.finish(creation.tensor(np.array(args[0]).astype(dtype.numpy)), requires_grad)
     return creation.empty(*args or (0,), dtype=dtype, requires_grad=requires_grad)
+
+
+def _is_size(argument: Any) -> bool:
+    return isinstance(argument, Shape) or (isinstance(argument, int) and not isinstance(argument, bool))
+
+
+def _check_data(data: Any) -> None:
+    if isinstance(data, str):
+        raise TypeError("new(): invalid data type 'str'")
+    if not isinstance(data, (Sequence, np.ndarray)):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
 
 
 class TensorType(type):
@@ -97,10 +107,10 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     check_device(kwargs.pop("device", None))
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    if len(args) == 1 and not isinstance(args[0], (int, Sequence)):
-        data = args[0]
-        array = data._data if isinstance(data, Tensor) else np.array(data, dtype=Defaults.dtype.numpy)
-        return new_tensor(array, cls)
-    if len(args) == 1 and isinstance(args[0], Sequence):
-        return new_tensor(to_array(args[0], Defaults.dtype), cls)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return args[0].detach() if cls is Tensor else new_tensor(args[0]._data, cls)
+    if len(args) == 1 and not _is_size(args[0]):
+        _check_data(args[0])
+        array = args[0].astype(Defaults.dtype.numpy) if isinstance(args[0], np.ndarray) else None
+        return new_tensor(to_array(args[0], Defaults.dtype) if array is None else array, cls)
     return new_tensor(np.empty(sizes_of(args) if args else 0, Defaults.dtype.numpy), cls)

@@ -25,7 +25,7 @@ class finfo:
         self.bits, self.dtype = dtype.bits, dtype.name
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = float(limits.resolution)
+        self.resolution = 10.0**-limits.precision
 
     def __repr__(self) -> str:
         return (

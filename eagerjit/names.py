@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -101,19 +105,97 @@ def in_scope(entry: str) -> bool:
     return not entry.startswith(PREFIXES)
 
 
-def coverage(lines: Iterable[str], programs: int = 3) -> tuple[int, list[tuple[int, str, int]]]:
-    """How many names of a table are in scope, and those missing as (rank, name, programs).
+def names_in(lines: Iterable[str], programs: int = 3) -> list[tuple[int, str, int]]:
+    """The names of a table that are in scope, as (rank, name, programs).
 
     The table has a heading and lines of tab-separated name and number of programs that use it, the most used first;
     those used by fewer than `programs` are left out.
     """
-    total, missing = 0, []
+    found = []
     for rank, line in enumerate(lines):
         name, _, rest = line.rstrip("\n").partition("\t")
         users = rest.split("\t")[0]
-        if not users.isdigit() or int(users) < programs or not in_scope(name):
-            continue
-        total += 1
-        if not exists(name):
-            missing.append((rank, name, int(users)))
-    return total, missing
+        if users.isdigit() and int(users) >= programs and in_scope(name):
+            found.append((rank, name, int(users)))
+    return found
+
+
+def coverage(lines: Iterable[str], programs: int = 3) -> tuple[int, list[tuple[int, str, int]]]:
+    """How many names of a table are in scope, and those missing as (rank, name, programs)."""
+    wanted = names_in(lines, programs)
+    return len(wanted), [row for row in wanted if not exists(row[1])]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the tests compare of a name, as `names.tsv` has it: they write that file and check that it is current.
+
+    forward, gradient   letters of the kinds of samples of which these are compared with PyTorch's
+    dtypes              of how many dtypes results are compared
+    errors              how many samples and other wrong calls raise, as PyTorch's do
+    compiled            how many samples give the eager call's bits when compiled
+    gpu                 "kernels", or why the host does some of the work, or that there is none
+    """
+
+    name: str
+    samples: str = ""
+    forward: str = ""
+    gradient: str = ""
+    dtypes: str = ""
+    errors: str = ""
+    compiled: str = ""
+    gpu: str = ""
+
+    @classmethod
+    def heading(cls) -> str:
+        """The first line of the file."""
+        return "\t".join(field.name for field in fields(cls))
+
+    @classmethod
+    def parse(cls, line: str) -> Account:
+        """A line of the file."""
+        return cls(*line.split("\t"))
+
+    def line(self) -> str:
+        """The line of the file."""
+        return "\t".join(getattr(self, field.name) for field in fields(self))
+
+    def changed(self, **cells: str) -> Account:
+        """The account with other cells."""
+        return replace(self, **cells)
+
+
+@lru_cache(maxsize=1)
+def account() -> dict[str, Account]:
+    """What is tested of each name that public programs use."""
+    text = (Path(__file__).parent / "names.tsv").read_text()
+    return {a.name: a for a in map(Account.parse, text.splitlines()[1:])}
+
+
+def summary(wanted: Iterable[str]) -> Iterator[str]:
+    """Lines that count what is tested of these names, and what of their work GPUs do."""
+    known = [a for name in wanted if (a := account().get(name)) is not None]
+    samples = sum(int(a.samples) for a in known if a.samples.isdigit())
+    yield f"{len(known)} have a test against PyTorch, on {samples} samples:"
+    for what in ("forward", "gradient", "errors", "compiled"):
+        some = [a for a in known if getattr(a, what) not in ("", "0")]
+        yield f"{len(some):5} compare {_COMPARED[what]}"
+    for letter, kind in KINDS.items():
+        forward, gradient = (sum(letter in getattr(a, what) for a in known) for what in ("forward", "gradient"))
+        yield f"{forward:5} on {kind} inputs, of {gradient} of them gradients"
+    yield "on GPUs, by Triton's interpreter:"
+    for said, number in Counter(a.gpu for a in known).most_common():
+        yield f"{number:5} {said}"
+
+
+KINDS = {
+    "u": "usual", "e": "empty", "0": "0-d", "1": "size-1", "t": "transposed", "s": "strided", "x": "expanded",
+    "b": "broadcast", "m": "mixed-dtype",
+}  # fmt: skip
+"""Kinds of samples by the letters of an account."""
+_COMPARED = {
+    "forward": "results, dtypes and shapes",
+    "gradient": "gradients",
+    "errors": "classes of errors",
+    "compiled": "compiled calls with eager ones, bit for bit",
+}

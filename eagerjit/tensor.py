@@ -223,8 +223,9 @@ class Shape(tuple):
     def __new__(cls, sizes: Any = ()) -> Shape:
         made = tuple.__new__(cls, sizes)
         for position, size in enumerate(made):
-            if isinstance(size, float):
-                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is 'float')")
+            if isinstance(size, (float, str)):
+                kind = type(size).__name__
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')")
         return made
 
     def __getitem__(self, index: Any) -> Any:

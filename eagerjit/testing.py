@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import creation
+from eagerjit.ops.index import concrete
 from eagerjit.placement import host_array, moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -116,7 +117,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, where: str, options: Any,
 
 def _wide(tensor: Tensor) -> np.ndarray:
     """Values that can be subtracted; whole numbers beyond 2^53 as they are."""
-    array = host_array(tensor._data)
+    array = host_array(concrete(tensor, "tensors were compared in Python"))
     if array.dtype.kind == "c":
         return array.astype(np.complex128)
     if tensor.dtype.is_floating_point:

@@ -16,4 +16,6 @@ class Variable(metaclass=_VariableType):
     """`Variable(tensor, requires_grad=True)` is the tensor's memory as a new leaf; every Tensor is an instance."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         return data.detach().requires_grad_(requires_grad)

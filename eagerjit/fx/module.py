@@ -25,6 +25,8 @@ class GraphModule(Module):
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule"):
         super().__init__()
+        if not isinstance(root, (Module, dict)):
+            raise RuntimeError(f"Unsupported type {root} passed for root!")
         type(self).__name__ = class_name
         if isinstance(root, Module):
             self.training = root.training

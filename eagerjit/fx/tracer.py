@@ -87,6 +87,8 @@ class Tracer(TracerBase):
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
         """The graph of a Module's `forward`, or of a function; `concrete_args` are values instead of inputs."""
+        if not callable(root):
+            raise AssertionError(f"Expected FunctionType, got {type(root)}")
         self.root = root if isinstance(root, Module) else Module()
         function = type(root).forward if isinstance(root, Module) else root
         self.graph = Graph(self.root)

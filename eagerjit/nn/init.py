@@ -71,6 +71,9 @@ def trunc_normal_(
     """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers."""
     from eagerjit.ops.gamma import erfinv
 
+    if not tensor.is_floating_point():
+        raise RuntimeError(f"trunc_normal_: numbers are drawn for floating-point tensors, not for {tensor.dtype}")
+
     def below(x: float) -> float:
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 

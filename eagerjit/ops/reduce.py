@@ -292,7 +292,9 @@ def std(
 
 
 def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """log(sum(exp(input))) without overflow."""
+    """log(sum(exp(input))) without overflow; of nothing it is -inf."""
+    if any(input.shape[axis] == 0 for axis in axes_of(dim, input.ndim)):
+        return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
     top = reduce(reductions.amax, input, dim, True)
     top = top.where(top.isfinite(), 0.0)
     total = reduce(reductions.sum_, (input - top).exp(), dim, True).log() + top

@@ -12,8 +12,10 @@ from itertools import chain
 from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
+from eagerjit.compiler.ir import Node
 from eagerjit.methods import Handle, add_hook
 from eagerjit.numbers import SymbolicInt
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import dtypes, mode
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
@@ -180,6 +182,8 @@ class Optimizer:
         leaving = [p for p in absent if p in self.state and id(self.state[p].get("step")) in shared]
         if not fresh and not leaving:
             return
+        if any(type(p._data) is Node for p in fresh):
+            raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
         with untraced(), no_grad():
             step = zeros((), dtype=dtypes.float32)
             for parameter in fresh:

@@ -78,16 +78,15 @@ class Writer(_Base):  # type: ignore[misc]
     def _tensor(self, tensor: Tensor) -> Any:
         array = concrete(tensor, "a tensor was saved")
         memory, offset, steps = self._place(array, tensor.dtype)
-        leaf_grad = tensor._requires_grad and tensor._node is None
         parameter = isinstance(tensor, Parameter)
-        leaf = leaf_grad and not parameter
-        described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, leaf, OrderedDict())
+        needs = tensor._requires_grad and not parameter
+        described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
         made: Any = (_name("torch._utils", "_rebuild_tensor_v2"), described)
         if tensor.dtype.name not in KIND_OF_DTYPE:
             made = (_name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype))
         if not parameter:
             return made
-        return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), leaf_grad, OrderedDict())
+        return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor._requires_grad, OrderedDict())
 
     def _place(self, array: np.ndarray, dtype: DType) -> tuple[_Memory, int, tuple[int, ...]]:
         """Where an array lies: a memory, and the first element and steps in it.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from catalog.account import agrees, cells
 from catalog.entries import ENTRIES, MORE
-from catalog.running import failures
+from catalog.running import Compared, failures
 
 
 @pytest.mark.parametrize("name", [n for n, e in ENTRIES.items() if e.variations])
 def test_as_pytorch_and_compiled_as_eagerly(name: str) -> None:
-    found = list(failures(name, ENTRIES[name].variations, MORE.get(name, "").split()))
+    compared = Compared()
+    found = list(failures(name, ENTRIES[name].variations, MORE.get(name, "").split(), compared))
     assert not found, "\n" + "\n".join(found)
+    agrees(name, cells(compared))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from catalog.account import TABLE_OF_NAMES, table
+from catalog.account import TABLE_OF_NAMES, agrees, table, updating
 from catalog.entries import ENTRIES, LISTED, MORE
-from catalog.named import NAMED
+from catalog.named import NAMED, NO_SAMPLES
 from oracle import same
 
 import eagerjit as ej
@@ -138,9 +137,24 @@ def test_wrong_use(name: str) -> None:
         WRONG[name](ej)
 
 
-def test_every_name_has_samples_or_a_test() -> None:
-    assert [n for n in LISTED if names.exists(n) and n not in ENTRIES] == []
+@pytest.mark.parametrize("name", NO_SAMPLES)
+def test_names_with_a_test_in_place_of_samples(name: str) -> None:
+    assert not ENTRIES[name].variations
+    agrees(name, {"samples": NAMED[name], "gpu": NO_SAMPLES[name]})
+
+
+def test_every_name_is_accounted_for() -> None:
+    assert [n for n in LISTED if names.exists(n)] == list(names.account())
     assert [n for n in MORE if not ENTRIES[n].variations] == []
+    for account in names.account().values():
+        sampled = account.samples.isdigit()
+        assert sampled == (account.name not in NO_SAMPLES)
+        assert account.gpu.startswith(("kernels", "on the host: ", "no work: ")), account
+        assert not sampled or account.forward or account.name in RAISES, account
+
+
+RAISES = ("torch.accelerator.set_device_index", "Tensor|Module.cuda")
+"""Names that do nothing else where there is no accelerator."""
 
 
 @pytest.mark.parametrize("name", [n for n, e in ENTRIES.items() if e.tests])
@@ -154,6 +168,6 @@ def test_the_tests_that_are_named_exist(name: str) -> None:
 
 
 def test_the_table_is_up_to_date() -> None:
-    if os.environ.get("EAGERJIT_UPDATE_TABLES"):
+    if updating():
         TABLE_OF_NAMES.write_text(table())
     assert TABLE_OF_NAMES.read_text() == table(), "run this test with EAGERJIT_UPDATE_TABLES=1"

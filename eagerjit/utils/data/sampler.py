@@ -57,7 +57,7 @@ class RandomSampler(Sampler[int]):
         self._num_samples = num_samples
         if not isinstance(replacement, bool):
             raise TypeError(f"replacement should be a boolean value, but got replacement={replacement}")
-        if not isinstance(self.num_samples, int) or self.num_samples < 0:
+        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
     @property
@@ -69,14 +69,14 @@ class RandomSampler(Sampler[int]):
         generator, n = self.generator, len(self.data_source)
         if generator is None:
             generator = Generator().manual_seed(draw_seed())
-        if n == 0:
-            return
         left = self.num_samples
         while left > 0:
             if self.replacement:
                 count = min(_CHUNK, left)
                 indices = random.randint(n, (_CHUNK,), generator=generator).tolist()
             else:
+                if n == 0:
+                    raise ZeroDivisionError("there is nothing to draw from")
                 count = min(n, left)
                 indices = random.randperm(n, generator=generator).tolist()
             yield from indices[:count]

@@ -1,24 +1,38 @@
-"""The table of names in docs/torch_names.md: what each is tested with, and how it differs from PyTorch."""
+"""What was compared of each name: the lines of eagerjit/names.tsv, and the page docs/torch_names.md made of them."""
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
-from catalog.entries import ENTRIES, LISTED, MORE, Entry
+from oracle import DTYPES
+
+from catalog.entries import ENTRIES, LISTED, MORE
+from catalog.running import Compared
 from eagerjit import names
 
-TABLE_OF_NAMES = Path(__file__).resolve().parents[3] / "docs" / "torch_names.md"
-HEAD = """# PyTorch's names that public programs use, and what each is tested with
+ROOT = Path(__file__).resolve().parents[3]
+ACCOUNT = ROOT / "eagerjit" / "names.tsv"
+TABLE_OF_NAMES = ROOT / "docs" / "torch_names.md"
+COMMAND = "EAGERJIT_UPDATE_TABLES=1 pytest tests/oracle/test_catalog.py tests/oracle/test_catalog_gpu.py"
+HEAD = f"""# PyTorch's names that public programs use, and what each is tested with
 
-Written by `EAGERJIT_UPDATE_TABLES=1 pytest tests/oracle/test_names.py`; the names are those of
-`tests/data/torch_names.tsv` that are in scope, the most used first. A name with samples is called with each by PyTorch
-and by eagerjit: results, dtypes, shapes, shared memory, what is written to arguments, gradients of a weighted sum and
-classes of errors agree; where PyTorch refuses a sample, eagerjit does. Compiled calls then give the bits of the eager
-ones. The samples are in `tests/oracle/catalog`.
+Written by `{COMMAND}
+tests/oracle/test_names.py`; the names are those of `tests/data/torch_names.tsv` that are in scope, the most used first.
+A name's samples are called by PyTorch and by eagerjit: results, dtypes, shapes, shared memory, what is written to
+arguments, gradients of a weighted sum and classes of errors agree; where PyTorch refuses a sample, eagerjit does.
+Compiled calls then give the bits of the eager ones. Some samples run once more as kernels for GPUs, by Triton's
+interpreter: they give the CPU's bits too, but for sums of floats. The samples are in `tests/oracle/catalog`;
+`python -m eagerjit coverage tests/data/torch_names.tsv` counts.
 
-- *kinds*: u usual, e empty, 0 no dimensions, 1 sizes of one, t transposed, s strided, x expanded, b broadcast,
-  m mixed dtypes.
-- *jit*: yes, or what the warning says of samples that run eagerly.
+- *forward*, *gradient*: the kinds of samples of which these were compared: u usual, e empty, 0 no dimensions, 1 sizes
+  of one, t transposed, s strided, x expanded, b broadcast, m mixed dtypes. No gradient: PyTorch has none either.
+- *dtypes*: of how many of {len(DTYPES)} dtypes results were compared; *errors*: how many samples and other wrong calls
+  raise; *compiled*: how many samples were compiled.
+- *GPU*: kernels do all of its work, or why something else does some of it, or that there is no work.
+- *jit*: what the warning says of samples that run eagerly in compiled functions.
 - *beyond PyTorch*: dtypes computed although PyTorch has no kernel for them.
 - Where PyTorch raises NotImplementedError for a dtype, its parent RuntimeError is accepted.
 
@@ -29,22 +43,65 @@ LETTERS = {
 }  # fmt: skip
 
 
+def cells(compared: Compared) -> dict[str, str]:
+    """What was compared, as the file has it."""
+    return {
+        "samples": str(compared.samples),
+        "forward": _letters(compared.forward),
+        "gradient": _letters(compared.gradient),
+        "dtypes": str(len(compared.dtypes)),
+        "errors": str(compared.errors),
+        "compiled": str(compared.compiled),
+    }
+
+
+def _letters(kinds: Iterable[str]) -> str:
+    return "".join(letter for kind, letter in LETTERS.items() if kind in kinds)
+
+
+def updating() -> bool:
+    """Whether the file and the page are written rather than compared."""
+    return bool(os.environ.get("EAGERJIT_UPDATE_TABLES"))
+
+
+def agrees(name: str, found: dict[str, str]) -> None:
+    """Assert that the file has these cells for a name, or write them."""
+    if updating():
+        _write(name, found)
+    account = names.account().get(name)
+    stored = None if account is None else {column: getattr(account, column) for column in found}
+    assert stored == found, f"eagerjit/names.tsv is not current: {COMMAND}"
+
+
+def _write(name: str, found: dict[str, str]) -> None:
+    """Change a name's line; several processes may do so."""
+    with open(ACCOUNT, "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        lines = {a.name: a for a in map(names.Account.parse, file.read().splitlines()[1:])}
+        lines[name] = lines.get(name, names.Account(name)).changed(**found)
+        text = [lines[n].line() for n in LISTED if n in lines]
+        file.truncate(0)
+        file.write("\n".join([names.Account.heading(), *text]) + "\n")
+        file.flush()
+        names.account.cache_clear()
+
+
 def table() -> str:
     """The whole page."""
-    rows = ["| name | samples | kinds | jit | beyond PyTorch | differences |", "| --- | --- | --- | --- | --- | --- |"]
+    heads = ["name", "samples", "forward", "gradient", "dtypes", "errors", "compiled", "GPU", "jit", "beyond PyTorch",
+             "differences"]  # fmt: skip
+    rows = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
     counted = [name for name in LISTED if name in ENTRIES]
-    rows += [_row(name, ENTRIES[name]) for name in counted]
+    rows += [_row(name) for name in counted]
     absent = [name for name in LISTED if not names.exists(name)]
     missing = f"; missing are {', '.join(absent)}" if absent else ", all that there are"
     return f"{HEAD}{len(counted)} names are tested{missing}.\n\n" + "\n".join(rows) + "\n"
 
 
-def _row(name: str, entry: Entry) -> str:
-    shown = name.replace("|", "\\|")
-    if not entry.variations:
-        return f"| {shown} | {'<br>'.join(entry.tests)} | | | | {entry.difference} |"
-    samples = [s for number, v in enumerate(entry.variations) for s in v.samples(number == 0)]
-    kinds = {s.kind for s in samples}
+def _row(name: str) -> str:
+    entry, account = ENTRIES[name], names.account()[name]
     eager = " ".join(dict.fromkeys(v.eager for v in entry.variations if v.eager))
-    letters = " ".join(letter for kind, letter in LETTERS.items() if kind in kinds)
-    return f"| {shown} | {len(samples)} | {letters} | {eager or 'yes'} | {MORE.get(name, '')} | {entry.difference} |"
+    shown = [name.replace("|", "\\|"), account.samples, " ".join(account.forward), " ".join(account.gradient), account.dtypes,
+             account.errors, account.compiled, account.gpu, eager, MORE.get(name, ""), entry.difference]  # fmt: skip
+    return f"| {' | '.join(shown)} |"

@@ -11,8 +11,11 @@ from catalog.functional import FUNCTIONAL
 from catalog.modules import MODULES
 from catalog.named import NAMED
 from catalog.pointwise import POINTWISE
+from catalog.programs import PROGRAMS
 from catalog.reductions import REDUCTIONS
 from catalog.sample import Variation
+from catalog.structure import STRUCTURE
+from catalog.training import TRAINING
 from catalog.views import VIEWS
 from catalog.writes import WRITES
 from eagerjit import names
@@ -22,16 +25,15 @@ TABLE = Path(__file__).resolve().parents[2] / "data" / "torch_names.tsv"
 
 @dataclass(frozen=True)
 class Entry:
-    """A name's samples, or the tests that it has elsewhere; how it differs from PyTorch; why it runs on the host."""
+    """A name's samples and the tests that it has elsewhere; how it differs from PyTorch."""
 
     variations: Sequence[Variation] = ()
     tests: tuple[str, ...] = ()
     difference: str = ""
-    host_reason: str = ""
 
 
-FUNCTIONS = {**POINTWISE, **VIEWS, **REDUCTIONS, **WRITES, **FACTS, **FUNCTIONAL}
-"""Variations by the last part of the name: torch.exp, Tensor.exp and torch.nn.functional.exp have the same."""
+FUNCTIONS = {**POINTWISE, **VIEWS, **REDUCTIONS, **WRITES, **FACTS, **FUNCTIONAL, **TRAINING, **PROGRAMS, **STRUCTURE}
+"""Variations by the name, or by its last part: torch.exp, Tensor.exp and torch.nn.functional.exp have the same."""
 
 
 DIFFERENCES = {
@@ -46,6 +48,7 @@ DIFFERENCES = {
     "scatter": "src of an empty index has no gradient; PyTorch's is empty",
     "scatter_": "src of an empty index has no gradient; PyTorch's is empty. reduce= has gradients; PyTorch's has none",
     "einsum": "results are new memory; PyTorch's may be views",
+    "torch.distributions.Categorical": "logits of no examples are accepted; PyTorch's check of them fails",
     "numpy": "bfloat16 gives an array of ml_dtypes; PyTorch refuses it",
     "empty": "compiled, it is zeros",
     "empty_like": "compiled, it is zeros",
@@ -96,13 +99,14 @@ MORE: dict[str, str] = {
 
 def _entry(name: str) -> Entry | None:
     owner, _, last = name.rpartition(".")
+    tests = (NAMED[name],) if name in NAMED else ()
     if owner == "torch.nn" and last in MODULES:
         return Entry(MODULES[last], difference=DIFFERENCES.get(last, ""))
     if name in FUNCTIONS:
-        return Entry(FUNCTIONS[name], difference=DIFFERENCES.get(name, ""))
+        return Entry(FUNCTIONS[name], tests, difference=DIFFERENCES.get(name, ""))
     if owner in ("torch", "Tensor", "torch.nn.functional", "Tensor|Module", "torch.nn.utils.rnn") and last in FUNCTIONS:
         return Entry(FUNCTIONS[last], difference=DIFFERENCES.get(last, ""))
-    return Entry(tests=(NAMED[name],)) if name in NAMED else None
+    return Entry(tests=tests) if tests else None
 
 
 ENTRIES = {name: entry for name in LISTED if (entry := _entry(name))}

@@ -1,4 +1,4 @@
-"""The tests of names that are no operations: Modules' bookkeeping, optimizers, data, files, switches."""
+"""The tests that names have beside their samples, or in place of them: Modules, optimizers, data, files."""
 
 from __future__ import annotations
 
@@ -79,3 +79,6 @@ NAMED: dict[str, str] = {
     "torch.utils.data.TensorDataset": _SETS,
 }  # fmt: skip
 """By name the test that compares it with PyTorch, or says what it does."""
+
+NO_SAMPLES = {"torch.multiprocessing.spawn": "no work: it starts processes"}
+"""Names with no samples beside such a test, and what a GPU has to do with them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,8 @@ from catalog.sample import Sample, Variation
 from eagerjit.observation import TraceBreak
 
 SEED = 1234
+for module in "fx testing distributions utils._pytree utils.data multiprocessing".split():
+    importlib.import_module(f"torch.{module}")
 
 
 @dataclass
@@ -33,13 +36,27 @@ class Outcome:
 
 def named(name: str, library: Any) -> Any:
     """The function that a name stands for in a library; None for what is not a function, such as a property."""
-    owner = name.rpartition(".")[0]
-    if name.startswith("operator "):
+    owner, _, last = name.rpartition(".")
+    if owner in OWNERS:
+        found = getattr(OWNERS[owner](library), last)
+    elif owner.startswith("torch"):
+        found = library
+        for part in name.split(".")[1:]:
+            found = getattr(found, part)
+    else:
         return None
-    found: Any = library.Tensor if owner in ("Tensor", "Tensor|Module") else library
-    for part in name.split(".")[1:]:
-        found = getattr(found, part)
     return found if callable(found) else None
+
+
+OWNERS: dict[str, Callable[[Any], Any]] = {
+    "Tensor": lambda t: t.Tensor,
+    "Tensor|Module": lambda t: t.Tensor,
+    "Module": lambda t: t.nn.Module,
+    "Module|Function": lambda t: t.autograd.Function,
+    "Module|Optimizer": lambda t: t.nn.Module,
+    "Optimizer/Scheduler": lambda t: t.optim.Optimizer,
+}
+"""What names of methods belong to."""
 
 
 class Call:
@@ -59,7 +76,7 @@ class Call:
         return [] if self.module is None else [*self.module.parameters(), *self.module.buffers()]
 
     def reset(self) -> None:
-        """Give parameters and buffers values that depend on their names only."""
+        """Give parameters and buffers values that depend on their names only; an optimizer forgets its steps."""
         if self.module is None:
             return
         named_tensors = [*self.module.named_parameters(), *self.module.named_buffers()]
@@ -72,6 +89,10 @@ class Call:
                 else:
                     tensor.zero_()
                 tensor.grad = None
+            optimizer = getattr(self.module, "optimizer", None)
+            for state in optimizer.state.values() if optimizer is not None else ():
+                for tensor in tensors_of(list(state.values())):
+                    tensor.zero_()
 
 
 def tensors_of(results: Any) -> list[Any]:
@@ -140,14 +161,16 @@ def does_more(ours: Outcome, theirs: Outcome, sample: Sample) -> bool:
     return lacking and ours.error is None and sample.dtype != "float32"
 
 
-def compare(ours: Outcome, theirs: Outcome, variation: Variation) -> None:
-    """Assert that an eager call does what PyTorch's does."""
+def compare(ours: Outcome, theirs: Outcome, variation: Variation) -> set[str]:
+    """Assert that an eager call does what PyTorch's does; what was compared: "error", or "forward" and "gradient"."""
     if theirs.error is not None:
-        return same_error(ours.error, theirs.error, "the call")
+        same_error(ours.error, theirs.error, "the call")
+        return {"error"}
     if ours.error is not None:
         raise ours.error
     if variation.random:
-        return _alike(ours.results, theirs.results)
+        _alike(ours.results, theirs.results)
+        return {"forward"}
     same(plain(ours.results), plain(theirs.results), variation.tolerance)
     for a, b in zip(tensors_of(ours.results), tensors_of(theirs.results), strict=True):
         assert a.requires_grad == b.requires_grad, "what requires a gradient differs"
@@ -157,13 +180,15 @@ def compare(ours: Outcome, theirs: Outcome, variation: Variation) -> None:
     for index, (a, b) in enumerate(zip(ours.leaves, theirs.leaves, strict=True)):
         same(a, b, variation.tolerance, f"argument {index} after the call")
     if theirs.backward_error is not None:
-        return same_error(ours.backward_error, theirs.backward_error, "backward")
+        same_error(ours.backward_error, theirs.backward_error, "backward")
+        return {"forward", "error"}
     if ours.backward_error is not None:
         raise ours.backward_error
     for index, (a, b) in enumerate(zip(ours.gradients, theirs.gradients, strict=True)):
         assert (a is None) == (b is None), f"gradient of argument {index}: {a} instead of {b}"
         if b is not None:
             same(a, b, variation.tolerance, f"gradient of argument {index}")
+    return {"forward", "gradient"} if any(g is not None for g in theirs.gradients) else {"forward"}
 
 
 def _strides(tensor: Any) -> list[int]:
@@ -224,11 +249,36 @@ def jitted_is_eager(call: Call, sample: Sample, eager: Outcome) -> None:
             assert a == b, f"compiled {what} differ: {getattr(found, what)} instead of {getattr(eager, what)}"
 
 
-def failures(name: str, variations: Sequence[Variation], more: Sequence[str] = ()) -> Iterator[str]:
-    """What differs from PyTorch, or compiled from eager, sample by sample.
+@dataclass
+class Compared:
+    """What of a name was compared with PyTorch, by kind of sample; and how many samples were compiled."""
+
+    samples: int = 0
+    forward: set[str] = field(default_factory=set)
+    gradient: set[str] = field(default_factory=set)
+    errors: int = 0
+    dtypes: set[str] = field(default_factory=set)
+    compiled: int = 0
+
+    def add(self, sample: Sample, what: set[str]) -> None:
+        """Note a sample."""
+        self.samples += 1
+        self.errors += "error" in what
+        if "forward" in what:
+            self.forward.add(sample.kind)
+            self.dtypes.add(sample.dtype)
+        if "gradient" in what:
+            self.gradient.add(sample.kind)
+
+
+def failures(
+    name: str, variations: Sequence[Variation], more: Sequence[str] = (), compared: Compared | None = None
+) -> Iterator[str]:
+    """What differs from PyTorch, or compiled from eager, sample by sample; `compared` is told what was.
 
     `more` are the dtypes that are known to be computed where PyTorch has no kernel for them.
     """
+    compared = Compared() if compared is None else compared
     found_more = set()
     for number, variation in enumerate(variations):
         made: dict[tuple[Any, str], Call] = {}
@@ -247,9 +297,10 @@ def failures(name: str, variations: Sequence[Variation], more: Sequence[str] = (
                 if does_more(ours, theirs, sample):
                     found_more.add(sample.dtype)
                 else:
-                    compare(ours, theirs, variation)
+                    compared.add(sample, compare(ours, theirs, variation))
                 if sample.jitted(number == 0):
                     jitted_is_eager(our_call, sample, ours)
+                    compared.compiled += 1
             except (Exception, TraceBreak) as error:
                 yield f"{number} {sample}: {type(error).__name__} {str(error)[:400]}"
     if found_more != set(more):

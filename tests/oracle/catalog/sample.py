@@ -60,6 +60,7 @@ class Variation:
     strides     whether results have PyTorch's strides: those of views
     kinds       kinds of tensors that are tried
     eager       what the warning says of calls that run eagerly in compiled functions
+    on_gpu      whether it is also run as on a GPU
     """
 
     function: Callable[..., Any]
@@ -74,6 +75,7 @@ class Variation:
     sizes: dict[str, int] = field(default_factory=dict)
     tolerance: float | None = None
     eager: str = ""
+    on_gpu: bool = True
 
     def samples(self, first: bool = True) -> Iterator[Sample]:
         """Every kind in float32, and the usual one in every dtype; in two more for later variations."""
