@@ -102,6 +102,8 @@ def table() -> str:
 def _row(name: str) -> str:
     entry, account = ENTRIES[name], names.account()[name]
     eager = " ".join(dict.fromkeys(v.eager for v in entry.variations if v.eager))
-    shown = [name.replace("|", "\\|"), account.samples, " ".join(account.forward), " ".join(account.gradient), account.dtypes,
-             account.errors, account.compiled, account.gpu, eager, MORE.get(name, ""), entry.difference]  # fmt: skip
+    counts = account.dtypes, account.errors, account.compiled
+    kinds = " ".join(account.forward), " ".join(account.gradient)
+    more = eager, MORE.get(name, ""), entry.difference
+    shown = [name.replace("|", "\\|"), account.samples, *kinds, *counts, account.gpu, *more]
     return f"| {' | '.join(shown)} |"

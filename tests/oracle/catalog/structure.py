@@ -130,7 +130,9 @@ STRUCTURE: Table = {
     "Module.named_parameters": of_module(lambda t, f, x: ([(n, p * 1) for n, p in f.named_parameters("at")], f(x))),
     "Module.modules": of_module(lambda t, f, x: ([type(m).__name__ for m in f.modules()], f(x))),
     "Module.named_modules": of_module(lambda t, f, x: (named_parts(f.named_modules()), f(x))),
-    "Module.children": of_module(lambda t, f, x: (next(f.children())(x), [type(m).__name__ for m in f.children()], f(x))),
+    "Module.children": of_module(
+        lambda t, f, x: (next(f.children())(x), [type(m).__name__ for m in f.children()], f(x))
+    ),
     "Module.named_children": of_module(lambda t, f, x: (named_parts(f.named_children()), f(x))),
     "Module.get_submodule": of_module(lambda t, f, x: f.get_submodule("0")(x), lambda t, f, x: f.get_submodule("zz")),
     "Module.train": of_module(trained, lambda t, f, x: f.train("zz"), forgetful, eager=LEFT_OUT),
