@@ -12,7 +12,7 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, routines, views
+from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, routines, searches, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
@@ -200,6 +200,14 @@ def _host(b: Batcher, node: Node, inputs: list[Value]) -> Node | Value:
     return b.emit(node.op, inputs[0].node, **{**node.attributes, "arguments": moved, "shape": shape})
 
 
+def _in_rows(b: Batcher, node: Node, inputs: list[Value]) -> Node:
+    return b.emit(node.op, *map(b.everywhere, inputs), **node.attributes)
+
+
+def _positions(b: Batcher, node: Node, inputs: list[Value]) -> Node:
+    raise NotImplementedError("vmap: how many flags hold differs between examples")
+
+
 def _random(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     raise NotImplementedError("vmap: a generator's state that differs between examples is not supported")
 
@@ -225,6 +233,10 @@ RULES: dict[Primitive, Rule] = {
     indexing.cat: _along,
     routines.scan: _along,
     routines.order: _along,
+    searches.search: _in_rows,
+    searches.running: _along,
+    searches.recurrence: _along,
+    searches.positions: _positions,
     elementwise.random_bits: _random,
     host.host: _host,
 }

@@ -10,6 +10,7 @@
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
                 | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
                 | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
+                | search OP PARAM ...                      GPU: one of the searches, all of a kernel
                 | convolution ...                          GPU: all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
@@ -155,6 +156,21 @@ class Along:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """A search (`ops/searches.py`) as all of a kernel: `memory` is its result, then its inputs.
+
+    "search", "search right"         sizes: elements and values per row; a task is a value
+    "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line
+    "positions"                      sizes: flags, and how many hold; one task
+    """
+
+    op: str
+    memory: tuple[str, ...]
+    sizes: tuple[int | str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Convolution:
     """One of a convolution's three tensors from the others: `result` is "y", "x" or "w"; a task is a group.
 
@@ -189,7 +205,10 @@ class Attention:
     dtype: str
 
 
-Stmt = Attention | Convolution | Along | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+Stmt = (
+    Attention | Convolution | Along | Search | Product
+    | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +267,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}")
             case Along(out, x, op, extent, inner, count, dtype):
                 lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
+            case Search(op, memory, sizes, dtype):
+                lines.append(f"{indent}search {op} {' '.join(memory)} : {dtype} {sizes}")
             case Product(out, left, right, sizes, steps, batch, dtype):
                 lines.append(f"{indent}product {out} = {left} @ {right} : {dtype}")
                 lines.append(f"{indent}  sizes {sizes} steps {steps} batch {batch}")

@@ -20,6 +20,7 @@ from eagerjit.compiler.codegen.triton.along import AlongKernel
 from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
+from eagerjit.compiler.codegen.triton.search import SearchKernel
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
@@ -32,7 +33,7 @@ from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import KernelType, PythonExecutable
 from eagerjit.runtime.program import Op
 
-AnyKernel = TritonKernel | ProductKernel | AlongKernel | ConvolutionKernel | AttentionKernel
+AnyKernel = TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel
 
 
 class GpuCall:
@@ -78,6 +79,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return AttentionKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Along):
         return AlongKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Search):
+        return SearchKernel(kernel, lines)
     return TritonKernel(kernel, single, GPU.flat, lines)
 
 

@@ -17,8 +17,9 @@ BOTH = {
     "eagerjit.ops.memory": "as_strided_ resize_as_ select_scatter slice_scatter",
     "eagerjit.ops.shaping": "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk "
     "unsafe_split_with_sizes narrow_copy rot90 diag_embed diagflat adjoint positive broadcast_to",
-    "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cummax cummin "
-    "logcumsumexp cumsum cumprod cov corrcoef",
+    "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cumsum cumprod "
+    "cov corrcoef",
+    "eagerjit.ops.running": "cummax cummin logcumsumexp",
     "eagerjit.ops.differences": "diff",
     "eagerjit.ops.signals": "stft istft",
     "eagerjit.ops.sorting": "sort argsort topk msort kthvalue median nanmedian mode quantile nanquantile",

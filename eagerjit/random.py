@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish, sizes_of
@@ -30,7 +28,8 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
 )
 from eagerjit.making import makes
 from eagerjit.numbers import expression
-from eagerjit.ops import host, ordering
+from eagerjit.ops import ordering, searching
+from eagerjit.ops.conditions import required
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.placement import device_of
@@ -235,32 +234,24 @@ def multinomial(
     return _multinomial.call(input.detach(), u, num_samples, repeated)
 
 
-def _drawn_categories(weights: np.ndarray, u: np.ndarray, count: int, repeated: bool) -> np.ndarray:
+def _drawn_categories(weights: Tensor, u: Tensor, count: int, repeated: bool) -> Tensor:
     """Categories by the inverse of the cumulated weights; without repetition those whose exponential clocks of rates
     `weights` ring first."""
-    rows = weights.astype(np.float64).reshape(math.prod(weights.shape[:-1]), weights.shape[-1])
-    if not np.isfinite(rows).all() or (rows < 0).any():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if (rows.sum(-1) <= 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    draws = u.reshape(len(rows), u.shape[-1])
+    rows = as_dtype(weights, dtypes.float64)
     if repeated:
-        sums = np.cumsum(rows, -1)
-        found = [np.searchsorted(s, x * s[-1], side="right") for s, x in zip(sums, draws, strict=True)]
-        chosen = np.minimum(np.array(found), rows.shape[-1] - 1)
+        sums = rows.cumsum(-1)
+        found = searching.places(sums, u * sums[..., -1:], True).clamp(max=rows.shape[-1] - 1)
     else:
-        chosen = np.argsort(np.log1p(-draws) / np.where(rows == 0, 1e-300, rows), -1, kind="stable")[:, ::-1][:, :count]
-    return np.ascontiguousarray(chosen.astype(np.int64)).reshape(*weights.shape[:-1], count)
+        clocks = (-u).log1p() / rows.where(rows != 0.0, 1e-300)
+        found = ordering.in_order(clocks, clocks.ndim - 1, count, True)[1]
+    usual = (rows >= 0.0).logical_and(rows < math.inf).all()
+    message = "probability tensor contains either `inf`, `nan` or element < 0"
+    found = required(usual, found, "RuntimeError", message)
+    some = (rows.sum(-1) > 0.0).all()
+    return required(some, found, "RuntimeError", "invalid multinomial distribution (sum of probabilities <= 0)")
 
 
-def _drawn_types(weights: Tensor, u: Tensor, count: int, repeated: bool) -> Any:
-    return dtypes.int64, (*weights.shape[:-1], count)
-
-
-_multinomial = host.HostOp(
-    "multinomial", _drawn_categories, differentiable=False, types=_drawn_types, on_host="searches in sorted numbers"
-)
-_multinomial.leading = True
+_multinomial = Op("multinomial", _drawn_categories, differentiable=False)
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------

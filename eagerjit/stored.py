@@ -37,7 +37,7 @@ def program_key(trace: Trace) -> str:
     return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))
 
 
-_CHECKED = frozenset({"gathers", "integer_zero_divisor"})
+_CHECKED = frozenset({"gathers", "integer_zero_divisor", "requires"})
 
 
 def _binding_text(b: object) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from eagerjit.runtime.native.library import native
 
-NAMES = {"routine scan": "scan_kernel", "routine order": "order_kernel"}
+NAMES = {
+    f"routine {name}": f"{name}_kernel" for name in ("scan", "order", "search", "running", "recurrence", "positions")
+}
 """The native functions, by the names that Programs know them under."""
 
 

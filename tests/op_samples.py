@@ -222,7 +222,7 @@ SAMPLES: dict[str, list[Sample]] = {
               Sample((draw("t", (2, 3, 4)), (integers(2, 0),), (1,))),
               Sample((draw("t", (2, 3, 2)), (integers(1, 0), integers(1, 1)), (0, 2)))],
     "with_rows": [Sample((M, integers(1), V)), Sample((M, integers(0, -1), 2.0)), Sample((M, integers(0, 1), N))],
-    "select_masked": [Sample((M, FLAGS)), Sample((V, V > 0.0))],
+    "select_masked": [Sample((M, FLAGS, int(FLAGS.sum()))), Sample((V, V > 0.0, 3))],
     "outer": [Sample((V, V[:2]))],
     "normalize": [Sample((M, 2, 1, 1e-12)), Sample((M, 1, 0, 1e-3))],
     "linear_index": [Sample(((integers(0, -1), integers(2, 1)), (2, 3)))],

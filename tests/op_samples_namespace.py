@@ -12,6 +12,9 @@ import eagerjit.array_api.sets
 PLACES = torch.tensor(np.array([[0, 2], [1, 1]], np.int64))
 WHOLE = torch.tensor(np.array([[6, -4, 9], [8, 12, 5]], np.int64))
 FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
+ORDERED = torch.tensor(np.array([1, 1, 2, 2, 3, 4], np.int64))
+PLACED = torch.tensor(np.array([0, 4, 1, 3, 2, 5], np.int64))
+FRESH = torch.tensor(np.array([True, False, True, False, True, True]))
 
 
 COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
@@ -40,16 +43,22 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "scatter_combine": [make((matrix, 1, PLACES, values, c)) for c in ("mul", "maximum", "minimum")],
         "searchsorted": [make((edges, matrix, False)), make((edges, vector, True))],
         "histc": [make((matrix, 4, 0.0, 2.0)), make((matrix, 3, 0.0, 0.0))],
-        "histogram": [make((matrix, 4, (0.0, 2.0), None, False)), make((matrix, edges, None, matrix, True))],
+        "histogram": [make((matrix, 4, 0.0, 2.0, None, False)), make((matrix, edges, 0.0, 0.0, matrix, True))],
+        "bincount_largest": [make((FEW.reshape(-1),))],
         "bincount": [make((FEW.reshape(-1), None, 5)), make((FEW.reshape(-1), draw("w", (6,)), 5))],
         "nonzero": [make((WHOLE, 6)), make((vector, 3))],
         "repeated_positions": [make((FEW[0], 6))],
-        "unique": [make((FEW, None, 4)), make((FEW, 1, 3))],
-        "unique_count": [make((FEW, None)), make((FEW, 0))],
+        "held": [make((WHOLE,)), make((vector,))],
+        "unique_starts": [make((FEW,)), make((matrix,))],
+        "unique": [make((ORDERED, PLACED, FRESH, 4, inverse)) for inverse in (True, False)],
+        "unique_slices": [make((FEW, 1, 3))],
+        "unique_slices_count": [make((FEW, 0))],
         "unique_first": [make((torch.tensor([0, 2, 1, 0, 2]), 3))],
         "isin": [make((WHOLE, FEW, False)), make((matrix, vector, True))],
-        "unique_consecutive": [make((FEW, None, 6)), make((FEW, 1, 3))],
-        "unique_consecutive_count": [make((FEW, None)), make((FEW, 0))],
+        "unique_consecutive_starts": [make((FEW, 0)), make((FEW.reshape(-1), 0))],
+        "unique_consecutive": [make((FEW, torch.tensor([True, True, False]), 1, 2)), make((ORDERED, FRESH, 0, 4))],
+        "linear_recurrence": [make((matrix, matrix + 0.5, 0)), make((vector, vector * 2.0, 0))],
+        "element_before": [make((matrix, 1)), make((vector, 0))],
     }
     square = torch.tensor(np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.0]]))
     batch = torch.stack([square, square * 2.0])

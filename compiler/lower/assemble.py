@@ -22,6 +22,7 @@ from eagerjit.compiler.lower.product import convolution, is_product, product, wi
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, work_of
+from eagerjit.compiler.lower.searches import SEARCHES, search_kernel
 from eagerjit.compiler.ops import linear
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
@@ -131,7 +132,7 @@ class Assembler(Placement):
         """The kernel that does what a library does for the CPU, if there is one."""
         place, name = Pointer(self._memory(node)), f"k{position}_{node.op.name}"
         if node.op.family == "routine":
-            return along(name, node, place)
+            return search_kernel(name, node, place) if node.op in SEARCHES else along(name, node, place)
         if not node.dtype.is_floating_point or node.op.family != "linear":
             return None
         return product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)
@@ -253,9 +254,8 @@ class Assembler(Placement):
 
     def _routine(self, node: Node, functions: dict[str, int]) -> tuple[int, ...]:
         call = call_of(node)
-        where = layout(node.inputs[0])
-        slots = [self._argument(Pointer(where.root, where.offset)), self._argument(Pointer(node))]
-        slots += map(self.size, call.words)
+        slots = [self._argument(Pointer(where.root, where.offset)) for where in map(layout, node.inputs)]
+        slots += [self._argument(Pointer(node)), *map(self.size, call.words)]
         scratch = -1 if call.scratch == 0 else self.size(call.scratch)
         numbers = self.size(call.tasks), self.size(work_of(node)), scratch
         return (Op.KERNEL, functions[call.name], *numbers, len(slots), *slots)

@@ -1,8 +1,9 @@
-"""Calls of Python functions as a Program holds them."""
+"""Calls of Python functions and of native routines as a Program holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -12,6 +13,17 @@ from eagerjit.compiler.lower.emit import Pointer
 from eagerjit.compiler.ops.host import NUMBER, TENSOR
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.program import HostCall
+
+
+@dataclass(frozen=True, slots=True)
+class RoutineCall:
+    """A native routine's name, the words after the addresses of its inputs and result, and what it says of itself."""
+
+    name: str
+    words: tuple[sizes.Expr, ...]
+    tasks: sizes.Expr
+    scratch: sizes.Expr
+
 
 Word = Pointer | sizes.Expr
 

@@ -256,7 +256,7 @@ class Emitter:
             return self._gathered(node, map_)
         shape = node.type.shape
         operands = tuple(self.value(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs)
-        operands = self._safe_divisor(node, operands)
+        self._require(node, operands)
         return self._checked(node, self.let(op.scalar, operands, node.dtype.short))
 
     def _computed_here(self, node: Node) -> bool:
@@ -272,15 +272,16 @@ class Emitter:
         found = self.load(Pointer(where.root, offset), Affine(place.terms), node.dtype.short)
         return self._checked(where.root, found) if where.root.op.family in ("linear", "reduction") else found
 
-    def _safe_divisor(self, node: Node, operands: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-        """Integer division by zero ends the kernel with an error."""
-        if node.dtype.kind == "float" or "integer_zero_divisor" not in node.op.traits:
-            return operands
-        dtype = node.dtype.short
-        nonzero = self.let("ne", (operands[1], self.constant(0, dtype)), "bool")
-        status = self.failures.status("RuntimeError", f"ZeroDivisionError in {node.op.name}{_where(node)}")
-        self.add(nonzero[1], loops.Check(nonzero[0], status))
-        return operands
+    def _require(self, node: Node, operands: tuple[tuple[str, int], ...]) -> None:
+        """What has to hold (integers are not divided by zero) or ends the kernel with an error."""
+        good, message, exception = operands[0], "ZeroDivisionError in " + node.op.name, "RuntimeError"
+        if "requires" in node.op.traits:
+            message, exception = node.attributes["message"], node.attributes["error"]
+        elif node.dtype.kind == "float" or "integer_zero_divisor" not in node.op.traits:
+            return
+        else:
+            good = self.let("ne", (operands[1], self.constant(0, node.dtype.short)), "bool")
+        self.add(good[1], loops.Check(good[0], self.failures.status(exception, message + _where(node))))
 
     def _checked(self, node: Node, value: tuple[str, int]) -> tuple[str, int]:
         """The value itself; where checks are on, NaN or an infinity ends the kernel with an error."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,21 +10,13 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
 from eagerjit.compiler.ops import routines
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, RECORD, SIGNED, UNSIGNED
 from eagerjit.runtime.native.scan import TOGETHER
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A routine's name, the words after the addresses of its input and result, and what a kernel says of itself."""
-
-    name: str
-    words: tuple[sizes.Expr, ...]
-    tasks: sizes.Expr
-    scratch: sizes.Expr
 
 
 def along(name: str, node: Node, out: Argument) -> Built:
@@ -56,6 +47,8 @@ def along(name: str, node: Node, out: Argument) -> Built:
 
 def work_of(node: Node) -> sizes.Expr:
     """Scalar operations of a routine."""
+    if node.op in SEARCHES:
+        return search_work(node)
     return sizes.mul(node.inputs[0].type.numel, node.op.cost)
 
 
@@ -66,8 +59,10 @@ def _kind(dtype: DType) -> tuple[int, int]:
     return FLOAT, int(np.array(np.inf, dtype.numpy).view(f"u{dtype.itemsize}"))
 
 
-def call_of(node: Node) -> Call:
-    """The call that computes a node from a contiguous input."""
+def call_of(node: Node) -> RoutineCall:
+    """The call that computes a node from contiguous inputs."""
+    if node.op in SEARCHES:
+        return search_call(node)
     x = node.inputs[0].type
     dim = node.attributes["dim"]
     n, inner = x.shape[dim], sizes.product(x.shape[dim + 1 :])
@@ -76,7 +71,7 @@ def call_of(node: Node) -> Call:
         product = int(node.attributes["combine"] == "mul")
         words: tuple[Any, ...] = (n, inner, lines, x.dtype.itemsize, int(x.dtype.is_floating_point), product)
         tasks = sizes.floordiv(sizes.add(lines, TOGETHER - 1), TOGETHER)
-        return Call("routine scan", words, tasks, 0)
+        return RoutineCall("routine scan", words, tasks, 0)
     count = node.attributes["count"]
     words = (n, inner, count, x.dtype.itemsize, *_kind(x.dtype), int(node.attributes["descending"]))
-    return Call("routine order", words, lines, sizes.add(sizes.mul(n, 2 * RECORD), HISTOGRAM_BYTES))
+    return RoutineCall("routine order", words, lines, sizes.add(sizes.mul(n, 2 * RECORD), HISTOGRAM_BYTES))

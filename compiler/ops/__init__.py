@@ -1,9 +1,21 @@
 """The op table: importing this package declares every primitive."""
 
-from eagerjit.compiler.ops import bits, convolution, elementwise, host, indexing, linear, reductions, routines, views
+from eagerjit.compiler.ops import (
+    bits,
+    conditions,
+    convolution,
+    elementwise,
+    host,
+    indexing,
+    linear,
+    reductions,
+    routines,
+    searches,
+    views,
+)
 from eagerjit.compiler.ops.declare import TABLE, Primitive
 
 __all__ = [
-    "TABLE", "Primitive", "bits", "convolution", "elementwise", "host", "indexing", "linear", "reductions", "routines",
-    "views",
+    "TABLE", "Primitive", "bits", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
+    "reductions", "routines", "searches", "views",
 ]  # fmt: skip

@@ -51,7 +51,7 @@ class Primitive:
                 involution    applied twice it does nothing
                 selects       the first input says which of the others is the result
                 variadic      takes any number of inputs; its one derivative rule gives all their gradients
-                checks_index, integer_zero_divisor   may raise an error: never dead
+                checks_index, integer_zero_divisor, requires   may raise an error: never dead
     """
 
     name: str

@@ -66,7 +66,7 @@ scan = declare(
 
 
 def _order_type(x: TensorType, dim: int, count: sizes.Expr, descending: bool) -> TensorType:
-    if x.dtype not in dtypes.ALL or not 0 <= dim < len(x.shape):
+    if x.dtype not in (*dtypes.ALL, *dtypes.COMPLEX) or not 0 <= dim < len(x.shape):
         raise ValueError(f"order: none of {x} along dimension {dim}")
     return TensorType(dtypes.int64, (*x.shape[:dim], count, *x.shape[dim + 1 :]))
 

@@ -19,4 +19,4 @@ def may_raise(node: Node) -> bool:
     """Whether computing a node can end in an error, which must happen although nobody needs the value."""
     if "integer_zero_divisor" in node.op.traits:
         return not node.dtype.is_floating_point
-    return "checks_index" in node.op.traits
+    return not node.op.traits.isdisjoint(("checks_index", "requires"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from eagerjit.array_api.operands import check_array
+from eagerjit.compiler.ops import indexing
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import counted
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.searching import place_along
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -38,18 +39,14 @@ class unique_inverse_result(NamedTuple):
     inverse_indices: Tensor
 
 
-def _first_array(inverse: np.ndarray, count: int) -> np.ndarray:
+def _first(inverse: Tensor, count: Any) -> Tensor:
     """Where each of the numbers 0, 1, ... occurs first among as many as are in use."""
-    return np.unique(inverse, return_index=True)[1].astype(np.int64)
+    row = inverse.reshape(-1)
+    base = as_dtype(row.shape[0], dtypes.int64).expand((count,))
+    return emit(indexing.scatter, base, row, place_along(row, 0), dim=0, combine="minimum")
 
 
-_first = HostOp(
-    "unique_first",
-    _first_array,
-    differentiable=False,
-    types=lambda inverse, count: (dtypes.int64, (count,)),
-    on_host="searches in sorted numbers",
-)
+_first_op = Op("unique_first", _first, numbers=("count",), differentiable=False)
 
 
 def unique_all(x: Tensor, /) -> unique_all_result:
@@ -58,7 +55,7 @@ def unique_all(x: Tensor, /) -> unique_all_result:
     NaNs are all different, zeros are equal whatever their sign.
     """
     values, inverse, counts = _unique("unique_all", x)
-    return unique_all_result(values, _first.call(inverse, values.shape[0]), inverse, counts)
+    return unique_all_result(values, _first_op.call(inverse, values.shape[0]), inverse, counts)
 
 
 def unique_counts(x: Tensor, /) -> unique_counts_result:

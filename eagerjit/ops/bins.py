@@ -8,44 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eagerjit.calling import public
-from eagerjit.ops import counted, views
+from eagerjit.compiler.ops import indexing
+from eagerjit.creation import arange
+from eagerjit.dispatch import Op, emit
+from eagerjit.ops import conditions, counted, searching, views
 from eagerjit.ops.counted import measured
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
-
-
-def _found(boundaries: np.ndarray, values: np.ndarray, right: bool) -> np.ndarray:
-    """Where values go in sorted rows."""
-    side: Any = "right" if right else "left"
-    if boundaries.ndim == 1:
-        return np.asarray(np.searchsorted(boundaries, values, side=side), np.int64)
-    values = np.broadcast_to(values, (*boundaries.shape[:-1], values.shape[-1]))
-    out = np.empty(values.shape, np.int64)
-    for row in np.ndindex(boundaries.shape[:-1]):
-        out[row] = np.searchsorted(boundaries[row], values[row], side=side)
-    return out
-
-
-_searchsorted = HostOp(
-    "searchsorted",
-    _found,
-    differentiable=False,
-    types=lambda boundaries, values, right: (
-        dtypes.int64,
-        values.shape if boundaries.ndim == 1 else (*boundaries.shape[:-1], values.shape[-1]),
-    ),
-    on_host="searches in sorted numbers",
-)
-_searchsorted.leading = True
-
-
-def _places(boundaries: Tensor, values: Tensor, right: bool) -> Tensor:
-    """Where values go in sorted rows; in one row any number of values, which a recording sees as a row as well."""
-    if state.tracer is None or boundaries.ndim > 1 or values.ndim == 1:
-        return _searchsorted.call(boundaries, values, right)
-    return _searchsorted.call(boundaries, values.reshape(-1), right).reshape(values.shape)
 
 
 def _as_values(values: Any, like: Tensor) -> Tensor:
@@ -82,7 +52,7 @@ def searchsorted(
             f"tensor and input value tensor must match, but we got boundaries tensor {list(sorted_sequence.shape)} and "
             f"input value tensor {list(values.shape)}"
         )
-    found = _places(sorted_sequence, values, right or side == "right")
+    found = searching.searchsorted.call(sorted_sequence, values, right or side == "right")
     found = found.int() if out_int32 else found
     return found if out is None else out.copy_(found)
 
@@ -96,32 +66,41 @@ def bucketize(
             f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({boundaries.ndim})"
         )
     values = _as_values(input, boundaries)
-    found = _places(boundaries, values, right)
+    found = searching.searchsorted.call(boundaries, values, right)
     found = found.int() if out_int32 else found
     return found if out is None else out.copy_(found)
 
 
-def _histc_array(input: np.ndarray, bins: int, low: float, high: float) -> np.ndarray:
+def _range(x: Tensor, low: Any, high: Any, margin: float) -> tuple[Tensor, Tensor]:
+    """Two ends: those given or, if they are one, those of x; apart by a margin where they meet."""
+    first, last = (as_dtype(end, x.dtype) for end in (low, high))
+    if x.shape[0] == 0:
+        return first, last.where(first != last, first + 1.0)
+    given = first != last
+    first, last = first.where(given, x.amin()), last.where(given, x.amax())
+    finite = first.isfinite().logical_and(last.isfinite())
+    first = conditions.required(finite, first, "RuntimeError", "histogram: range of the values is not finite")
+    meet = first == last
+    return (first - margin).where(meet, first), (last + margin).where(meet, last)
+
+
+def _counted(x: Tensor, place: Tensor, inside: Tensor, count: Any, weight: Tensor | None) -> Tensor:
+    """How often each place below `count` occurs, or the sum of weights, of what lies inside."""
+    value = as_dtype(inside, x.dtype) if weight is None else weight.reshape(-1).where(inside, 0.0)
+    base = x.new_zeros((count,))
+    return emit(indexing.scatter_add, base, place.where(inside, 0).clamp(min=0, max=count - 1), value, dim=0)
+
+
+def _histc(input: Tensor, bins: int, low: Any, high: Any) -> Tensor:
     """How many elements each of equal bins has; elements out of range do not count."""
-    x = input.reshape(-1).astype(np.float64)
-    if low == high:
-        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    if low == high:
-        low, high = low - 1.0, high + 1.0
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
-    inside = x[(x >= low) & (x <= high)]
-    place = np.minimum(((inside - low) / (high - low) * bins).astype(np.int64), bins - 1)
-    return np.bincount(place, minlength=bins).astype(input.dtype)
+    x = input.reshape(-1)
+    first, last = _range(x, low, high, 1.0)
+    inside = (x >= first).logical_and(x <= last)
+    place = ((x - first) * float(bins) / (last - first)).where(inside, 0.0)
+    return _counted(x, as_dtype(place, dtypes.int64), inside, bins, None)
 
 
-_histc = HostOp(
-    "histc",
-    _histc_array,
-    differentiable=False,
-    types=lambda input, bins, low, high: (input.dtype, (bins,)),
-    on_host="searches in sorted numbers",
-)
+_histc_op = Op("histc", _histc, numbers=("low", "high"), differentiable=False)
 
 
 @public
@@ -133,7 +112,10 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if min > max:
         raise RuntimeError(f"torch.histc: max must be larger than min, got {min} and {max}")
-    return _histc.call(input, int(bins), float(min), float(max))
+    low, high = float(min), float(max)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low}, {high}] is not finite")
+    return _histc_op.call(input, int(bins), low, high)
 
 
 class Histogram(NamedTuple):
@@ -143,23 +125,29 @@ class Histogram(NamedTuple):
     bin_edges: Tensor
 
 
-def _histogram_arrays(
-    input: np.ndarray, bins: Any, bounds: Any, weight: np.ndarray | None, density: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _histogram(
+    input: Tensor, bins: Any, low: Any, high: Any, weight: Tensor | None, density: bool
+) -> tuple[Tensor, Tensor]:
     """Counts per bin and the edges of the bins."""
-    weights = None if weight is None else weight.reshape(-1)
-    counts, edges = np.histogram(input.reshape(-1), bins, bounds, density=density, weights=weights)
-    return counts.astype(input.dtype), edges.astype(input.dtype)
+    x = input.reshape(-1)
+    if isinstance(bins, Tensor):
+        edges = as_dtype(bins, x.dtype)
+    else:
+        first, last = _range(x, low, high, 0.5)
+        place = as_dtype(arange(bins + 1), x.dtype)
+        step = (last - first) / float(bins)
+        edges = (first + step * place).where(place < float((bins + 1) // 2), last - step * (float(bins) - place))
+    count = edges.shape[0] - 1
+    last = edges[-1]
+    place = searching.places(edges, x, True) - 1
+    inside = (x >= edges[0]).logical_and(x <= last)
+    hist = _counted(x, place.where(x != last, count - 1), inside, count, weight)
+    if density:
+        hist = hist / hist.sum() / (edges[1:] - edges[:-1])
+    return hist, edges
 
 
-def _histogram_types(input: Tensor, bins: Any, *rest: Any) -> Any:
-    count = bins.shape[0] - 1 if isinstance(bins, Tensor) else bins
-    return [(input.dtype, (count,)), (input.dtype, (count + 1,))]
-
-
-_histogram = HostOp(
-    "histogram", _histogram_arrays, differentiable=False, types=_histogram_types, on_host="searches in sorted numbers"
-)
+_histogram_op = Op("histogram", _histogram, numbers=("low", "high"), differentiable=False)
 
 
 @public
@@ -171,21 +159,10 @@ def histogram(
         raise RuntimeError(f'"histogram_cpu" not implemented for {input.dtype}')
     if isinstance(bins, int) and bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    return Histogram(*_histogram.call(input, bins, None if range is None else tuple(range), weight, density))
-
-
-def _membership(elements: np.ndarray, test_elements: np.ndarray, invert: bool) -> np.ndarray:
-    """Which elements occur among others."""
-    return np.isin(elements, test_elements, invert=invert)
-
-
-_isin = HostOp(
-    "isin",
-    _membership,
-    differentiable=False,
-    types=lambda elements, *rest: (dtypes.bool_, elements.shape),
-    on_host="searches in sorted numbers",
-)
+    low, high = (0.0, 0.0) if range is None else map(float, range)
+    if low > high:
+        raise RuntimeError(f"torch.histogram(): max must be larger than min, but got range [{low}, {high}]")
+    return Histogram(*_histogram_op.call(input, bins, low, high, weight, density))
 
 
 @public
@@ -198,43 +175,10 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     if not isinstance(test_elements, Tensor):
         found = elements == test_elements
         return found.logical_not() if invert else found
-    return _isin.call(elements, test_elements, bool(invert))
+    return searching.isin.call(elements, test_elements, bool(invert))
 
 
 unique, bincount = public(counted.unique), public(counted.bincount)
-
-
-def _runs_arrays(input: np.ndarray, dim: int | None, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One element (or slice) of each run of equal ones, the run that each belongs to, and how long runs are."""
-    rows = input.reshape(-1) if dim is None else np.moveaxis(input, dim, 0)
-    flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
-    fresh = np.ones(len(flat), bool)
-    fresh[1:] = (flat[1:] != flat[:-1]).any(1)
-    starts = np.flatnonzero(fresh)
-    values = rows[starts] if dim is None else np.moveaxis(rows[starts], 0, dim)
-    run = (np.cumsum(fresh) - 1).astype(np.int64)
-    return values, run.reshape(input.shape) if dim is None else run, np.diff(np.append(starts, len(flat)))
-
-
-def _runs_count(input: np.ndarray, dim: int | None) -> np.ndarray:
-    """How many runs there are."""
-    return np.array(_runs_arrays(input, dim, 0)[2].size, np.int64)
-
-
-_runs = HostOp(
-    "unique_consecutive",
-    _runs_arrays,
-    differentiable=False,
-    types=counted.unique_types,
-    on_host="searches in sorted numbers",
-)
-_run_count = HostOp(
-    "unique_consecutive_count",
-    _runs_count,
-    differentiable=False,
-    types=lambda input, dim: (dtypes.int64, ()),
-    on_host="searches in sorted numbers",
-)
 
 
 @public
@@ -245,9 +189,9 @@ def unique_consecutive(
     d = None if dim is None else views.dimension(dim, input.ndim)
     if d is not None and any(n == 0 for i, n in enumerate(input.shape) if i != d):
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
-    count: Any = 0
-    if state.tracer is not None:
-        count = measured(_run_count.call(input, d), "the number of unique elements depends on values")
-    values, inverse, counts = _runs.call(input, d, count)
-    wanted = (values, *[inverse] * return_inverse, *[counts] * return_counts)
-    return wanted[0] if len(wanted) == 1 else wanted
+    x = input.reshape(-1) if d is None else input
+    fresh, number = counted.run_starts.call(x, d or 0)
+    count = measured(number, "the number of unique elements depends on values")
+    values, inverse, counts = counted.runs.call(x, fresh, d or 0, count)
+    inverse = inverse.reshape(input.shape) if d is None else inverse
+    return counted.wanted(values, inverse, counts, return_inverse, return_counts)

@@ -16,7 +16,7 @@ from eagerjit.tensor import Tensor
 # -- orders -----------------------------------------------------------------------------------------------------------
 
 
-def _ordered(input: Tensor, dim: int, count: Any, descending: bool) -> tuple[Tensor, Tensor]:
+def in_order(input: Tensor, dim: int, count: Any, descending: bool) -> tuple[Tensor, Tensor]:
     """The first elements in order along a dimension, with where each was."""
     if input.ndim == 0:
         return emit(elementwise.cast, input, dtype=input.dtype), as_dtype(0, dtypes.int64)
@@ -29,7 +29,7 @@ def _sort(input: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
     if input.dtype.is_complex:
         raise RuntimeError(f"sort(): {input.dtype} has no order")
     d = dimension(dim, input.ndim)
-    return _ordered(input, d, input.shape[d] if input.ndim else 1, bool(descending))
+    return in_order(input, d, input.shape[d] if input.ndim else 1, bool(descending))
 
 
 def _argsort(input: Tensor, dim: int, descending: bool) -> Tensor:
@@ -44,7 +44,7 @@ def _topk(input: Tensor, k: int, dim: int, largest: bool) -> tuple[Tensor, Tenso
     d = dimension(dim, input.ndim)
     if not 0 <= k <= (input.shape[d] if input.ndim else 1):
         raise RuntimeError("selected index k out of range")
-    return _ordered(input, d, k, bool(largest))
+    return in_order(input, d, k, bool(largest))
 
 
 def _unsorted(g: Any, shape: Any, dim: int, places: Any) -> Any:

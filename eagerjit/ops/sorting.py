@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling import ValuesIndices, public
+from eagerjit.compiler.ops import elementwise, indexing, searches
+from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
-from eagerjit.ops.host import HostOp
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
+from eagerjit.ops.searching import begins_run, place_along
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -87,19 +88,15 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     return _middle("nanmedian", input, dim, keepdim, True)
 
 
-def _mode_arrays(input: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def _mode(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The most frequent element along a dimension, the smallest of several, and the last place where it is."""
     if input.ndim == 0:
-        return input.copy(), np.zeros((), np.int64)
-    rows = np.moveaxis(input, dim, -1)
-    values, places = np.empty(rows.shape[:-1], input.dtype), np.empty(rows.shape[:-1], np.int64)
-    for position in np.ndindex(rows.shape[:-1]):
-        row = rows[position].astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else rows[position]
-        different, counts = np.unique(row, return_counts=True)
-        chosen = different[np.argmax(counts)]
-        places[position] = np.flatnonzero((row == chosen) | ((row != row) & (chosen != chosen)))[-1]
-        values[position] = rows[position][places[position]]
-    return values, places
+        return emit(elementwise.cast, input, dtype=input.dtype), as_dtype(0, dtypes.int64)
+    ordered, order = ordering.in_order(input, dim, input.shape[dim], False)
+    place = place_along(ordered, dim)
+    start = emit(searches.running, place.where(begins_run(ordered, dim), -1), dim=dim, largest=True)
+    longest = (place - start).argmax(dim, True)
+    return tuple(emit(indexing.gather, x, longest, dim=dim).squeeze(dim) for x in (ordered, order))  # type: ignore
 
 
 def _mode_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
@@ -108,13 +105,8 @@ def _mode_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
     return g[0].new_zeros(input.shape).scatter_add(dim, out[1].unsqueeze(dim), g[0].unsqueeze(dim))
 
 
-def _mode_types(input: Tensor, dim: int) -> Any:
-    shape = tuple(size for i, size in enumerate(input.shape) if i != dim)
-    return [(input.dtype, shape), (dtypes.int64, shape)]
-
-
-_mode = HostOp("mode", _mode_arrays, (_mode_rule, None), types=_mode_types, on_host="searches in sorted numbers")
-_mode.results_read = (1,)
+_mode_op = Op("mode", _mode, (_mode_rule, None))
+_mode_op.results_read = (1,)
 
 
 @public
@@ -123,7 +115,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     d, size = _along(input, dim)
     if size == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
-    found = _mode.call(input, d)
+    found = _mode_op.call(input, d)
     return ValuesIndices(*((x.unsqueeze(d) for x in found) if keepdim and input.ndim else found))
 
 

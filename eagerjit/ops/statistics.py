@@ -1,16 +1,12 @@
-"""Statistics over dimensions: spreads, running extremes, covariances."""
+"""Statistics over dimensions: spreads, covariances."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from eagerjit.calling import ValuesIndices, public, written
+from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import ordering, reduce, views
-from eagerjit.ops.host import HostOp, like, like_with_order
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -105,102 +101,6 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return input * (maxnorm / (norms + 1e-7)).where(norms > maxnorm, 1.0)
 
 
-# -- running ----------------------------------------------------------------------------------------------------------
-
-
-def _running(largest: bool) -> Any:
-    def extremes(input: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
-        if input.ndim == 0:
-            return input.copy(), np.zeros((), np.int64)
-        narrow = input.dtype == dtypes.bfloat16.numpy
-        keys = input.astype(np.float32) if narrow else input
-        values = (np.maximum if largest else np.minimum).accumulate(keys, axis=dim)
-        hit = (keys == values) | (np.isnan(keys) if keys.dtype.kind == "f" else False)
-        place = np.arange(input.shape[dim]).reshape([-1 if i == dim else 1 for i in range(input.ndim)])
-        found = np.maximum.accumulate(np.where(hit, place, 0), axis=dim)
-        return values.astype(input.dtype, copy=False), found
-
-    extremes.__doc__ = f"The {'largest' if largest else 'smallest'} elements so far, and where they are."
-    return extremes
-
-
-def _running_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
-    return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
-
-
-_cummax = HostOp(
-    "cummax",
-    _running(True),
-    (_running_rule, None),
-    types=like_with_order,
-    on_host="values that depend on all those before",
-)
-_cummin = HostOp(
-    "cummin",
-    _running(False),
-    (_running_rule, None),
-    types=like_with_order,
-    on_host="values that depend on all those before",
-)
-_cummax.results_read = _cummin.results_read = (1,)
-
-
-@public
-def cummax(input: Tensor, dim: int) -> ValuesIndices:
-    """The largest element up to each along a dimension, with where it is (the last one of equals)."""
-    return ValuesIndices(*_cummax.call(input, views.dimension(dim, input.ndim)))
-
-
-@public
-def cummin(input: Tensor, dim: int) -> ValuesIndices:
-    """The smallest element up to each along a dimension, with where it is (the last one of equals)."""
-    return ValuesIndices(*_cummin.call(input, views.dimension(dim, input.ndim)))
-
-
-def _logcumsumexp_array(input: np.ndarray, dim: int) -> np.ndarray:
-    """log of the sum of all exponentials up to each along a dimension."""
-    if input.ndim == 0:
-        return input.copy()
-    wide = input.astype(np.float64)
-    return np.logaddexp.accumulate(wide, axis=dim).astype(input.dtype)
-
-
-def _backwards(x: Any, dim: int) -> Any:
-    return _logcumsumexp.call(x.flip(dim), dim).flip(dim)
-
-
-def _logcumsumexp_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
-    """Sums of g * exp(input - out) over all later places, positive and negative ones apart, in logarithms."""
-    if not g.ndim:
-        return g
-    parts = []
-    out = out.where(out != -math.inf, 0.0)  # then all elements so far are -inf, whose slopes are 0
-    for part in (g, -g):
-        logarithm = part.where(part > 0.0, 1.0).log().where(part > 0.0, -math.inf)
-        parts.append((_backwards(logarithm - out, dim) + input).exp())
-    return parts[0] - parts[1]
-
-
-_logcumsumexp = HostOp(
-    "logcumsumexp",
-    _logcumsumexp_array,
-    (_logcumsumexp_rule, None),
-    types=like,
-    on_host="values that depend on all those before",
-)
-
-
-@public
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """log of the sum of all exponentials up to each along a dimension."""
-    if not input.dtype.is_floating_point:
-        raise NotImplementedError(f'"logcumsumexp_out_cpu" not implemented for {input.dtype}')
-    return _logcumsumexp.call(input, views.dimension(dim, input.ndim))
-
-
-cumsum, cumprod = public(ordering.cumsum), public(ordering.cumprod)
-
-
 # -- covariances ------------------------------------------------------------------------------------------------------
 
 
@@ -259,4 +159,5 @@ def corrcoef(input: Tensor) -> Tensor:
     return (covariance / deviations.unsqueeze(1) / deviations).clamp(-1.0, 1.0)
 
 
+cumsum, cumprod = public(ordering.cumsum), public(ordering.cumprod)
 cumsum_, cumprod_, renorm_ = written(cumsum), written(cumprod), written(renorm)

@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arrays import TracedArray
-from eagerjit.autograd.node import record
 from eagerjit.dispatch import Op
 from eagerjit.fitting import fitted
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.counted import measured, nonzero
-from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.searching import select_masked
 from eagerjit.placement import beside
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -162,31 +161,10 @@ get_item = ViewCall(ITEM, get_item, VIEWS)
 _INTEGERS = (dtypes.int64, dtypes.int32)
 
 
-def _selected_types(input: Tensor, mask: Tensor) -> Any:
-    """The type of the elements that a mask selects, whose number is measured."""
-    return input.dtype, (measured(mask.sum(), "the number of elements that a mask selects depends on values"),)
-
-
-def _selected_rule(g: Any, out: Any, input: Any, mask: Any) -> Any:
-    positions = tuple(nonzero(mask).unbind(1))
-    return _index_gradient(g, input.shape, positions, tuple(range(len(positions))))
-
-
-_select_op = HostOp(
-    "select_masked",
-    np.ndarray.__getitem__,
-    (_selected_rule, None),
-    types=_selected_types,
-    on_host="the size of the result depends on values",
-)
-
-
 def _select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask of the same shape holds."""
-    out = _select_op.eager((input, mask))
-    if input._requires_grad and mode.grad_mode():
-        record(_select_op, (input, mask), out)
-    return out
+    count = measured(mask.sum(), "the number of elements that a mask selects depends on values")
+    return select_masked.call(input, mask, count)
 
 
 def _advanced(base: Tensor, indices: list[Any]) -> Tensor:

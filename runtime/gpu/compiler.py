@@ -272,40 +272,43 @@ def _converted(original: Any) -> Any:
     return convert
 
 
-def _scanned(operation: Any, tensors: Any) -> list[Any]:
-    """A scan in steps of doubled distance."""
+def _together(operation: Any, tensors: Any, *parts: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """What the combining function makes of two parts of each tensor."""
     from triton.language import core
 
-    (tensor,), axis = tensors, operation.axis
-    data = np.moveaxis(tensor.handle.data, axis, 0)
+    given = [
+        core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape)))
+        for part in parts
+        for tensor, p in zip(tensors, part, strict=True)
+    ]
+    made = operation.combine_fn.fn(*given)
+    return [t.handle.data for t in (made if isinstance(made, tuple) else (made,))]
+
+
+def _scanned(operation: Any, tensors: Any) -> list[Any]:
+    """A scan in steps of doubled distance."""
+    axis = operation.axis
+    data = [np.moveaxis(t.handle.data, axis, 0) for t in tensors]
     distance = 1
-    while distance < len(data):
-        both = [
-            core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape)))
-            for p in (np.roll(data, distance, 0), data)
-        ]
-        data = np.concatenate([data[:distance], operation.combine_fn.fn(*both).handle.data[distance:]])
+    while distance < len(data[0]):
+        made = _together(operation, tensors, [np.roll(d, distance, 0) for d in data], data)
+        data = [np.concatenate([d[:distance], m[distance:]]) for d, m in zip(data, made, strict=True)]
         distance *= 2
-    return [operation.to_tensor(np.ascontiguousarray(np.moveaxis(data, 0, axis)), tensor.dtype)]
+    moved = (np.ascontiguousarray(np.moveaxis(d, 0, axis)) for d in data)
+    return [operation.to_tensor(d, t.dtype) for d, t in zip(moved, tensors, strict=True)]
 
 
 def _reduced(operation: Any, tensors: Any) -> list[Any]:
     """A reduction as a tree of whole halves, so that a combining function runs once per level."""
-    from triton.language import core
-
-    (tensor,), axis = tensors, operation.axis
-    data = tensor.handle.data
-    if axis is None:
-        data, axis = data.reshape(-1), 0
-    while data.shape[axis] > 1:
-        half = data.shape[axis] // 2
-        parts = [np.take(data, range(start, start + half), axis) for start in (0, half)]
-        both = [
-            core.tensor(type(tensor.handle)(p, tensor.dtype), core.block_type(tensor.dtype, list(p.shape)))
-            for p in parts
-        ]
-        rest = np.take(data, range(2 * half, data.shape[axis]), axis)
-        data = np.concatenate([operation.combine_fn.fn(*both).handle.data, rest], axis)
+    axis = 0 if operation.axis is None else operation.axis
+    data = [t.handle.data.reshape(-1) if operation.axis is None else t.handle.data for t in tensors]
+    while (length := data[0].shape[axis]) > 1:
+        half = length // 2
+        halves = [[np.take(d, range(start, start + half), axis) for d in data] for start in (0, half)]
+        rest = [np.take(d, range(2 * half, length), axis) for d in data]
+        made = _together(operation, tensors, *halves)
+        data = [np.concatenate(both, axis) for both in zip(made, rest, strict=True)]
     if operation.axis is None:
-        return [operation.to_tensor(data.item(), tensor.dtype)]
-    return [operation.to_tensor(data if operation.keep_dims else np.squeeze(data, axis), tensor.dtype)]
+        return [operation.to_tensor(d.item(), t.dtype) for d, t in zip(data, tensors, strict=True)]
+    shaped = (d if operation.keep_dims else np.squeeze(d, axis) for d in data)
+    return [operation.to_tensor(d, t.dtype) for d, t in zip(shaped, tensors, strict=True)]

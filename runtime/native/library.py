@@ -26,6 +26,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.matmul",
     "eagerjit.runtime.native.scan",
     "eagerjit.runtime.native.order",
+    "eagerjit.runtime.native.search",
     "eagerjit.runtime.native.context",
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.places",

@@ -80,5 +80,5 @@ def test_the_pipeline_leaves_nothing_dead(seed):
     after = run_pipeline(random_graph(seed))
     needed = set(after.results())
     for node in reversed(after.nodes):
-        assert node in needed or node.op.traits & {"checks_index", "integer_zero_divisor"}
+        assert node in needed or node.op.traits & {"checks_index", "integer_zero_divisor", "requires"}
         needed.update(node.inputs)

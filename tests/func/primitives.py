@@ -18,8 +18,9 @@ SHAPES: dict[int, list[tuple[tuple[int, ...], ...]]] = {
 }
 LOGICAL = ("logical_not", "logical_and", "logical_or", "logical_xor")
 INTEGER = """bitwise_not bitwise_and bitwise_or bitwise_xor shift_left shift_right gcd lcm""".split()
-SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host")
-"""Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched."""
+SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host", "positions")
+"""Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched, and so do
+results whose sizes examples differ in."""
 
 
 @dataclass
@@ -46,6 +47,10 @@ class Case:
 
 def _index(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
+
+
+def _sorted(*shape: int) -> np.ndarray:
+    return np.sort(np.random.default_rng(7).uniform(-2, 2, shape))
 
 
 def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
@@ -85,6 +90,10 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "scan": [([(2, 3)], {"dim": d, "combine": c}) for d in (0, 1) for c in ("add", "mul")],
         "order": [([(4, 3)], {"dim": d, "count": 2, "descending": d == 0}) for d in (0, 1)],
         "bitcast": [([(2, 3)], {"dtype": dtypes.int64})],
+        "require": [([np.ones(2, bool), (3, 2), (3, 2)], {"error": "RuntimeError", "message": "never"})],
+        "search": [([_sorted(3, 5), (3, 4)], {"right": False}), ([_sorted(5), (4,)], {"right": True})],
+        "running": [([(4, 3)], {"dim": d, "largest": d == 0}) for d in (0, 1)],
+        "recurrence": [([(4, 3), (4, 3)], {"dim": d}) for d in (0, 1)],
         "cast": [([(2, 3)], {"dtype": dtypes.float64}), ([(2, 3)], {"dtype": dtypes.int64})],
         "where": [([*shapes], {}) for shapes in SHAPES[3]],
     }
@@ -93,7 +102,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
 def _values(name: str, position: int, shape: Any, random: np.random.Generator) -> np.ndarray:
     if isinstance(shape, np.ndarray):
         return shape
-    if name in LOGICAL or name in ("all", "any") or (name == "where" and position == 0):
+    if name in LOGICAL or name in ("all", "any") or (name in ("where", "require") and position == 0):
         return random.random(shape) < 0.5
     if name in INTEGER:
         return random.integers(0, 9, shape)

@@ -1,0 +1,216 @@
+"""Searches: places in sorted rows, extremes and linear recurrences along lines, where flags hold.
+
+Lines are those of `scan.py`: n elements, `inner` apart; a task is up to eight of them, taken side by side.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.language import (
+    buffer,
+    f64,
+    i64,
+    load_f32,
+    load_f64,
+    load_i64,
+    load_ptr,
+    load_u8,
+    ptr,
+    store_f64,
+    store_i64,
+)
+
+SORTED, VALUES, PLACES, ROW, VALUES_PER_ROW, TOTAL, KIND, RIGHT = 0, 8, 16, 24, 32, 40, 48, 56  # words of a search
+X, OUT, N, INNER, LINES, LINE_KIND, LARGEST = 0, 8, 16, 24, 32, 40, 48  # of extremes so far
+FACTORS, TERMS, RESULT, LENGTH, APART, ALL_LINES = 0, 8, 16, 24, 32, 40  # of a recurrence
+FLAGS, POSITIONS, COUNT = 0, 8, 24  # of positions, whose flags are N
+
+INTEGERS, DOUBLES, SINGLES = 0, 1, 2
+CHUNK = 1024
+"""Values that a task looks up."""
+
+TOGETHER = 8
+
+
+def search_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """The places of the values of tasks begin to end."""
+    first = begin * CHUNK
+    last = end * CHUNK
+    last = last if last < load_i64(job, TOTAL) else load_i64(job, TOTAL)
+    per_row = load_i64(job, VALUES_PER_ROW)
+    size = 4 if load_i64(job, KIND) == SINGLES else 8
+    row = load_ptr(job, SORTED) + first // per_row * load_i64(job, ROW) * size if first < last else 0
+    left = per_row - first % per_row if first < last else 0
+    while first < last:
+        count = left if left < last - first else last - first
+        values = load_ptr(job, VALUES) + first * size
+        out = load_ptr(job, PLACES) + first * 8
+        match load_i64(job, KIND):
+            case 0:
+                _among_integers(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
+            case 1:
+                _among_doubles(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
+            case 2:
+                _among_singles(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
+        first += count
+        row = row + load_i64(job, ROW) * size
+        left = per_row
+    return 0
+
+
+def _among_integers(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    for i in range(count):
+        value = load_i64(values, 8 * i)
+        low = 0
+        high = n
+        while low < high:
+            middle = (low + high) // 2
+            other = load_i64(row, 8 * middle)
+            after = other > value if right else other >= value
+            low += (1 - after) * (middle + 1 - low)
+            high -= after * (high - middle)
+        store_i64(out, 8 * i, low)
+
+
+def _among_doubles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    for i in range(count):
+        value = load_f64(values, 8 * i)
+        low = 0
+        high = n
+        while low < high:
+            middle = (low + high) // 2
+            other = load_f64(row, 8 * middle)
+            after = other > value if right else other >= value
+            low += (1 - after) * (middle + 1 - low)
+            high -= after * (high - middle)
+        store_i64(out, 8 * i, low)
+
+
+def _among_singles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    for i in range(count):
+        value = load_f32(values, 4 * i)
+        low = 0
+        high = n
+        while low < high:
+            middle = (low + high) // 2
+            other = load_f32(row, 4 * middle)
+            after = other > value if right else other >= value
+            low += (1 - after) * (middle + 1 - low)
+            high -= after * (high - middle)
+        store_i64(out, 8 * i, low)
+
+
+def _start(line: i64, n: i64, inner: i64) -> i64:
+    """The first element of a line."""
+    return line // inner * n * inner + line % inner
+
+
+def running_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Where the extremes so far are, in the lines of tasks begin to end."""
+    line = begin * TOGETHER
+    last = end * TOGETHER
+    last = last if last < load_i64(job, LINES) else load_i64(job, LINES)
+    inner = load_i64(job, INNER)
+    while line < last:
+        count = 1
+        if inner > 1:
+            count = inner - line % inner
+            count = count if count < TOGETHER else TOGETHER
+            count = count if count < last - line else last - line
+        if load_i64(job, LINE_KIND) == INTEGERS:
+            _extreme_integers(job, line, count)
+        else:
+            _extreme_floats(job, line, count)
+        line += count
+    return 0
+
+
+def _extreme_integers(job: ptr, line: i64, count: i64) -> None:
+    """Of `count` neighbouring lines."""
+    best = buffer(64)
+    places = buffer(64)
+    n = load_i64(job, N)
+    inner = load_i64(job, INNER)
+    largest = load_i64(job, LARGEST)
+    at = load_ptr(job, X) + 8 * _start(line, n, inner)
+    out = load_ptr(job, OUT) + 8 * _start(line, n, inner)
+    for i in range(n):
+        for j in range(count):
+            value = load_i64(at, 8 * j)
+            better = value >= load_i64(best, 8 * j) if largest else value <= load_i64(best, 8 * j)
+            if i == 0 or better:
+                store_i64(best, 8 * j, value)
+                store_i64(places, 8 * j, i)
+            store_i64(out, 8 * j, load_i64(places, 8 * j))
+        at = at + 8 * inner
+        out = out + 8 * inner
+
+
+def _extreme_floats(job: ptr, line: i64, count: i64) -> None:
+    """Of `count` neighbouring lines; once there is a NaN, the last one is the extreme."""
+    best = buffer(64)
+    places = buffer(64)
+    n = load_i64(job, N)
+    inner = load_i64(job, INNER)
+    largest = load_i64(job, LARGEST)
+    size = 4 if load_i64(job, LINE_KIND) == SINGLES else 8
+    at = load_ptr(job, X) + size * _start(line, n, inner)
+    out = load_ptr(job, OUT) + 8 * _start(line, n, inner)
+    for i in range(n):
+        for j in range(count):
+            value: f64 = f64(load_f32(at, 4 * j)) if size == 4 else load_f64(at, 8 * j)
+            known = load_f64(best, 8 * j)
+            better = value >= known if largest else value <= known
+            if i == 0 or better or value != value:
+                store_f64(best, 8 * j, value)
+                store_i64(places, 8 * j, i)
+            store_i64(out, 8 * j, load_i64(places, 8 * j))
+        at = at + size * inner
+        out = out + 8 * inner
+
+
+def recurrence_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """h[i] = a[i] * h[i-1] + b[i] in the lines of tasks begin to end."""
+    line = begin * TOGETHER
+    last = end * TOGETHER
+    last = last if last < load_i64(job, ALL_LINES) else load_i64(job, ALL_LINES)
+    n = load_i64(job, LENGTH)
+    inner = load_i64(job, APART)
+    totals = buffer(64)
+    while line < last:
+        count = inner - line % inner
+        count = count if count < TOGETHER else TOGETHER
+        count = count if count < last - line else last - line
+        place = 8 * _start(line, n, inner)
+        a = load_ptr(job, FACTORS) + place
+        b = load_ptr(job, TERMS) + place
+        out = load_ptr(job, RESULT) + place
+        for j in range(count):
+            store_f64(totals, 8 * j, 0.0)
+        for _ in range(n):
+            for j in range(count):
+                total = load_f64(a, 8 * j) * load_f64(totals, 8 * j) + load_f64(b, 8 * j)
+                store_f64(totals, 8 * j, total)
+                store_f64(out, 8 * j, total)
+            a = a + 8 * inner
+            b = b + 8 * inner
+            out = out + 8 * inner
+        line += count
+    return 0
+
+
+def positions_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Where flags hold; the one task takes all of them."""
+    flags = load_ptr(job, FLAGS)
+    out = load_ptr(job, POSITIONS)
+    n = load_i64(job, N)
+    count = load_i64(job, COUNT)
+    found = 0
+    i = 0
+    while i < n and found < count:
+        if i + 8 <= n and load_i64(flags, i) == 0:
+            i += 8
+            continue
+        store_i64(out, 8 * found, i)
+        found += load_u8(flags, i) != 0
+        i += 1
+    return 0
