@@ -32,6 +32,8 @@ from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.comparing import items_of
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
+from eagerjit.putting_off import LOGGED, log_again, prints_later, put_off, warn_again, write_later
+from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
 from eagerjit.runtime.source import is_library
 from eagerjit.slots import ABSENT
 from eagerjit.tensor import Tensor
@@ -71,19 +73,20 @@ _HARMLESS = frozenset(
     "any all repr str getattr hasattr type id abs round super callable reversed bool int float format hash divmod pow "
     "slice property staticmethod classmethod object bytes ord chr bin hex oct ascii complex print".split()
 )
-_LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
 _SETTINGS = frozenset(
     "set_default_dtype manual_seed seed set_rng_state set_num_threads set_printoptions set_default_device "
     "use_deterministic_algorithms".split()
 )
 _OBJECT_SETTINGS = frozenset(
-    "load_state_dict train eval requires_grad_ register_forward_hook register_forward_pre_hook "
+    "load_state_dict register_forward_hook register_forward_pre_hook "
     "register_full_backward_hook register_buffer register_parameter register_module add_module add_param_group "
     " append extend insert update pop clear set_epoch "
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
+_NUMBERS = (SymbolicInt, TracedFloat)
 _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber)
+_SWITCHES = ("train", "eval")
 _Cached = type(functools.lru_cache(lambda: None))
 
 
@@ -141,8 +144,11 @@ class Calls:
             journal.note_read(args[0], args[1])
             journal.objects_read[id(args[0]), args[1]] = args[0]
             return None
-        if module == "math" and not kwargs and any(type(x) in (SymbolicInt, TracedFloat) for x in args):
-            return functools.partial(python_number, function)
+        if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
+            if function is float or function in ROUNDED:
+                return as_float if function is float else functools.partial(rounded, function)
+            if module == "math":
+                return functools.partial(_calculated, TESTS.get(function, functools.partial(python_number, function)))
         if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
             return self.refused(f"calls {name}", source)
         if function is id and any(isinstance(a, Tensor) for a in args):
@@ -175,7 +181,7 @@ class Calls:
         owner, name, module = args[0] if args else None, function.__name__, module_of(function)
         if isinstance(owner, logging.Logger):
             return self._log(owner, name, args, kwargs, frame, source)
-        if module == "logging" and name in _LOGGED:
+        if module == "logging" and name in LOGGED:
             return self._log(logging.getLogger(), name, (None, *args), kwargs, frame, source)
         if owner is os.environ or function is os.getenv:
             before = dict(os.environ)
@@ -183,6 +189,8 @@ class Calls:
             if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
                 return None
         if module.startswith("eagerjit"):
+            if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
+                return self._switch(owner, function, source)
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
                 return self.refused(f"calls {name}", source)
@@ -193,16 +201,29 @@ class Calls:
             return self.refused("reads an iterator", source)
         return self._probe((*args, *kwargs.values()), source)
 
+    def _switch(self, owner: Any, function: Any, source: str) -> Any:
+        """A Module's `train` or `eval`, which sets an attribute of all its parts."""
+        parts = list(owner.modules()) if hasattr(owner, "modules") else []
+        if not parts or any(not is_library(getattr(type(p), n).__code__.co_filename) for p in parts for n in _SWITCHES):
+            return self.refused(f"calls {function.__name__}", source)
+        self.journal.owners.append(owner)
+        self.journal.switch(parts, source)
+        return None
+
     def _builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
         journal = self.journal
-        for kind, names in CHANGING.items():
-            if isinstance(owner, kind) and name in names:
+        for container, names in CHANGING.items():
+            if isinstance(owner, container) and name in names:
                 if any(is_consumed(a) for a in args):
                     return None if journal.is_fresh(owner) else self.refused(f"calls {name} with an iterator", source)
                 if name not in BLIND:
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)
                 return None
+        if hasattr(type(owner), "holds_options") and name in ("get", "items", "values", "copy"):
+            if name != "get" or not isinstance(owner.get(args[0]), (int, float, str)):
+                return self.refused(f"calls {name} of an optimizer's options", source)
+            return lambda *given: journal.tracer.item_number(owner, args[0])
         if name in _READING and isinstance(owner, CONTAINERS):
             key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
             self.compare(key, owner)
@@ -214,11 +235,12 @@ class Calls:
         if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
             if journal.is_fresh(owner):
                 return None
-            return functools.partial(_write_later, journal, getattr(owner, name), source)
+            return functools.partial(write_later, journal, getattr(owner, name), source)
         if is_consumed(owner) and not journal.is_fresh(owner):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
-        if self._of_the_world(type(owner).__module__, name) and not journal.is_fresh(owner):
-            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        kind: type = owner if isinstance(owner, type) else type(owner)
+        if self._of_the_world(kind.__module__, name) and not (owner is not kind and journal.is_fresh(owner)):
+            return self.refused(f"calls {kind.__name__}.{name}", source)
         if type(owner).__module__.startswith("numpy.random"):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
         return self._probe((owner, *args, *kwargs.values()) if isinstance(owner, np.ndarray) else args, source)
@@ -282,74 +304,40 @@ class Calls:
     def _print(self, args: Any, kwargs: Any, source: str) -> Any:
         if any(isinstance(a, Tensor) and a._requires_grad for a in args):
             return self.refused("prints a tensor with a gradient", source)
-        if not all(_prints_later(a) for a in args):
+        if not all(prints_later(a) for a in args):
             return self.refused("prints an object that may change", source)
-        return functools.partial(_put_off, self.journal, builtins.print, source)
+        return functools.partial(put_off, self.journal, builtins.print, source)
 
     def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
             level = logger.getEffectiveLevel()
             self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
             return None
-        if name not in _LOGGED or kwargs.keys() - {"extra"} or not all(map(_prints_later, args[1:])):
+        if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
             return self.refused(f"calls {name} of a logger", source)
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-        return functools.partial(_put_off, self.journal, functools.partial(_log_again, logger, name, place), source)
+        return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
 
     def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
         if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
             return self.refused("warns for its caller", source)
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
-        return functools.partial(_put_off, self.journal, functools.partial(_warn_again, place), source)
-
-
-def _prints_later(value: Any) -> bool:
-    """Whether a value looks the same at the end of a call."""
-    if isinstance(value, (tuple, frozenset)):
-        return all(map(_prints_later, value))
-    return value is None or isinstance(value, (bool, int, float, str, bytes, type, Tensor)) or (
-        type(value).__module__.startswith("eagerjit")
-    )
+        return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
 
 
 def _class_of(value: Any) -> Any:
     return value.__class__
 
 
+def _calculated(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of Python's on numbers of the call; tensors are their one element."""
+    return function(*[as_float(x) if isinstance(x, Tensor) else x for x in args])
+
+
 def _length(value: Any) -> Any:
     """`len`, which would need the number itself."""
     return value.shape[0] if value.ndim else len(value)
-
-
-def _put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:
-    if args and isinstance(args[0], logging.Logger):
-        args = args[1:]
-    journal.call(function, args, kwargs, source)
-
-
-def _write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:
-    text = args[-1] if args and isinstance(args[-1], (str, bytes)) else None
-    journal.call(write, () if text is None else (text,), {}, source)
-    return None if text is None else len(text)
-
-
-def _log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args: Any, **kwargs: Any) -> None:
-    level = _LOGGED[name]
-    if not logger.isEnabledFor(level):
-        return
-    file, line, function = place
-    record = logger.makeRecord(
-        logger.name, level, file, line, message, args, None, function, kwargs.get("extra"), None
-    )  # fmt: skip
-    logger.handle(record)
-
-
-def _warn_again(place: Any, message: Any, category: Any = None, stacklevel: int = 1) -> None:
-    file, line, names = place
-    registry = names.setdefault("__warningregistry__", {})
-    category = type(message) if isinstance(message, Warning) else category or UserWarning
-    warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)
 
 
 class Refusing:

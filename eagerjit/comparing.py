@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arrays import LARGE
+from eagerjit.observation import WATCHED
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
@@ -26,7 +27,8 @@ def has_own_attributes(value: Any) -> bool:
         return False
     if isinstance(value, (type, ModuleType)):
         return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
-    return not type(value).__module__.startswith("eagerjit") and not has_state(value)
+    module = type(value).__module__
+    return (module in WATCHED or not module.startswith("eagerjit")) and not has_state(value)
 
 
 def is_library_name(name: str) -> bool:

@@ -216,14 +216,7 @@ def describe(
 
 def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     """The value that a node has in the call being recorded: what it is made of so far, compiled and run."""
-    bindings: list[Binding] = []
-    objects = list(tracer.objects)
-    for b in tracer.bindings:
-        if isinstance(b, Load) and b.leaf in tracer.begun:
-            bindings.append(Load(b.leaf, Op.LOAD_OBJECT, (len(objects),)))
-            objects.append(tracer.begun[b.leaf])
-            continue
-        bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
+    bindings, objects = _as_found(tracer, len(leaves))
     measured = [replace(q) for q in tracer.questions if q.size is not None]
     nodes = [node, *(q.node for q in measured)]
     used = ancestors(nodes)
@@ -236,6 +229,25 @@ def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")
     return host_array(found._data)
+
+
+def _as_found(tracer: Tracer, n_arguments: int) -> tuple[list[Binding], list[Any]]:
+    """The bindings with what they found when the call began, which it may have replaced since; the objects for it."""
+    hints = tracer.assumptions.hints
+    known: dict[int, Any] = dict(tracer.begun)
+    for b in tracer.bindings:
+        if isinstance(b, FloatLeaf):
+            known[b.leaf] = tracer.float_given(b.node)
+        elif isinstance(b, IntLeaf):
+            known[b.leaf] = int(sizes.evaluate(b.size, hints))
+    bindings, objects = list[Binding](), list(tracer.objects)
+    for b in tracer.bindings:
+        if isinstance(b, Load) and b.leaf in known and b.leaf >= n_arguments:
+            objects.append(known[b.leaf])
+            bindings.append(Load(b.leaf, Op.LOAD_OBJECT, (len(objects) - 1,)))
+        else:
+            bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
+    return bindings, objects
 
 
 def _line(tracer: Tracer, written: Node) -> int:

@@ -242,9 +242,13 @@ class JitFunction(Function):
         return self._compile(self._trace(structure, leaves), started)
 
     def _trace(self, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
-        """Record; a second call of the same kind tells that numbers vary."""
-        vary = any(v.structure == structure and v.key == key_of(leaves) for v in self.variants)
-        return self._recording.trace(structure, leaves, PATIENCE, vary)
+        """Record; a second call of the same kind tells that numbers vary, which not all uses of them allow."""
+        if any(v.structure == structure and v.key == key_of(leaves) for v in self.variants):
+            try:
+                return self._recording.trace(structure, leaves, PATIENCE, True)
+            except TraceBreak:
+                pass
+        return self._recording.trace(structure, leaves, PATIENCE)
 
     def _record_for_later(self, structure: Any, leaves: list[Any]) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""

@@ -60,6 +60,7 @@ class Journal:
         self.snapshots: dict[int, tuple[Tensor, np.ndarray, np.ndarray]] = {}  # tensors over arrays made inside
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
+        self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
         self.checks: list[Callable[[], bool]] = []
         self.owners: list[Any] = []
@@ -178,6 +179,12 @@ class Journal:
         """A call to be made whenever the compiled function is called."""
         self.operations.append(Operation(_call, function, (args, kwargs), source))
 
+    def switch(self, modules: list[Any], source: str) -> None:
+        """Modules are about to be set to training, or to evaluation: done by calls that leave them otherwise."""
+        for module in modules:
+            self.save(module, "training", "attribute")
+            self.switched.setdefault(id(module), (module, module.training, source))
+
     def refuse(self, reason: str, source: str) -> TraceBreak:
         """End the recording unsuccessfully, now or (where this cannot be) at its end."""
         if self.problem is None:
@@ -243,6 +250,9 @@ class Journal:
             raise self.problem
         self._look_again()
         self._ended = True
+        for module, before, source in self.switched.values():
+            if module.training is not before:
+                self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
         if self.operations:
             kept = []
             for operation in self.operations:

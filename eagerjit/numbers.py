@@ -70,22 +70,24 @@ class SymbolicInt:
     def __eq__(self, other: object) -> bool:
         if _is_int(other):
             return sizes.equal(self.expression, expression(other))
-        return isinstance(other, (bool, float, TracedFloat)) and self._value() == other
+        if isinstance(other, (float, TracedFloat)):
+            return bool(_floated(self) == other)
+        return isinstance(other, bool) and self._value() == other
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __lt__(self, other: Any) -> bool:
-        return sizes.less(self.expression, expression(other)) if _is_int(other) else self._value() < other
+        return sizes.less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
 
     def __gt__(self, other: Any) -> bool:
-        return sizes.less(expression(other), self.expression) if _is_int(other) else self._value() > other
+        return sizes.less(expression(other), self.expression) if _is_int(other) else _floated(self) > other
 
     def __le__(self, other: Any) -> bool:
-        return not self > other
+        return not self > other if _is_int(other) else _floated(self) <= other
 
     def __ge__(self, other: Any) -> bool:
-        return not self < other
+        return not self < other if _is_int(other) else _floated(self) >= other
 
     def __neg__(self) -> Any:
         return wrap(sizes.mul(self.expression, -1))
@@ -109,6 +111,13 @@ class SymbolicInt:
                 out = out * self
             return out
         return to_float(self) ** other if isinstance(other, (float, TracedFloat)) else self._value() ** other
+
+
+def _floated(value: SymbolicInt) -> Any:
+    """What is compared with a float: a float of the call, where that is the int exactly."""
+    size = value.expression
+    exact = state.tracer is not None and sizes.less(size, _EXACT) and sizes.less(-_EXACT, size)
+    return to_float(value) if exact else value._value()
 
 
 def _is_int(value: object) -> bool:
@@ -322,7 +331,11 @@ def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
     """
     tracer = state.tracer
     values = [x.value if isinstance(x, TracedFloat) else x for x in map(to_float, arguments)]
-    if tracer is None or not tracer.numbers_vary or tracer.arguments is None or None in values:
+    if tracer is None or tracer.arguments is None:
+        return function(*map(plain, arguments))
+    if None in values:  # calculated from a tensor
+        return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], None), None)
+    if not tracer.numbers_vary:
         return function(*map(plain, arguments))
     try:
         result = function(*values)
@@ -330,7 +343,7 @@ def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
         result = None
     if type(result) is not float:
         return function(*map(plain, arguments))
-    return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments]), result)
+    return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], True), result)
 
 
 def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:

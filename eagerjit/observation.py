@@ -36,12 +36,25 @@ def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
         raise TypeError(f"{name}(): a Tensor stands where a number or a flag belongs, in ({kinds})") from broken
 
 
+WATCHED = (
+    "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
+)  # fmt: skip
+"""Modules of the library whose objects are Python's as those of users are: what their code does is watched."""
+
+
+def _watched_files() -> set[str | None]:
+    """The files of these modules, as far as they are imported."""
+    return {module.__file__ for name in WATCHED if (module := sys.modules.get(name)) is not None}
+
+
 def is_internal(code: CodeType) -> bool:
     """Whether this code belongs to the library, what it runs on, or the standard library rather than to the user.
 
     Code made of text is watched: the user may have made it, and methods of dataclasses read fields.
     """
-    return code.co_filename != "<string>" and is_library(code.co_filename)
+    return code.co_filename != "<string>" and is_library(code.co_filename) and (
+        code.co_filename not in _watched_files()
+    )
 
 
 def pause_observation() -> Any:

@@ -126,8 +126,11 @@ class Observer:
         depth = 0
         if value is frames.NoValue:  # where a callable's first argument would be, above the callable
             value, depth = below, 1
-        read = read_array if type(value) is np.ndarray else Journal.input
-        made = read(self.journal, holder, key, value, kind)
+        if kind == "option":
+            made = self.journal.tracer.item_number(holder, key)
+        else:
+            read = read_array if type(value) is np.ndarray else Journal.input
+            made = read(self.journal, holder, key, value, kind)
         if made is not value:
             frames.replace(frame, depth, made)
 
@@ -186,14 +189,17 @@ class Observer:
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
+        options = isinstance(container, dict) and hasattr(type(container), "holds_options")
+        if options and isinstance(dict.get(container, key), (int, float, str)):
+            self._read = frame, container, key, "option"
+            return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
         if not isinstance(container, dict):
             return
         if key not in container:
             self.journal.lacking(container, key) if augmented else None
             return
-        found = dict.get(container, key)
-        if augmented or (type(found) is np.ndarray and self.varying.is_input(container, key, found)):
+        if augmented or self.varying.is_input(container, key, dict.get(container, key)):
             self._read = frame, container, key, "item"
 
     # -- writes -------------------------------------------------------------------------------------------------------
@@ -245,7 +251,8 @@ class Observer:
         if isinstance(container, _STAND_INS):
             return None
         method = "__delitem__" if value is ABSENT else "__setitem__"
-        if (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items:
+        read = (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items
+        if read and not isinstance(value, float):
             self.journal.refuse("it assigns what the optimizer has read", where)
         found = getattr(type(container), method, None)
         if isinstance(found, FunctionType) and not is_internal(found.__code__):

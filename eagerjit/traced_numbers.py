@@ -13,6 +13,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import NUMBER, host
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.questions import Questions
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
@@ -56,6 +57,10 @@ class Numbers(Questions):
         operands = tuple(self.constant(x, dtypes.float64) for x in (a, b))
         return self.record(getattr(elementwise, name), operands)
 
+    def float_given(self, node: Node) -> float:
+        """The value of a float that is an input, in the call being recorded."""
+        return self._floats[node][1]
+
     def absolute(self, value: TracedFloat) -> Node:
         """Record the absolute value of a float."""
         return self.record(elementwise.abs_, (value.node,))
@@ -65,15 +70,19 @@ class Numbers(Questions):
         node = self.record(getattr(elementwise, name), tuple(self.constant(x, dtypes.float64) for x in (a, b)))
         return bool(self.ask(node, "a tensor's value was compared by Python code", known))
 
-    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Node:
-        """Record a call of a Python function of floats that gives a float, and that it gives one."""
+    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
+        """Record a call of a Python function of floats that gives a float, and that it gives one.
+
+        TraceBreak is raised where it is not `known` and does not.
+        """
         nodes = tuple(self.constant(x, dtypes.float64) for x in arguments)
         called = {"function": python_function(function), "arguments": (NUMBER,) * len(nodes), "shape": ()}
         value, made = (
             self.record(host, nodes, **called, result=i, dtype=dtype)
             for i, dtype in enumerate((dtypes.float64, dtypes.bool_))
         )
-        self.ask(made, "a Python function was called", True)
+        if not self.ask(made, "a Python function was called", known):
+            raise TraceBreak(f"{function.__name__} gives no float", user_line())
         return value
 
     def float_of(self, value: SymbolicInt) -> TracedFloat:

@@ -44,7 +44,7 @@ class GradScaler:
 
     def _refuse_trace(self) -> None:
         """Compiled code would not keep the counts."""
-        if state.tracer is not None:
+        if state.tracer is not None and state.tracer.journal is None:
             raise TraceBreak("a GradScaler counts its steps in Python", user_line())
 
     def scale(self, outputs: Any) -> Any:
@@ -119,7 +119,8 @@ class GradScaler:
             if self._growth_tracker == self._growth_interval:
                 self._scale.mul_(self._growth_factor)
                 self._growth_tracker = 0
-        self._stages, self._infinite = {}, {}
+        self._stages.clear()
+        self._infinite.clear()
 
     # -- options ------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from eagerjit.tensor import Tensor
 
 def refuse_trace() -> None:
     """Compiled code would not go to the next step: a schedule is Python's. Asked before anything has changed."""
-    if state.tracer is not None:
+    if state.tracer is not None and state.tracer.journal is None:
         raise TraceBreak("a learning rate schedule counts its steps in Python", user_line())
 
 
@@ -172,7 +172,8 @@ class MultiStepLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         """The learning rates before, times gamma for every milestone reached now."""
-        return [rate * self.gamma ** self.milestones[self.last_epoch] for rate in self._current()]
+        reached = next((count for milestone, count in self.milestones.items() if milestone == self.last_epoch), 0)
+        return [rate * self.gamma**reached for rate in self._current()]
 
     def _get_closed_form_lr(self) -> list[float]:
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)

@@ -33,6 +33,9 @@ class Group(dict):
     `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
     """
 
+    holds_options = True
+    """What tells code that is traced that items are read by the tracer."""
+
     def __init__(self, options: dict[str, Any]):
         super().__init__(options)
         self.parts: dict[str, float] = {}

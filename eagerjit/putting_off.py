@@ -1,0 +1,57 @@
+"""Calls of traced code that are made when the compiled call ends: prints, log records, warnings, writes."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.journal import Journal
+from eagerjit.tensor import Tensor
+
+LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
+"""The methods of loggers that make records, with the level."""
+
+
+def prints_later(value: Any) -> bool:
+    """Whether a value looks the same at the end of a call."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(prints_later, value))
+    return value is None or isinstance(value, (bool, int, float, str, bytes, type, Tensor)) or (
+        type(value).__module__.startswith("eagerjit")
+    )
+
+
+def put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:
+    """Note a call to be made when the compiled call ends."""
+    if args and isinstance(args[0], logging.Logger):
+        args = args[1:]
+    journal.call(function, args, kwargs, source)
+
+
+def write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:
+    """Note a text to be written when the compiled call ends; returns what `write` does."""
+    text = args[-1] if args and isinstance(args[-1], (str, bytes)) else None
+    journal.call(write, () if text is None else (text,), {}, source)
+    return None if text is None else len(text)
+
+
+def log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args: Any, **kwargs: Any) -> None:
+    """Make the record of a call of a logger, at the place where it was made."""
+    level = LOGGED[name]
+    if not logger.isEnabledFor(level):
+        return
+    file, line, function = place
+    record = logger.makeRecord(
+        logger.name, level, file, line, message, args, None, function, kwargs.get("extra"), None
+    )  # fmt: skip
+    logger.handle(record)
+
+
+def warn_again(place: Any, message: Any, category: Any = None, stacklevel: int = 1) -> None:
+    """Warn at the place where the code did."""
+    file, line, names = place
+    registry = names.setdefault("__warningregistry__", {})
+    category = type(message) if isinstance(message, Warning) else category or UserWarning
+    warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)
