@@ -13,6 +13,7 @@
                 | search OP PARAM ...                      GPU: one of the searches, all of a kernel
                 | convolution ...                          GPU: all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
+                | several COUNT NAME* { kernel }           GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
 Values defined inside a `vector` loop are one value per lane; outside they are scalars. Loop bounds and index names are
@@ -205,10 +206,20 @@ class Attention:
     dtype: str
 
 
-Stmt = (
-    Attention | Convolution | Along | Search | Product
-    | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
-)  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class Several:
+    """A kernel on `count` lots of arguments: parameters named in `different` have a number behind their name.
+
+    `tasks_0` and so on say how many tasks each has.
+    """
+
+    kernel: Kernel
+    different: tuple[str, ...]
+    count: int
+
+
+Whole = Several | Attention | Convolution | Along | Search
+Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +271,10 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Several(kernel, different, count):
+                lines.append(f"{indent}several {count} {' '.join(different)} {{")
+                _print(kernel.body, indent + "  ", lines)
+                lines.append(indent + "}")
             case Attention(kind, memory, sizes, batch, causal, scale, dtype):
                 lines.append(f"{indent}attention {kind} : {dtype} sizes {sizes} batch {batch} {causal} {scale!r}")
                 lines += [f"{indent}  {name} {param} steps {steps}" for name, param, steps in memory]

@@ -21,6 +21,7 @@ from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.search import SearchKernel
+from eagerjit.compiler.codegen.triton.several import SeveralKernel
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
@@ -33,7 +34,9 @@ from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import KernelType, PythonExecutable
 from eagerjit.runtime.program import Op
 
-AnyKernel = TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel
+AnyKernel = (
+    TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
+)
 
 
 class GpuCall:
@@ -75,6 +78,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return ProductKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Convolution):
         return ConvolutionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Several):
+        return SeveralKernel(kernel, GPU.flat, lines)
     if isinstance(kernel.body[0], loops.Attention):
         return AttentionKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Along):

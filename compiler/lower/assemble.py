@@ -23,6 +23,7 @@ from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, work_of
 from eagerjit.compiler.lower.searches import SEARCHES, search_kernel
+from eagerjit.compiler.lower.several import merged
 from eagerjit.compiler.ops import linear
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
@@ -126,7 +127,9 @@ class Assembler(Placement):
             work += [Work(position, b) for b in built]
         for w in work:
             w.reads = self._reads(w)
-        return self._with_following(work) if self.blocking.products else work
+        if not self.blocking.products:
+            return work
+        return merged(self._with_following(work), lambda w: self.phase_of[steps[w.step].number])
 
     def _library_kernel(self, position: int, node: Node) -> Built | None:
         """The kernel that does what a library does for the CPU, if there is one."""

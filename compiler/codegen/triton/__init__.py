@@ -3,6 +3,7 @@
 A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapping.py`):
 
 - pointwise, one index      a program per block of 1024 elements
+- the same on many tensors  a program finds its tensor by its number (`several.py`)
 - pointwise, several        blocks of tasks x elements, all numbered in one grid; square ones where an operand is read
                             across, which Triton then moves through shared memory
 - rows (softmax, norms)     a program per rows that fill 1024 lanes; a row of up to 16384 elements is a block, so that

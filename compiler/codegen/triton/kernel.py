@@ -29,6 +29,9 @@ def fail(status, failed, number):
 class KernelText(Accumulators):
     """Writes one kernel in one shape."""
 
+    position = "tl.program_id(0)"
+    """The program's number among those of the kernel."""
+
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
         tasks = next(s for s in self.kernel.body if isinstance(s, Loop))
@@ -39,7 +42,7 @@ class KernelText(Accumulators):
             self.emit("block = tl.program_id(0) % blocks")
             self.emit("program = tl.program_id(0) // blocks")
         else:
-            self.emit("program = tl.program_id(0)")
+            self.emit(f"program = {self.position}")
         self.emit("if WIDE:")
         self.emit("    program = program.to(tl.int64)")
         if self.shape.tiled:

@@ -22,6 +22,7 @@ from eagerjit.compiler.codegen.triton.source import (
     multiples,
     power_of_two,
 )  # fmt: skip
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Kernel, Search
 
 VALUES = 256
@@ -169,7 +170,7 @@ class SearchKernel:
         constants = tuple(c for c in ("TASKS", "LANES", "HALVINGS", "WIDE") if c in text)
         return (file_text(self.kernel, writer, params, constants, self.lines),)
 
-    def launch(self, tasks: int, sizes: Mapping[str, int]) -> Launch:
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many values or lines of these sizes."""
         extent, other = (sizes[x] if isinstance(x, str) else x for x in self.statement.sizes)
         source = self.sources[0]

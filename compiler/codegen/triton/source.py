@@ -17,7 +17,7 @@ from eagerjit.compiler.codegen.triton.mapping import (
     structure,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import Kernel, Load, Param, Store, walk
+from eagerjit.compiler.loops import Kernel, Load, Loop, Param, Store, walk
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -119,7 +119,7 @@ class TritonKernel:
             constants["TASKS"] = rows
         columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
         grid = max(-(-tasks // rows), 1) * max(columns, 1)
-        return Launch(source, constants, _warps(rows * lanes), grid, multiples(source, tasks, sizes))
+        return Launch(source, constants, warps_for(rows * lanes), grid, multiples(source, tasks, sizes))
 
     def _lanes(self, shape: Shape, length: int | None) -> int:
         if length is None:
@@ -140,8 +140,10 @@ class TritonKernel:
     @property
     def _transposes(self) -> bool:
         """Whether something is read or written along the tasks: a square block serves both directions."""
-        accesses = [s for s in walk(self.kernel.body) if isinstance(s, Load | Store) and s.index]
-        return any(("i", 1) not in s.index and any(name == "i" for name, _ in s.index) for s in accesses)
+        statements = list(walk(self.kernel.body))
+        elements = {s.var for s in statements if isinstance(s, Loop) and s.kind == "vector"}
+        indices = [dict(s.index) for s in statements if isinstance(s, Load | Store)]
+        return any(elements & index.keys() and all(index.get(i) != 1 for i in elements) for index in indices)
 
 
 def multiples(source: TritonSource, tasks: int, words: Mapping[str, int]) -> tuple[str, ...]:
@@ -156,7 +158,8 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def _warps(elements: int) -> int:
+def warps_for(elements: int) -> int:
+    """Warps of a program whose blocks have so many elements."""
     return min(max(power_of_two(elements) // 256, 1), 16 if elements > 8192 else 8 if elements > 2048 else 4)
 
 

@@ -113,7 +113,7 @@ def cost(tile: Tile, m: int, n: int, k: int, batch: int, kind: str, device: Gpu)
     """Clocks that a product takes."""
     itemsize = {"16": 2, "f64": 8}.get(kind, 4)
     programs = -(-m // tile.rows) * -(-n // tile.columns) * batch * tile.split
-    steps = -(-(-(-k // tile.split)) // tile.depth)
+    steps = -(-k // (tile.split * tile.depth))
     step = (tile.rows + tile.columns) * tile.depth * itemsize
     area = tile.rows * tile.columns
     own = -(-programs // device.processors)

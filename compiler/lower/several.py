@@ -1,0 +1,133 @@
+"""One launch for kernels that do the same to different tensors, as an optimizer's step does: for GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.placement import Work
+
+MOST_PARAMS = 400
+"""Arguments of a kernel at most: a launch takes 4096 bytes of them."""
+MOST_BETWEEN = 16
+"""Other kernels at most that equal ones are looked for behind."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One piece of work: the memory that it writes and all that it uses; its kernel and text where it may be joined."""
+
+    work: Work
+    written: set[Argument]
+    used: set[Argument]
+    flat: Built | None = None
+    text: str = ""
+
+    def apart(self, other: Part) -> bool:
+        """Whether neither reads or writes what the other one writes."""
+        return not (self.written & other.used or other.written & self.used)
+
+
+def merged(work: list[Work], phase: Callable[[Work], int]) -> list[Work]:
+    """The work with equal kernels as one, where nothing that lies between them or among them depends on them."""
+    rest, done = [_part(w) for w in work], []
+    while rest:
+        first, *rest = rest
+        run, between = [first], []
+        for place, part in enumerate(rest if first.flat is not None else ()):
+            room = (len(run) + 1) * (len(first.flat.kernel.params) + 1) <= MOST_PARAMS  # type: ignore[union-attr]
+            if len(between) > MOST_BETWEEN or not room or phase(part.work) != phase(first.work):
+                break
+            if part.text == first.text and all(map(part.apart, between)) and all(map(part.apart, run)):
+                run.append(part)
+            else:
+                between.append(part)
+            taken = place + 1
+        if len(run) > 1:
+            rest = [*between, *rest[taken:]]
+        done += _joined(run)
+    return done
+
+
+def _part(work: Work) -> Part:
+    built = work.built
+    if built is None:
+        results: set[Argument] = set(map(Pointer, work.results))
+        return Part(work, results, results | set(map(Pointer, work.reads)))
+    written, used = _written(built), set(map(_memory, built.arguments))
+    if not _is_flat(built):
+        return Part(work, written, used)
+    flat = _with_extent(built)
+    return Part(work, written, used, flat, loops.body_text(flat.kernel))
+
+
+def _is_flat(built: Built) -> bool:
+    """Whether a kernel computes numbers from numbers, block by block of one index."""
+    tasks = next((s for s in built.kernel.body if isinstance(s, loops.Loop) and s.kind == "tasks"), None)
+    if tasks is None or built.temporaries or built.scratch != 0:
+        return False
+    statements = list(loops.walk(built.kernel.body))
+    vectors = [s for s in statements if isinstance(s, loops.Loop) and s is not tasks]
+    if any(isinstance(s, loops.Check | loops.Init) for s in statements):
+        return False
+    return len(vectors) == 1 and vectors[0].kind == "vector" and isinstance(vectors[0].start, str)
+
+
+def _with_extent(built: Built) -> Built:
+    """The kernel with its number of elements as an argument, where it was a constant."""
+    (tasks,) = (s for s in built.kernel.body if isinstance(s, loops.Loop))
+    constants = {s.name: s for s in tasks.body if isinstance(s, loops.Let) and s.op == "const" and s.dtype == "i64"}
+    ends = {a for s in tasks.body if isinstance(s, loops.Let) and s.op == "minimum" for a in s.args}
+    found = [constants[name] for name in sorted(ends & constants.keys())]
+    if not found:
+        return built
+    params = [loops.Param(s.name, "size", "i64") for s in found]
+    body = tuple(s for s in tasks.body if s not in found)
+    statements = [replace(s, body=body) if s is tasks else s for s in built.kernel.body]
+    kernel = replace(built.kernel, params=(*built.kernel.params, *params), body=tuple(statements))
+    return replace(built, kernel=kernel, arguments=[*built.arguments, *(Amount(int(s.value or 0)) for s in found)])
+
+
+def _written(built: Built) -> set[Argument]:
+    names = {s.param for s in loops.walk(built.kernel.body) if isinstance(s, loops.Store)}
+    pairs = zip(built.kernel.params, built.arguments, strict=True)
+    return {_memory(a) for p, a in pairs if p.name in names}
+
+
+def _memory(argument: Argument) -> Argument:
+    return Pointer(argument.root) if isinstance(argument, Pointer) else argument
+
+
+def _joined(run: list[Part]) -> list[Work]:
+    """One kernel for all: arguments that they share stay one, the others are numbered."""
+    members = [part.flat for part in run if part.flat is not None]
+    if len(members) < 2:
+        return [part.work for part in run]
+    first = members[0]
+    params: list[loops.Param] = []
+    arguments: list[Argument] = []
+    different: list[str] = []
+    for position, param in enumerate(first.kernel.params):
+        own = [m.arguments[position] for m in members]
+        if all(a == own[0] for a in own):
+            params.append(param)
+            arguments.append(own[0])
+            continue
+        different.append(param.name)
+        params += [loops.Param(f"{param.name}_{j}", param.kind, param.dtype) for j in range(len(members))]
+        arguments += own
+    params += [loops.Param(f"tasks_{j}", "size", "i64") for j in range(len(members))]
+    arguments += [Amount(m.tasks) for m in members]
+    statement = loops.Several(first.kernel, tuple(different), len(members))
+    kernel = loops.Kernel(first.kernel.name, tuple(params), (statement,), first.kernel.contract)
+    tasks: sizes.Expr = 0
+    work: sizes.Expr = 0
+    for m in members:
+        tasks, work = sizes.add(tasks, m.tasks), sizes.add(work, m.work)
+    sources = tuple(dict.fromkeys(s for m in members for s in m.sources))
+    built = Built(kernel, arguments, tasks, work, 0, sources, first.reasons)
+    reads = [root for part in run for root in part.work.reads]
+    return [Work(run[0].work.step, built, [node for part in run for node in part.work.results], reads)]

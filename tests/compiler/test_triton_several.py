@@ -1,0 +1,104 @@
+"""Kernels that do the same to several tensors in one launch: optimizers, against eager steps bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit import gpu_kernels
+from eagerjit.compiler.codegen.triton import several
+from eagerjit.compiler.lower import several as lowering
+from eagerjit.jit import jit
+
+SHAPES = [(7, 5), (5,), (1500,), (3, 700), (1,), (40, 40), (2, 3, 4)]
+OPTIMIZERS = {
+    "adamw": lambda p: torch.optim.AdamW(p, lr=1e-2, weight_decay=0.1),
+    "adam": lambda p: torch.optim.Adam(p, lr=1e-2, amsgrad=True),
+    "sgd": lambda p: torch.optim.SGD(p, lr=1e-2, momentum=0.9),
+}
+
+
+def trained(make: Any, wrap: Any) -> list[np.ndarray]:
+    """Parameters after three steps."""
+    random = np.random.default_rng(1)
+    parameters = [torch.nn.Parameter(torch.tensor(random.normal(size=s)).float()) for s in SHAPES]
+    gradients = [torch.tensor(random.normal(size=s)).float() for s in SHAPES]
+    optimizer = make(parameters)
+
+    def step() -> None:
+        for p, g in zip(parameters, gradients, strict=True):
+            p.grad = g
+        optimizer.step()
+
+    step()
+    run = wrap(step)
+    for _ in range(2):
+        run()
+    return [p.detach().numpy().copy() for p in parameters]
+
+
+def names(made: list[Any]) -> list[str]:
+    return [launch.source.name for m in made for launch in m.launched]
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_is_one_launch(name: str, far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All parameters that have elements in a row; those of one element have no loop, and share nothing."""
+    if far:
+        monkeypatch.setattr(several, "INT32", 0)
+    expected = trained(OPTIMIZERS[name], lambda step: step)
+    with gpu_kernels.interpreted() as made:
+        actual = trained(OPTIMIZERS[name], lambda step: jit(step, fullgraph=True))
+    assert [a.tobytes() for a in actual] == [e.tobytes() for e in expected]
+    found = [launch for m in made for launch in m.launched if "start" in launch.source.text]
+    assert found and {launch.programs for launch in found} == {sum(-(-int(np.prod(s)) // 1024) for s in SHAPES) - 1}
+
+
+def test_few_arguments_make_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = [torch.ones(n) for n in range(2, 12)]
+
+    def double(*given: Any) -> list[Any]:
+        return [x.exp() * 2.0 for x in given]
+
+    launched = []
+    for most in (400, 16):
+        monkeypatch.setattr(lowering, "MOST_PARAMS", most)
+        with gpu_kernels.interpreted() as made:
+            results = jit(double, fullgraph=True)(*tensors)
+        assert all(r._data.tobytes() == e._data.tobytes() for r, e in zip(results, double(*tensors), strict=True))
+        launched.append(len(names(made)))
+    assert launched == [1, 3]
+
+
+def test_what_depends_on_each_other_stays_apart() -> None:
+    def chained(x: Any, y: Any) -> Any:
+        first = (x @ x).sum() + x
+        second = first.sum() + x
+        y += second.sum()
+        return first, second, y
+
+    def run(wrap: Any) -> list[bytes]:
+        x, y = torch.tensor(np.arange(9.0).reshape(3, 3)).float(), torch.ones(3, 3)
+        return [r._data.tobytes() for r in wrap(chained)(x, y)]
+
+    with gpu_kernels.interpreted() as made:
+        actual = run(lambda f: jit(f, fullgraph=True))
+    assert actual == run(lambda f: f) and not any("start" in m.text for e in made for m in sources(e))
+
+
+def sources(executable: Any) -> list[Any]:
+    return [launch.source for launch in executable.launched]
+
+
+def test_machine_code_reads_wide_pieces() -> None:
+    """That all tensors are aligned is known after one of them is chosen."""
+    tensors = [torch.ones(16 * n) for n in range(2, 6)]
+    with gpu_kernels.interpreted() as made:
+        jit(lambda *given: [x.exp() for x in given], fullgraph=True)(*tensors)
+    (launch,) = [launch for m in made for launch in m.launched]
+    for architecture in (80, 90):
+        assert "ld.global.v4" in gpu_kernels.binary(launch, architecture).ptx
