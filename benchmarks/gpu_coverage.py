@@ -22,11 +22,11 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from op_samples import EAGER, function, leaves, rebuilt, samples
 
 import eagerjit  # noqa: F401
-from eagerjit import gpu_kernels
+from eagerjit import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
-from eagerjit.runtime.program import Op
+from eagerjit.runtime.program import Op, Program
 
 ARCHITECTURES = (80, 90)
 TOLERANCE = {"float64": 1e-13, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
@@ -56,14 +56,15 @@ def checked(name: str) -> Outcome:
     """Run an op's samples interpreted, and compare."""
     out = Outcome(name)
     for sample in samples(name):
-        call, tensors = function(name), leaves(sample.arguments)
-
-        def plain(*given: Any, call: Any = call, sample: Any = sample) -> Any:
-            return call(*rebuilt(sample.arguments, iter(given)))
-
         out.samples += 1
-        compare(out, plain, tensors)
+        compare(out, _of_tensors(name, sample), leaves(sample.arguments))
     return out
+
+
+def _of_tensors(name: str, sample: Any) -> Any:
+    """A sample's call as a function of its tensors."""
+    call = function(name)
+    return lambda *given: call(*rebuilt(sample.arguments, iter(given)))
 
 
 def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
@@ -78,8 +79,7 @@ def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
         out.problems.append(f"{type(error).__name__}: {error}".split("\n")[0])
         return
     for executable in made:
-        out.calls |= {c.function for c in executable.program.calls}
-        out.calls |= {code.name for code, *_ in executable.program.instructions if code in LIBRARY}
+        out.calls |= of_host(executable.program)
         out.launches += executable.launched
     differences = {_difference(a, b) for a, b in zip(actual, expected, strict=True)}
     if wrong := differences - {"", "close"}:
@@ -88,6 +88,37 @@ def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
         out.close += 1
     else:
         out.same += 1
+
+
+def of_host(program: Program) -> set[str]:
+    """What a GPU's Program leaves to the host: functions of NumPy, libraries, routines of the native runtime."""
+    found = {c.function for c in program.calls}
+    found |= {code.name for code, *_ in program.instructions if code in LIBRARY}
+    return found | {name for name in program.kernels if name.startswith("routine ")}
+
+
+class _Lowered(Exception):
+    """Ends a compilation when its Program is known."""
+
+
+def lowered(name: str) -> set[str]:
+    """What the Program of an op's first sample leaves to the host; nothing is compiled, nothing runs."""
+    programs: list[Program] = []
+
+    def backend(report: compilation.Report) -> Any:
+        assert report.compiled is not None  # its passes have run
+        programs.append(gpu_kernels.GpuCall(report.trace).compiled.program)
+        raise _Lowered
+
+    sample = samples(name)[0]
+    before, compilation.backend = compilation.backend, backend
+    try:
+        jit(_of_tensors(name, sample), fullgraph=True)(*leaves(sample.arguments))
+    except _Lowered:
+        return of_host(programs[0])
+    finally:
+        compilation.backend = before
+    raise AssertionError(f"{name} compiles nothing")
 
 
 def _arrays(result: Any) -> list[np.ndarray]:
@@ -148,22 +179,31 @@ def main() -> int:
 
 
 def report(outcomes: Sequence[Outcome], broken: set[str] | None, kernels: int) -> None:
-    """The shares of the op table."""
-    lowered = [o for o in outcomes if not o.calls]
-    right = [o for o in lowered if not o.problems]
-    total = len(outcomes)
-    print(f"ops that kernels do: {len(lowered)} of {total} ({_share(len(lowered), total)})")
-    print("ops that need the host: " + ", ".join(o.name for o in outcomes if o.calls))
-    print(f"of the former right by the interpreter: {len(right)} ({_share(len(right), len(lowered))})")
+    """What the host computes and why, then the shares of the op table."""
+    reasons: dict[str, list[str]] = {}
+    for o in outcomes:
+        if o.calls:
+            reasons.setdefault(OPS[o.name].on_host or "no reason is declared", []).append(o.name)
+    for reason, found in sorted(reasons.items()):
+        print(f"on the host ({reason}): {', '.join(found)}")
+    done = [o for o in outcomes if not o.calls]
+    right = [o for o in done if not o.problems]
     same, close = sum(o.same for o in right), sum(o.close for o in right)
-    print(f"  {same} samples the CPU's bits, {close} within rounding errors of sums")
+    print(f"{same} samples give the CPU's bits, {close} differ within rounding errors of sums")
+    parts = [f"{len(done)} of {len(outcomes)} ops have a GPU lowering ({_share(len(done), len(outcomes))})"]
+    parts.append(f"{_all(len(right), len(done))} right by the interpreter")
     if broken is not None:
-        fine = sum(o.name not in broken for o in lowered)
-        print(f"of the former compiled for sm_80 and sm_90: {fine} ({_share(fine, len(lowered))}), {kernels} kernels")
+        fine = sum(o.name not in broken for o in done)
+        parts.append(f"{_all(fine, len(done))} compile for sm_80 and sm_90 ({kernels} kernels)")
+    print(", ".join(parts))
 
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / max(whole, 1):.1f}%"
+
+
+def _all(part: int, whole: int) -> str:
+    return "all" if part == whole else f"{part} of them"
 
 
 if __name__ == "__main__":

@@ -271,6 +271,7 @@ SAMPLES |= LOSSES
 
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
+    "move": "a copy between the memories of two devices",
     "unfold": "a view that compiled code would copy is returned",
     **dict.fromkeys(COMPLEX, "complex numbers are computed by NumPy"),
 }
