@@ -71,7 +71,7 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     parameters = inspect.signature(function).parameters
     like = name.endswith("_like")
     has_out = not (like or name.endswith(("_window", "_indices", "_strided")) or name == "scalar_tensor")
-    ignored = {"pin_memory", "memory_format"} if like or name == "empty" else {"pin_memory"}
+    ignored = {"memory_format"} if like or name == "empty" else set()
 
     @functools.wraps(function)
     def make(*args: Any, **options: Any) -> Tensor:
@@ -79,6 +79,7 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return function(*args)
         if "layout" in options:
             check_layout(name, options.pop("layout"))
+        pinned = options.pop("pin_memory", False)
         for key in ignored & options.keys():
             del options[key]
         place = _place(options, args[0] if like else None)
@@ -93,6 +94,7 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             made = function(*args, **options)
         else:
             made = _made_at(place, function, args, options)
+        made = made.pin_memory() if pinned else made
         return made if out is None else write_out(name, made, out)
 
     return make

@@ -124,7 +124,8 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
     if dtype is None:
-        return f"torch.{TYPE_NAMES[input.dtype]}Tensor"
+        kind = "cuda." if placement.device_of(input).type == "cuda" else ""
+        return f"torch.{kind}{TYPE_NAMES[input.dtype]}Tensor"
     if isinstance(dtype, DType):
         return to(input, dtype)
     from eagerjit.legacy import type_of

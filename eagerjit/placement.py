@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +98,7 @@ def common(arguments: Any) -> Gpu | None:
     if not DeviceArray.exist:
         return found
     host = False
-    for tensor in _tensors(arguments):
+    for tensor in tensors_among(arguments):
         data = tensor._data
         if isinstance(data, DeviceArray):
             if found is not None and found is not data.memory.device:
@@ -111,14 +111,15 @@ def common(arguments: Any) -> Gpu | None:
     return found
 
 
-def _tensors(arguments: Any) -> Any:
+def tensors_among(arguments: Any) -> Iterator[Tensor]:
+    """The tensors among arguments, and in tuples and lists of these."""
     from eagerjit.tensor import Tensor
 
     for argument in arguments:
         if isinstance(argument, Tensor):
             yield argument
         elif type(argument) in (tuple, list):
-            yield from _tensors(argument)
+            yield from tensors_among(argument)
 
 
 def put(result: Any, device: Gpu) -> Any:
@@ -144,7 +145,9 @@ def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
     from eagerjit.runtime.gpu.stream import current_stream
 
     if device is None:
-        return host_array(array)
+        if wait or not isinstance(array, DeviceArray) or not array.size:
+            return host_array(array)
+        return arrays.download_later(array, current_stream(array.memory.device))
     target = gpu(device)
     if not isinstance(array, DeviceArray):
         return arrays.upload(array, current_stream(target))

@@ -11,6 +11,7 @@ from eagerjit.devices import CPU
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
 from eagerjit.placement import device_of
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.tensor import Tensor, new_tensor
 
 _NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
@@ -39,13 +40,41 @@ def get_device(input: Tensor) -> int:
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself: there is no device that could read pinned memory faster."""
-    return self
+    """A copy in pinned memory, which devices read and write while the host goes on; itself where there is no device.
+
+    Raises RuntimeError for a tensor that lies on a device.
+    """
+    from eagerjit.cuda.present import found
+
+    if device_of(self) is not CPU:
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    platform = found()
+    if platform is None or is_pinned(self):
+        return self
+    return new_tensor(_pinned_copy(own_array(self, "a tensor was copied to pinned memory"), platform.device()))
+
+
+def _pinned_copy(array: np.ndarray, device: Any) -> np.ndarray:
+    from eagerjit.runtime.gpu.memory import PinnedMemory
+
+    made = PinnedMemory(array.nbytes, device).array(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Work in another stream uses the tensor: its memory is not used again before that stream is done with it."""
+    array = own_array(self, "a tensor was used in another stream")
+    if isinstance(array, DeviceArray):
+        array.memory.record_stream(stream._stream)
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """False: memory is never pinned."""
-    return False
+    """Whether the tensor lies in pinned memory."""
+    from eagerjit.runtime.gpu.memory import pinned_memory_of
+
+    array = own_array(self, "a tensor's memory was asked about")
+    return not isinstance(array, DeviceArray) and pinned_memory_of(array) is not None
 
 
 def is_shared(self: Tensor) -> bool:
@@ -130,7 +159,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 FUNCTIONS = {f.__name__: f for f in (get_device, is_distributed, is_inference, is_signed, is_same_size, is_nonzero)}
 METHODS: dict[str, Any] = {
     **{f.__name__: f for f in (
-        pin_memory, is_pinned, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
+        pin_memory, is_pinned, record_stream, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
     )},
     "_make_subclass": classmethod(make_subclass), "_is_view": lambda self: self._view is not None,
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """autocast: in its context matrix products compute in half precision, and what needs it in float32.
 
-The lists are those of PyTorch on the CPU. Conversions are ops on the tape, so gradients come in the dtypes of what was
-converted. Calls leave the native fast path while it is on, since it is the Python path that converts.
+The lists are those of PyTorch on the CPU, for devices too. Conversions are ops on the tape, so gradients come in the
+dtypes of what was converted. Calls leave the native fast path while it is on: it is the Python path that converts.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from eagerjit.cuda.present import found
+from eagerjit.devices import CPU
+from eagerjit.placement import device_of, tensors_among
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import set_casting, state
 from eagerjit.tensor import Tensor
@@ -38,32 +42,42 @@ _DEVICES = ("cpu", "cuda", "xpu", "mps", "hpu", "xla", "mtia", "meta", "maia")
 
 
 class Casting:
-    """What autocast does to the arguments of ops; two are the same if they convert to the same dtype."""
+    """What autocast does to the arguments of ops, by where they lie; two are the same if they convert to the same."""
 
-    __slots__ = ("dtype",)
+    __slots__ = ("wanted",)
 
-    def __init__(self, dtype: DType):
-        self.dtype = dtype
+    def __init__(self, wanted: dict[str, DType]):
+        self.wanted = wanted
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Casting) and other.dtype is self.dtype
+        return isinstance(other, Casting) and other.wanted == self.wanted
 
     def __hash__(self) -> int:
-        return hash(self.dtype)
+        return hash(tuple(self.wanted.items()))
+
+    def dtype_for(self, arguments: Any) -> DType | None:
+        """The lower precision where these arguments lie, None where autocast is off."""
+        if len(self.wanted) == 1 and "cpu" in self.wanted and not DeviceArray.exist:
+            return self.wanted["cpu"]
+        return self.wanted.get("cuda" if any(device_of(t) is not CPU for t in tensors_among(arguments)) else "cpu")
 
     def convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of an op in the dtypes that it computes with."""
+        if name not in _LOWER and name not in _WIDE and name not in _ALIKE:
+            return arguments
+        dtype = self.dtype_for(arguments)
+        if dtype is None:
+            return arguments
         if name in _LOWER:
-            return tuple(_cast(a, self.dtype) for a in arguments)
+            return tuple(_cast(a, dtype) for a in arguments)
         if name in _WIDE:
             return tuple(_cast(a, dtypes.float32) for a in arguments)
-        if name in _ALIKE:
-            return _alike(arguments)
-        return arguments
+        return _alike(arguments)
 
     def lower(self, tensors: Any) -> list[Any]:
         """Tensors in the lower precision."""
-        return [_cast(t, self.dtype) for t in tensors]
+        dtype = self.dtype_for(tensors)
+        return list(tensors) if dtype is None else [_cast(t, dtype) for t in tensors]
 
 
 def _cast(value: Any, dtype: DType) -> Any:
@@ -93,19 +107,19 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str | None = None) -> bool:
-    """Whether autocast is on; without a device type for CUDA, which there is not."""
-    return device_type == "cpu" and state.casting is not None
+    """Whether autocast is on for a kind of device; for CUDA unless it is given."""
+    return state.casting is not None and (device_type or "cuda") in state.casting.wanted
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether autocast is on."""
-    return state.casting is not None
+    """Whether autocast is on for the CPU."""
+    return is_autocast_enabled("cpu")
 
 
 def get_autocast_dtype(device_type: str) -> DType:
     """The dtype of the lower precision: now, or when autocast is turned on."""
-    if device_type == "cpu" and state.casting is not None:
-        return state.casting.dtype
+    if is_autocast_enabled(device_type):
+        return state.casting.wanted[device_type]  # type: ignore[no-any-return]
     if device_type not in Defaults.dtype:
         raise RuntimeError(f"unsupported scalarType for autocast on device type {device_type!r}")
     return Defaults.dtype[device_type]
@@ -117,8 +131,8 @@ def get_autocast_cpu_dtype() -> DType:
 
 
 def get_autocast_gpu_dtype() -> DType:
-    """The dtype that CUDA devices would compute in."""
-    return Defaults.dtype["cuda"]
+    """The dtype of the lower precision on CUDA devices."""
+    return get_autocast_dtype("cuda")
 
 
 def set_autocast_dtype(device_type: str, dtype: DType) -> None:
@@ -137,8 +151,8 @@ def _switch(casting: Casting | None) -> Casting | None:
 class autocast:
     """In this context matrix products, convolutions and attention compute in a lower precision.
 
-    autocast("cpu"), autocast("cpu", dtype=eagerjit.bfloat16), autocast("cpu", enabled=False); a decorator too.
-    Other devices, of which there are none, turn it off with a warning.
+    autocast("cuda"), autocast("cpu", dtype=eagerjit.bfloat16), autocast("cpu", enabled=False); a decorator too.
+    It is for tensors on devices of that kind; one that there is none of turns it off with a warning.
     """
 
     def __init__(
@@ -150,15 +164,16 @@ class autocast:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device, self.fast_dtype = device_type, dtype or Defaults.dtype.get(device_type, dtypes.bfloat16)
         self._enabled = bool(enabled)
-        if self._enabled and device_type != "cpu":
+        if self._enabled and device_type != "cpu" and not (device_type == "cuda" and found() is not None):
             name = device_type.upper()
             warnings.warn(
                 f"User provided device_type of '{device_type}', but {name} is not available. Disabling", stacklevel=2
             )
             self._enabled = False
         if self._enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
+            name = device_type.upper()
             warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only "
+                f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
                 "supports dtype of torch.bfloat16, torch.float16 currently.",
                 stacklevel=2,
             )
@@ -166,13 +181,14 @@ class autocast:
         self._before: list[Casting | None] = []
 
     def __enter__(self) -> autocast:
-        if self.device == "cpu":
-            self._before.append(_switch(Casting(self.fast_dtype) if self._enabled else None))
+        wanted = {} if state.casting is None else {k: v for k, v in state.casting.wanted.items() if k != self.device}
+        if self._enabled:
+            wanted[self.device] = self.fast_dtype
+        self._before.append(_switch(Casting(wanted) if wanted else None))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if self.device == "cpu":
-            _switch(self._before.pop())
+        _switch(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -197,7 +213,7 @@ def custom_fwd(
         ctx._casting = casting if cast_inputs is None else None
         if cast_inputs is None or casting is None:
             return function(ctx, *args, **kwargs)
-        with autocast("cpu", enabled=False):
+        with autocast(device_type, enabled=False):
             return function(ctx, *_cast(args, cast_inputs), **{k: _cast(v, cast_inputs) for k, v in kwargs.items()})
 
     return forward

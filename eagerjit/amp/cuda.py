@@ -1,4 +1,4 @@
-"""What PyTorch has in `cuda.amp`: the same for CUDA devices, of which there are none."""
+"""What PyTorch has in `cuda.amp`: the same for CUDA devices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 
 class autocast(amp.autocast):
-    """autocast for CUDA devices: off, with a warning where it is asked for."""
+    """autocast for CUDA devices; off, with a warning, where there is none."""
 
     def __init__(self, enabled: bool = True, dtype: Any = dtypes.float16, cache_enabled: bool = True):
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
-    """The scaler for CUDA devices: off, with a warning where it is asked for."""
+    """The scaler for CUDA devices; off, with a warning, where there is none."""
 
     def __init__(
         self, init_scale: float = 65536.0, growth_factor: float = 2.0, backoff_factor: float = 0.5,

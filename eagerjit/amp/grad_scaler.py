@@ -7,6 +7,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.creation import full
+from eagerjit.cuda.present import found
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
@@ -27,7 +28,7 @@ class GradScaler:
         backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True,
     ):  # fmt: skip
         self._device, self._enabled = str(device), bool(enabled)
-        if self._enabled and self._device != "cpu":
+        if self._enabled and self._device != "cpu" and found() is None:
             warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
             self._enabled = False
         if not self._enabled:
@@ -78,8 +79,8 @@ class GradScaler:
                     continue
                 if grad.dtype is dtypes.float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                found = grad.isfinite().all().logical_not()
-                infinite = found if infinite is None else infinite.logical_or(found)
+                overflown = grad.isfinite().all().logical_not()
+                infinite = overflown if infinite is None else infinite.logical_or(overflown)
                 grad.mul_(inverse.to(grad.dtype))
         if infinite is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")

@@ -20,9 +20,9 @@ def _basis(tensors: list[Tensor]) -> list[Tensor]:
     total = sum(counts)
     out = []
     first: Any = 0
-    rows = arange(total).unsqueeze(1)
+    rows = arange(total, device=tensors[0].device).unsqueeze(1)
     for t, count in zip(tensors, counts, strict=True):
-        hit = arange(count).unsqueeze(0) + first == rows
+        hit = arange(count, device=t.device).unsqueeze(0) + first == rows.to(t.device)
         out.append(hit.to(t.dtype).reshape(total, *t.shape))
         first = first + count
     return out

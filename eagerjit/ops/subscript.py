@@ -104,6 +104,7 @@ def _basic(input: Tensor, entries: list[Any]) -> tuple[Tensor, list[Any]]:
             remaining.append(None)
             dim += 1
         elif isinstance(entry, Tensor):
+            entry = beside(entry, input)
             if _is_mask(entry) and entry.ndim == 0:  # all or nothing: the mask of a new dimension of size 1
                 out, entry = out.unsqueeze(dim), entry.reshape(1)
             remaining.append(entry)
@@ -148,7 +149,7 @@ def get_item(input: Tensor, key: Any) -> Tensor:
             return _select(input, beside(key, input))
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
         if all([type(e) is Tensor and e.dtype in _INTEGERS for e in key]):
-            return _index_op.call(input, key, tuple(range(len(key))))
+            return _index_op.call(input, tuple([beside(e, input) for e in key]), tuple(range(len(key))))
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)
@@ -277,6 +278,8 @@ def _placed(out: Tensor, used: list[int], count: int) -> Tensor:
 
 def set_item(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place."""
+    if type(key) is Tensor:
+        key = beside(key, input)
     if isinstance(key, Tensor) and _is_mask(key) and key.ndim == input.ndim and not _many(value):
         input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
         return

@@ -317,9 +317,9 @@ def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) 
     if not isinstance(value, Tensor):
         return value
     if key == "step":
-        return steps.setdefault(value.item(), value.detach().clone().float())
+        return steps.setdefault(value.item(), value.detach().cpu().clone().float())
     wanted = parameter.dtype if value.dtype.is_floating_point and value.ndim else value.dtype
-    return value.detach().to(wanted, copy=True)
+    return value.detach().to(parameter.device if value.ndim else value.device, wanted, copy=True)
 
 
 def number(group: Group, key: str) -> Any:

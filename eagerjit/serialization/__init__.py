@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from eagerjit.devices import check_device
+from eagerjit.devices import Device
+from eagerjit.placement import array_at, wanted
 from eagerjit.serialization import archive, legacy
 from eagerjit.serialization.known import (
     Known,
@@ -109,36 +110,59 @@ def _read_archive(source: archive.Archive, known: Known, locate: _Locations) -> 
         _, kind, key, location, count = identity
         if not isinstance(kind, StorageType) or not isinstance(key, str) or type(count) is not int:
             raise LoadError("it describes memory in a form that makes no sense")
-        locate(location)
+        place = locate(location)
         if key not in storages:
             data = source.memory(f"data/{key}")
             if len(data) < count * kind.itemsize:
                 raise LoadError(f"it is damaged: memory {key} has {len(data)} bytes instead of {count * kind.itemsize}")
-            storages[key] = FileStorage(data, kind.dtype)
+            storages[key] = FileStorage(data, kind.dtype, None, array_at(data, place))
         found = storages[key]
-        return found if found.dtype is kind.dtype else FileStorage(found.data, kind.dtype, found.shared)
+        return found if found.dtype is kind.dtype else FileStorage(found.data, kind.dtype, found.shared, found.memory)
 
     pickled = source.read("data.pkl").data
     return Unpickler(pickled, known.find, known.may_call, storage).load()
 
 
+class _Shown:
+    """What a function given as `map_location` sees of memory: it says where the memory is to lie."""
+
+    def __init__(self, device: Any = "cpu"):
+        self.device = device
+
+    def cuda(self, device: Any = "cuda", *options: Any) -> _Shown:
+        """Memory on a device."""
+        return _Shown(f"cuda:{device}" if isinstance(device, int) else device)
+
+    def cpu(self) -> _Shown:
+        """Memory of the host."""
+        return _Shown()
+
+
 class _Locations:
-    """Whether tensors of a device may be read here, as `map_location` has it."""
+    """Where tensors that a file says to lie somewhere are put, as `map_location` has it."""
 
-    def __init__(self, wanted: Any):
-        self.wanted = wanted
-        if wanted is not None and not callable(wanted) and not isinstance(wanted, dict):
-            check_device(wanted)
+    def __init__(self, asked: Any):
+        self.asked, self.is_fixed = asked, asked is not None and not callable(asked) and not isinstance(asked, dict)
+        if isinstance(asked, Device):
+            self.is_fixed = True
+        self.place = wanted(asked) if self.is_fixed else None
 
-    def __call__(self, location: Any) -> None:
-        """Raise RuntimeError for a location whose tensors cannot be had."""
+    def __call__(self, location: Any) -> Device | None:
+        """The device, None for the host; LoadError for a location whose tensors cannot be had."""
         location = str(location)
-        if isinstance(self.wanted, dict):
-            location = str(self.wanted.get(location, location))
-        elif self.wanted is not None:
-            return
-        if location.partition(":")[0] not in ("cpu", "meta", ""):
+        if self.is_fixed:
+            return self.place
+        if isinstance(self.asked, dict):
+            location = str(self.asked.get(location, location))
+        elif self.asked is not None:
+            found = self.asked(_Shown(), location)
+            location = location if found is None else str(found.device)
+        if location.partition(":")[0] in ("cpu", "meta", ""):
+            return None
+        try:
+            return wanted(location)
+        except (AssertionError, RuntimeError) as error:
             raise LoadError(
-                f"it holds tensors of the device {location}, which is not here. Use "
+                f"it holds tensors of the device {location}, which is not here ({error}). Use "
                 "eagerjit.load with map_location=eagerjit.device('cpu') to map them to the CPU."
-            )
+            ) from None

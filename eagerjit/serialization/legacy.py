@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.placement import array_at, store
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.known import Known
 from eagerjit.serialization.storages import FileStorage, StorageType
@@ -40,13 +41,14 @@ class _Reader:
         kind, key, location, count = identity[1:5]
         if not isinstance(kind, StorageType) or type(count) is not int or not isinstance(key, str):
             raise LoadError("it describes memory in a form that makes no sense")
-        self.locate(location)
+        place = self.locate(location)
         if key not in self.storages:
             size = count * kind.itemsize
             self.left -= size
             if count < 0 or self.left < 0:
                 raise LoadError(f"it is truncated: {size} bytes of memory are missing")
-            self.storages[key] = FileStorage(np.empty(size, np.uint8), kind.dtype)
+            data = np.empty(size, np.uint8)
+            self.storages[key] = FileStorage(data, kind.dtype, None, array_at(data, place))
         view = identity[5] if len(identity) > 5 else None
         return self.storages[key] if view is None else self.storages[key].part(int(view[1]), int(view[2]))
 
@@ -59,6 +61,8 @@ class _Reader:
         if int.from_bytes(head, "little") * _itemsize(storage.dtype) != len(storage.data):
             raise LoadError("it is damaged: the lengths of a memory differ")
         storage.data[:] = np.frombuffer(self.data[begin:end], np.uint8)
+        if storage.memory is not storage.data:
+            store(storage.memory, storage.data)
         self.position = end
 
 

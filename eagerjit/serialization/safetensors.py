@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.devices import check_device
 from eagerjit.ops.index import concrete
+from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.serialization.unpickle import LoadError
 from eagerjit.tensor import Tensor, new_tensor
@@ -71,9 +71,9 @@ def load(data: bytes) -> dict[str, Tensor]:
 
 def load_file(filename: str | os.PathLike[str], device: Any = "cpu") -> dict[str, Tensor]:
     """The named tensors in a file. Raises LoadError for anything that is none."""
-    check_device(device)
+    place = wanted(device)
     try:
-        return _File(np.fromfile(filename, np.uint8)).all()
+        return {name: moved(x, place) for name, x in _File(np.fromfile(filename, np.uint8)).all().items()}
     except LoadError as error:
         raise LoadError(f"{filename} cannot be loaded: {error}") from None
 
@@ -92,7 +92,7 @@ class safe_open:
     """A file of which single tensors are read: `with safe_open(path, "pt") as f: f.get_tensor(name)`."""
 
     def __init__(self, filename: str | os.PathLike[str], framework: str = "pt", device: Any = "cpu"):
-        check_device(device)
+        self._place = wanted(device)
         self._file = _File(np.memmap(filename, np.uint8, "c") if os.path.getsize(filename) else np.empty(0, np.uint8))
 
     def __enter__(self) -> safe_open:
@@ -111,11 +111,11 @@ class safe_open:
 
     def get_tensor(self, name: str) -> Tensor:
         """One tensor."""
-        return self._file.tensor(name)
+        return moved(self._file.tensor(name), self._place)
 
     def get_slice(self, name: str) -> Tensor:
-        """One tensor to take a part of: the rest is not read."""
-        return self._file.tensor(name)
+        """One tensor to take a part of: the rest is not read where it lies on the host."""
+        return self.get_tensor(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.keys())

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.devices import Device
-from eagerjit.ops.index import concrete
+from eagerjit.ops.index import own_array
+from eagerjit.placement import device_of, host_array
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.storages import KIND_OF_DTYPE
 from eagerjit.tensor import Parameter, Shape, Tensor
@@ -31,10 +33,10 @@ class _Name:
 class _Memory:
     """A reference to memory that the pickle does not hold: numbers, or bytes where PyTorch has no name for them."""
 
-    def __init__(self, key: str, dtype: DType, count: int):
+    def __init__(self, key: str, dtype: DType, count: int, place: str):
         kind = KIND_OF_DTYPE.get(dtype.name)
         named = _name("torch", f"{kind}Storage") if kind else _name("torch.storage", "UntypedStorage")
-        self.identity = ("storage", named, key, "cpu", count if kind else count * dtype.itemsize)
+        self.identity = ("storage", named, key, place, count if kind else count * dtype.itemsize)
 
 
 _names: dict[tuple[str, str], _Name] = {}
@@ -60,6 +62,7 @@ class Writer(_Base):  # type: ignore[misc]
         super().__init__(self.out, 2)
         self.memories: dict[str, np.ndarray] = {}
         self._known: dict[Any, tuple[_Memory, np.ndarray]] = {}
+        self._copies: dict[int, np.ndarray] = {}  # by address what lies on a device
 
     def persistent_id(self, obj: Any) -> Any:
         """How memory is referred to."""
@@ -76,8 +79,9 @@ class Writer(_Base):  # type: ignore[misc]
         return NotImplemented
 
     def _tensor(self, tensor: Tensor) -> Any:
-        array = concrete(tensor, "a tensor was saved")
-        memory, offset, steps = self._place(array, tensor.dtype)
+        array = own_array(tensor, "a tensor was saved")
+        array = self._copy(array) if isinstance(array, DeviceArray) else array
+        memory, offset, steps = self._place(array, tensor.dtype, str(device_of(tensor)))
         parameter = isinstance(tensor, Parameter)
         needs = tensor._requires_grad and not parameter
         described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
@@ -88,7 +92,19 @@ class Writer(_Base):  # type: ignore[misc]
             return made
         return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor._requires_grad, OrderedDict())
 
-    def _place(self, array: np.ndarray, dtype: DType) -> tuple[_Memory, int, tuple[int, ...]]:
+    def _copy(self, array: DeviceArray) -> np.ndarray:
+        """A view of a copy of all the memory on a device that an array views, as it is of that memory."""
+        owner = _owner(array)
+        start = owner.ctypes.data
+        if start not in self._copies:
+            self._copies[start] = np.array(host_array(owner))
+        copy = self._copies[start]
+        if not array.size or not copy.flags.c_contiguous:
+            return host_array(array)
+        offset = array.ctypes.data - start
+        return np.ndarray(array.shape, array.dtype, copy, offset, array.strides)
+
+    def _place(self, array: np.ndarray, dtype: DType, where: str) -> tuple[_Memory, int, tuple[int, ...]]:
         """Where an array lies: a memory, and the first element and steps in it.
 
         The memory is all of that which the array is a view of; if that can't be described, a copy of the array.
@@ -102,7 +118,7 @@ class Writer(_Base):  # type: ignore[misc]
         key = (flat.ctypes.data, flat.size, dtype)
         if key not in self._known:
             number = str(len(self._known))
-            self._known[key] = _Memory(number, dtype, flat.size), flat
+            self._known[key] = _Memory(number, dtype, flat.size, where), flat
             self.memories[number] = flat.view(np.uint8)
         offset = (array.ctypes.data - flat.ctypes.data) // array.itemsize if array.size else 0
         return self._known[key][0], offset, tuple(s // array.itemsize for s in array.strides)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import as_strided
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
 from eagerjit.tensor import Parameter, Storage, Tensor, new_tensor
@@ -42,10 +43,15 @@ def storage_type(name: str) -> StorageType | None:
 
 
 class FileStorage:
-    """Memory that a file describes: bytes, their dtype, and what tensors over them share."""
+    """Memory that a file describes: bytes, their dtype, and what tensors over them share.
 
-    def __init__(self, data: np.ndarray, dtype: DType | None, shared: Storage | None = None):
-        self.data, self.dtype = data, dtype
+    `memory` is what tensors lie in: the bytes themselves, or a copy on a device.
+    """
+
+    def __init__(
+        self, data: np.ndarray, dtype: DType | None, shared: Storage | None = None, memory: np.ndarray | None = None
+    ):
+        self.data, self.dtype, self.memory = data, dtype, data if memory is None else memory
         self.shared = Storage() if shared is None else shared
 
     def part(self, first: int, count: int) -> FileStorage:
@@ -53,7 +59,8 @@ class FileStorage:
         size = 1 if self.dtype is None else self.dtype.itemsize
         if not 0 <= first <= first + count <= len(self.data) // size:
             raise LoadError("it describes a part of memory that is not there")
-        return FileStorage(self.data[first * size : (first + count) * size], self.dtype, self.shared)
+        inside = slice(first * size, (first + count) * size)
+        return FileStorage(self.data[inside], self.dtype, self.shared, self.memory[inside])
 
 
 def rebuild_tensor(
@@ -75,15 +82,15 @@ def rebuild_tensor(
     sizes, strides = tuple(size), tuple(stride)
     if len(sizes) != len(strides) or not all(type(n) is int and n >= 0 for n in (offset, *sizes, *strides)):
         raise LoadError(f"it describes a tensor of size {sizes} and strides {strides}")
-    data = storage.data[: len(storage.data) // kind.itemsize * kind.itemsize].view(kind.numpy)
+    data = storage.memory[: len(storage.data) // kind.itemsize * kind.itemsize].view(kind.numpy)
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if math.prod(sizes) and last >= len(data):
         raise LoadError(f"it describes a tensor that ends at element {last + 1} of memory for {len(data)}")
     if math.prod(sizes):
         steps = tuple(s * kind.itemsize for s in strides)
-        array = np.lib.stride_tricks.as_strided(data[offset:], sizes, steps)
+        array = as_strided(data[offset:], sizes, steps)
     else:
-        array = np.empty(sizes, kind.numpy)
+        array = data[:0].reshape(sizes)
     made = new_tensor(array)
     made._storage = storage.shared
     return made.requires_grad_() if requires_grad else made

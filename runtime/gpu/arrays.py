@@ -10,11 +10,13 @@ import numpy as np
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu.memory import (
     DeviceMemory,
+    PinnedMemory,
     copy_between_devices,
     copy_to_device,
     copy_to_host,
     fill_bytes,
     fill_words,
+    pinned_memory_of,
 )
 from eagerjit.runtime.gpu.replay import Result
 from eagerjit.runtime.gpu.stream import Stream, current_stream
@@ -42,6 +44,9 @@ def upload(array: Array, stream: Stream) -> Array:
     source = np.ascontiguousarray(array)
     made = empty(array.shape, array.dtype, stream)
     copy_to_device(made.ctypes.data, source.ctypes.data, source.nbytes, stream)
+    pinned = pinned_memory_of(source)
+    if pinned is not None:
+        pinned.record_stream(stream)
     return made
 
 
@@ -94,6 +99,16 @@ def download(array: Array, stream: Stream) -> Array:
     stream.synchronize()
     start = host.ctypes.data + array.ctypes.data - low
     return memory_at(start, array.shape, array.dtype, strides=array.strides, owner=host)
+
+
+def download_later(array: Array, stream: Stream) -> Array:
+    """What `download` gives, in pinned memory and before it is there: when the stream has done what it was given."""
+    low, high = extent(array)
+    pinned = PinnedMemory(high - low, stream.device)
+    copy_to_host(pinned.address, low, high - low, stream)
+    pinned.record_stream(stream)
+    start = pinned.address + array.ctypes.data - low
+    return memory_at(start, array.shape, array.dtype, strides=array.strides, owner=pinned)
 
 
 def on_host(array: Array) -> Array:

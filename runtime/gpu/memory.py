@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.runtime.gpu.observation import observed
-from eagerjit.runtime.host import memory_at
+from eagerjit.runtime.host import Memory, memory_at
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.devices import Device
@@ -72,6 +72,15 @@ class PinnedMemory:
         """Work in the stream uses the memory: what reuses it waits for what the stream has until it is freed."""
         if self.block is not None:
             self.block.streams.add(stream)
+
+
+def pinned_memory_of(array: np.ndarray[Any, Any]) -> PinnedMemory | None:
+    """The pinned memory that an array of the host, maybe a view, lies in."""
+    base: object = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    owner = base.owner if isinstance(base, Memory) else None
+    return owner if isinstance(owner, PinnedMemory) else None
 
 
 @observed("copy to the device")

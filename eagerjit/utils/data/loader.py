@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
+from eagerjit.cuda.present import found
 from eagerjit.random import Generator
 from eagerjit.utils.data import channel
 from eagerjit.utils.data.collate import default_collate, default_convert
 from eagerjit.utils.data.dataset import IterableDataset
+from eagerjit.utils.data.pinning import batches
 from eagerjit.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from eagerjit.utils.data.worker import Exhausted, Failure, Fetcher, Settings, run
 
@@ -41,7 +43,7 @@ class DataLoader(Generic[T_co]):
 
     The arguments are PyTorch's. `num_workers` processes make batches, each up to `prefetch_factor` (2) ahead; batches
     come in the sampler's order; worker i draws random numbers of its own from a seed that `generator` gives. `timeout`
-    is in seconds, 0 for none. Pinning is accepted and changes nothing.
+    is in seconds, 0 for none. `pin_memory` puts batches into pinned memory where there is a CUDA device.
     """
 
     def __init__(
@@ -136,6 +138,9 @@ class DataLoader(Generic[T_co]):
         return self.dataset, self._iterable, self.batch_sampler is not None, self.collate_fn, self.drop_last
 
     def __iter__(self) -> Iterator[Any]:
+        return batches(self._batches()) if self.pin_memory and found() is not None else self._batches()
+
+    def _batches(self) -> Iterator[Any]:
         if self.num_workers == 0:
             draw_seed(self.generator)  # so that the number of workers does not change what is drawn later
             return _here(Fetcher(*self._fetcher()), iter(self._indices))
