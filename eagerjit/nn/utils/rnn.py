@@ -123,7 +123,7 @@ def pack_padded_sequence(
     order = None
     if not enforce_sorted:
         ranks = np.argsort(-np.asarray(numbers), kind="stable").tolist()
-        order = tensor(ranks, dtype=dtypes.int64)
+        order = tensor(ranks, dtype=dtypes.int64, device=input.device)
         numbers = [numbers[i] for i in ranks]
         input = input.index_select(1, order)
     batch, steps = int(input.shape[1]), int(input.shape[0])
@@ -144,7 +144,8 @@ def pack_padded_sequence(
         raise RuntimeError(f"Expected lengths of at most {steps} steps, but got {numbers[0]}")
     rows, sizes = _row_numbers(numbers, batch)
     table = input.reshape(steps * batch, *input.shape[2:])
-    return PackedSequence(table.index_select(0, tensor(rows, dtype=dtypes.int64)), _sizes_tensor(sizes), order)
+    places = tensor(rows, dtype=dtypes.int64, device=table.device)
+    return PackedSequence(table.index_select(0, places), _sizes_tensor(sizes), order)
 
 
 def pad_packed_sequence(
@@ -169,12 +170,14 @@ def pad_packed_sequence(
     source = np.full(steps * batch, len(rows))
     source[rows] = np.arange(len(rows))
     padding = data.new_full((1, *data.shape[1:]), padding_value)
-    table = cat.call([data, padding], 0).index_select(0, tensor(source.tolist(), dtype=dtypes.int64))
+    table = cat.call([data, padding], 0).index_select(
+        0, tensor(source.tolist(), dtype=dtypes.int64, device=data.device)
+    )
     out = table.reshape(steps, batch, *data.shape[1:])
     found = tensor(lengths, dtype=dtypes.int64)
     if sequence.unsorted_indices is not None:
         out = out.index_select(1, sequence.unsorted_indices)
-        found = found.index_select(0, sequence.unsorted_indices)
+        found = found.index_select(0, sequence.unsorted_indices.cpu())
     return transpose(out, 0, 1) if batch_first else out, found
 
 
