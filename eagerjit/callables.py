@@ -302,7 +302,7 @@ class Calls:
     # -- calls that are put off ---------------------------------------------------------------------------------------
 
     def _print(self, args: Any, kwargs: Any, source: str) -> Any:
-        if any(isinstance(a, Tensor) and a._requires_grad for a in args):
+        if any(isinstance(a, Tensor) and not prints_later(a) for a in args):
             return self.refused("prints a tensor with a gradient", source)
         if not all(prints_later(a) for a in args):
             return self.refused("prints an object that may change", source)

@@ -54,7 +54,8 @@ class Unchanged:
 
 def items_of(value: Any) -> Any:
     """The items of a container (of a dict, its values), as the builtin class gives them: the user's may do more."""
-    for kind in (list, tuple, deque, set, frozenset):
+    kinds: tuple[Any, ...] = list, tuple, deque, set, frozenset
+    for kind in kinds:
         if isinstance(value, kind):
             return kind.__iter__(value)
     return dict.values(value) if isinstance(value, dict) else iter(value)

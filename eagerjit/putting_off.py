@@ -18,16 +18,25 @@ def prints_later(value: Any) -> bool:
     """Whether a value looks the same at the end of a call."""
     if isinstance(value, (tuple, frozenset)):
         return all(map(prints_later, value))
-    return value is None or isinstance(value, (bool, int, float, str, bytes, type, Tensor)) or (
+    if isinstance(value, Tensor):  # others print more than their elements
+        return type(value) is Tensor and not value._requires_grad
+    return value is None or isinstance(value, (bool, int, float, str, bytes, type)) or (
         type(value).__module__.startswith("eagerjit")
     )
+
+
+def _as_it_is(value: Any) -> Any:
+    """A value that shows later what it shows now: of a tensor, a copy."""
+    if type(value) is tuple:
+        return tuple(map(_as_it_is, value))
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:
     """Note a call to be made when the compiled call ends."""
     if args and isinstance(args[0], logging.Logger):
         args = args[1:]
-    journal.call(function, args, kwargs, source)
+    journal.call(function, tuple(map(_as_it_is, args)), kwargs, source)
 
 
 def write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:

@@ -9,8 +9,8 @@ ABSENT = object()
 
 
 def _look_attribute(holder: Any, name: str) -> Any:
-    own = getattr(holder, "__dict__", None)
-    if own is not None and name in own:
+    own = getattr(holder, "__dict__", {})
+    if name in own:
         return own[name]
     for table in ("_buffers", "_parameters", "_modules") if hasattr(type(holder), "_jit_state") else ():
         if name in own.get(table, ()):

@@ -63,6 +63,10 @@ class SGD(Optimizer):
         """A momentum buffer, where there is momentum."""
         return {"momentum_buffer": zeros_like(parameter)} if group["momentum"] != 0 else {}
 
+    def has_state(self, group: Group, parameter: Tensor) -> bool:
+        """Momentum may be switched on between steps."""
+        return group["momentum"] == 0 or "momentum_buffer" in self.state[parameter]
+
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
         numbers = tuple(number(group, name) for name in _SGD_NUMBERS)

@@ -172,6 +172,10 @@ class Optimizer:
         """A parameter's state before its first step, without the count of steps."""
         return {}
 
+    def has_state(self, group: Group, parameter: Tensor) -> bool:
+        """Whether the state of a parameter that was updated before has all that the options now ask for."""
+        return True
+
     def counts_steps(self, group: Group) -> bool:
         """Whether the state has a count of steps."""
         return True
@@ -180,7 +184,7 @@ class Optimizer:
         """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
         from eagerjit.creation import zeros
 
-        fresh = [p for p in present if p not in self.state]
+        fresh = [p for p in present if p not in self.state or not self.has_state(group, p)]
         shared = {id(self.state[p]["step"]) for p in present if "step" in self.state.get(p, ())}
         leaving = [p for p in absent if p in self.state and id(self.state[p].get("step")) in shared]
         if not fresh and not leaving:

@@ -52,6 +52,23 @@ def steps(library: Any, network: Any, optimizer: Any, count: int, start: int = 0
         optimizer.step()
 
 
+@pytest.mark.parametrize("dampening", [0.0, 0.3])
+def test_momentum_switched_on_between_steps(dampening: float) -> None:
+    ours, theirs = (n.double() for n in networks())
+    pairs = (
+        (ej, ours, ej.optim.SGD(ours.parameters(), lr=0.1)),
+        (torch, theirs, torch.optim.SGD(theirs.parameters(), lr=0.1)),
+    )
+    for library, network, optimizer in pairs:
+        steps(library, network, optimizer, 3)
+        optimizer.param_groups[0].update(momentum=0.9, dampening=dampening)
+        steps(library, network, optimizer, 4, 3)
+        optimizer.param_groups[0]["weight_decay"] = 0.1
+        steps(library, network, optimizer, 2, 7)
+    for mine, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        same(mine, other)
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_optimizer(name: str) -> None:
     kind, options = OPTIMIZERS[name]

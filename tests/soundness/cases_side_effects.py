@@ -1240,3 +1240,22 @@ def an_object_registered_inside(jit):
     for n in (2, 3, 2):
         f(ones(n))
     yield [e.size for e in registry], len(set(map(id, registry)))
+
+
+@case(versions=1)
+def tensors_printed_before_they_are_written(jit):
+    @jit
+    def f(x):
+        print(x)
+        x.add_(1)
+        print(x, (x, "again"))
+        y = x * 2
+        print("y", y)
+        y.mul_(3)
+        y.view(-1)[0] = 7
+        print("y", y)
+        y.zero_()
+        return y
+
+    for value in (1.0, 2.0, 3.0):
+        yield f(torch.full((2,), value))

@@ -226,3 +226,26 @@ def a_counter_read_by_one_function_and_advanced_by_another(jit):
 
     for _ in range(7):
         yield warm(torch.ones(2)), advance(torch.ones(2)), state.step
+
+
+@case(versions=1)
+def floats_and_integers_of_tensors(jit):
+    losses, total = [], 0.0
+
+    @jit
+    def f(x, y):
+        nonlocal total
+        correct = int((x > 0).sum())
+        losses.append(float(x.mean()))
+        total += float(x.sum()) * int(x.shape[0])
+        return correct / int((y > 0).sum()), correct / len(x), float(x.shape[0]) * x, float(x[0] > 1), total
+
+    for n in range(3, 8):
+        yield f(torch.arange(float(n)) - 1, torch.ones(n)), losses, total
+
+
+@case(versions=4)
+def integers_of_float_tensors(jit):
+    f = jit(lambda x: (int(x[0] * 1.5), int(x[0] > 1), x + int(x[1])))
+    for value in (1.0, 2.0, -2.0, 1.0):
+        yield f(torch.full((2,), value))
