@@ -81,7 +81,7 @@ __all__ = [
     "strided",
 ]
 
-_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, Size)
+_binding.bind((Tensor, _Parameter), _GradNode, _Storage, _note_written, _View, Size, device)
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None

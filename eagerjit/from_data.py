@@ -15,10 +15,9 @@ from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.state import Defaults, state, untraced
+from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
+from eagerjit.state import state, untraced
 from eagerjit.tensor import Tensor, new_tensor
-
-_FLOAT = {float}
 
 
 def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
@@ -34,9 +33,6 @@ def tensor(
     if place is not None or pin_memory:
         made = tensor(data.cpu() if isinstance(data, Tensor) else data, dtype=dtype, device=CPU)
         return finish(made.pin_memory() if place is None else moved(made, place), requires_grad)
-    if type(data) is list and dtype is None and state.tracer is None and set(map(type, data)) == _FLOAT:
-        made = new_tensor(np.array(data, Defaults.dtype.numpy))
-        return made.requires_grad_() if requires_grad else made
     dtype = dtype_argument("tensor", dtype)
     if state.tracer is not None and isinstance(data, np.ndarray):
         data = _as_read(data)
@@ -134,3 +130,6 @@ def from_numpy(array: np.ndarray) -> Tensor:
             "tensors with such strides are not supported. (You can work around this by array.copy().)"
         )
     return new_tensor(array.view(dtype.numpy))
+
+
+tensor, from_numpy = MakeCall(TENSOR, tensor), MakeCall(FROM_NUMPY, from_numpy)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from eagerjit import placement
 from eagerjit.compiler.ops import elementwise
-from eagerjit.devices import Device
+from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
-from eagerjit.making import PYTHON_TYPES
+from eagerjit.making import dtype_argument
 from eagerjit.ops.pointwise import cast
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.views import CONTIGUOUS, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -47,38 +51,39 @@ class _Move(Op):
 move = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
 
 
-def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+@Planned
+def to(
+    input: Tensor, first: Any = None, second: Any = None, third: Any = None, fourth: Any = None, dtype: Any = None,
+    device: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None,
+) -> Plan:  # fmt: skip
     """The tensor in another dtype, another place: to(dtype), to(device, dtype), to(other tensor).
 
     It is the tensor itself if nothing changes and `copy` is not asked for. A copy to the host is there when this
     returns, unless it is `non_blocking`: then the stream has to be waited for.
     """
-    if not kwargs and len(args) == 1:
-        wanted = args[0]
-        if type(wanted) is DType:
-            return input if wanted is input.dtype else cast.call(input, wanted)
-    dtype, copied = kwargs.pop("dtype", None), kwargs.pop("copy", False)
-    place, wait = kwargs.pop("device", None), not kwargs.pop("non_blocking", False)
-    kwargs.pop("memory_format", None)
-    if kwargs:
-        raise TypeError(f"to() received an invalid keyword argument '{next(iter(kwargs))}'")
-    for position, argument in enumerate(args):
+    dtype, switches = dtype_argument("to", dtype), []
+    for argument in (first, second, third, fourth):
         if isinstance(argument, DType):
             dtype = argument
         elif isinstance(argument, Tensor):
-            dtype, place = argument.dtype, placement.device_of(argument)
-        elif isinstance(argument, type) and argument in PYTHON_TYPES:
-            dtype = PYTHON_TYPES[argument]
+            dtype, device = argument.dtype, placement.device_of(argument)
+        elif isinstance(argument, type):
+            dtype = dtype_argument("to", argument)
         elif isinstance(argument, bool):
-            if position == len(args) - 1 and position >= 2:
-                copied = copied or argument
-            else:
-                wait = not argument
+            switches.append(argument)
         elif argument is not None:
-            place = argument
-    made = input
-    if place is not None:
-        made = placement.moved(input, placement.wanted(place), wait)
+            device = argument
+    non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])
+    if type(input._data) is np.ndarray and (device is None or device == "cpu" or device == CPU):
+        if dtype is not None and dtype is not input.dtype:
+            return cast.call, (input, dtype)
+        return (clone.call if copied else None), (input,)
+    return _moved_to, (input, dtype, device, not non_blocking, copied)
+
+
+def _moved_to(input: Tensor, dtype: DType | None, device: Any, wait: bool, copied: bool) -> Tensor:
+    """The tensor in another dtype and another place: where that is may depend on the thread's current device."""
+    made = input if device is None else placement.moved(input, placement.wanted(device), wait)
     if dtype is not None and dtype is not input.dtype:
         return cast.call(made, dtype)
     return clone.call(made) if copied and made is input else made
@@ -89,17 +94,18 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     return placement.moved(self, placement.wanted("cuda" if device is None else device), not non_blocking)
 
 
-def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
+@Planned
+def cpu(self: Tensor, memory_format: Any = None) -> Plan:
     """The tensor on the host: itself if it lies there."""
-    return placement.moved(self, None)
+    return (None, (self,)) if type(self._data) is np.ndarray else (placement.moved, (self, None))
 
 
 def _converter(dtype: DType) -> Any:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to(self, dtype)
+    def convert(self: Tensor, memory_format: Any = None) -> Plan:
+        return (None, (self,)) if dtype is self.dtype else (cast.call, (self, dtype))
 
     convert.__doc__ = f"The tensor as {dtype.name}."
-    return convert
+    return Planned(convert)
 
 
 CONVERTERS = {
@@ -119,6 +125,9 @@ CONVERTERS = {
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in order, else a copy."""
     return input if input.is_contiguous() else clone.call(input)
+
+
+contiguous = ViewCall(CONTIGUOUS, contiguous, None)
 
 
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -16,19 +16,15 @@ class _State(threading.local):
     inference: bool = False
     casting: Any = None
     """What autocast does to arguments, None while it is off."""
-    _device: Any = None
+    device: Any = None
+    """The device on which tensors are made that say no other, None for the host."""
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
 
-    @property
-    def device(self) -> Any:
-        """The device on which tensors are made that say no other, None for the host."""
-        return self._device
-
-    @device.setter
-    def device(self, device: Any) -> None:
-        self._device = device
-        mode.set_elsewhere(device is not None)
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "device":
+            mode.set_elsewhere(value is not None)
 
 
 state = _State()

@@ -116,6 +116,7 @@ def _fill() -> None:
         c.TRUE: id(True),
         c.ELLIPSIS: id(Ellipsis),
         c.OPTIONS: _keep(bound.options),
+        c.DEVICE_TYPE: _keep(bound.device_type),
         c.SAME_VALUE: _keep(same_value),
         c.MISS: _keep(MISS),
         c.RECORD_NODE: _keep(record_node),

@@ -13,16 +13,16 @@ from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.native.operators import MAX_PARAMETERS
 from eagerjit.runtime.once import lock
 
-Plan = tuple[Callable[..., Any], tuple[Any, ...]]
-"""What to call, and the arguments."""
+Plan = tuple[Callable[..., Any] | None, tuple[Any, ...]]
+"""What to call, and the arguments; None gives the only argument itself."""
 
 
 class Planned(OpCall):
     """A function as users call it, from one that gives the plan: what is called for arguments like these.
 
     The plan may depend on the sizes, dtype and layout of tensors, on whether their gradient is recorded, and on the
-    other arguments, of which native code knows None, bools, strings, numbers, dtypes and tuples of these; not on
-    values of tensors nor on anything that changes. What it calls computes, it does not only make views.
+    other arguments, of which native code knows None, bools, strings, numbers, dtypes, devices and tuples of these; not
+    on values of tensors nor on anything that changes. Its parameters can all be passed by position.
     """
 
     __slots__ = ()
@@ -44,8 +44,7 @@ class Planned(OpCall):
         return self._call(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        function, given = self._plan(*args, **kwargs)
-        return function(*given)
+        return _carried_out(self._plan(*args, **kwargs))
 
     def _learn(self, key: bytes, arguments: tuple[Any, ...]) -> Any:
         """Plan the call, keep the plan if it is one for all arguments like these, and carry it out."""
@@ -59,7 +58,12 @@ class Planned(OpCall):
             options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
             with lock:
                 self._answers.keep(key, (function, own, *(positions.get(id(x), x) for x in given)), options)
-        return function(*given)
+        return _carried_out((function, given))
+
+
+def _carried_out(plan: Plan) -> Any:
+    function, given = plan
+    return given[0] if function is None else function(*given)
 
 
 def _holds_tensors(thing: Any) -> bool:

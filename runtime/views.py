@@ -13,6 +13,7 @@ RESHAPE, PERMUTE, EXPAND = 1, 2, 3  # any number of sizes or dimensions, or one 
 TRANSPOSE, REVERSE, UNSQUEEZE, SQUEEZE, FLATTEN, DETACH = 4, 5, 6, 7, 8, 9
 ITEM, SELECT, NARROW, SPLIT, CHUNK, UNBIND = 10, 11, 12, 13, 14, 15
 MAKE = 16  # no view: a tensor over an ndarray
+CONTIGUOUS = 17  # no view: the tensor itself
 
 
 class ViewCall(OpCall):
@@ -24,7 +25,7 @@ class ViewCall(OpCall):
 
     __slots__ = ()
 
-    def __init__(self, kind: int, function: Callable[..., Any], ops: tuple[Any, ...]):
+    def __init__(self, kind: int, function: Callable[..., Any], ops: tuple[Any, ...] | None):
         given = signature(function).parameters.values()
         named = [p for p in given if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
         super().__init__(function.__name__, function, ops, [p.name for p in named], [p.default for p in named])

@@ -26,6 +26,12 @@ CALLS: dict[str, Any] = {
                  (0, 1)],
     "eye": [(3,), (2, 4), (4, 2), (0,), (2, 0), (50,), (-1,), (2.0,)],
 }  # fmt: skip
+DATA: list[Any] = [
+    1.5, 2, True, -0.0, math.nan, math.inf, 2**62, 2**63, -(2**63), 10**30, None, "a", [], (), [[]], [1.0, 2.0],
+    (1, 2), [True, False], [1, 2.5], [True, 1], [1, None], [[1, 2], [3, 4]], [(1.0,), [2]], [[1, 2], [3]], [[1], 2],
+    [1, [2]], [[[1.0, 2.0]], [[3.0, 4.0]]], [[True, False]], [0.1] * 2000, [2**53 + 1, 0.5], [2**60 + 1], range(3),
+    [range(2)], np.float32(2), [np.float64(0.5), 1], [[0.5, -0.0], [1, 2]],
+]  # fmt: skip
 OPTIONS = ({}, {"dtype": "float64"}, {"dtype": "int64"}, {"dtype": "bfloat16"}, {"dtype": "bool"}, {"device": None})
 
 
@@ -59,6 +65,57 @@ def test_native_code_makes_what_python_and_pytorch_make(name: str) -> None:
             theirs = outcome(torch, getattr(torch, name), arguments, options)
             if not (native in ("OverflowError", "MemoryError") or (type(native) is type(theirs) is str)):
                 assert_same(native, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("options", [*OPTIONS, {"dtype": "float32"}, {"requires_grad": False}], ids=str)
+def test_tensors_of_data(options: dict[str, Any]) -> None:
+    for data in DATA:
+        native = outcome(eagerjit, eagerjit.tensor, (data,), options)
+        assert_same(native, outcome(eagerjit, eagerjit.tensor.slow, (data,), options), rtol=0)
+        if not options and type(native) is not str:
+            assert_same(native, outcome(torch, torch.tensor, (data,), options), rtol=0)
+
+
+def test_arrays_are_shared() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    x = eagerjit.from_numpy(a)
+    x += 1
+    assert a[0, 0] == 1.0 and np.shares_memory(a, x.numpy()) and x.dtype is eagerjit.float64
+    for other in (
+        a.T,
+        a[:, 1],
+        a.astype(np.float32)[::2],
+        np.zeros(()),
+        np.zeros((0, 2), np.bool_),
+        np.zeros(3, np.complex64),
+    ):
+        assert eagerjit.from_numpy(other).tolist() == other.tolist()
+    frozen = np.zeros(2)
+    frozen.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        eagerjit.from_numpy(frozen).add_(1)
+    for wrong in (a[::-1], a.astype(">f8"), [1.0], np.array(["a"])):
+        with pytest.raises((TypeError, ValueError)):
+            eagerjit.from_numpy(wrong)
+
+
+@pytest.mark.parametrize("library", [eagerjit, torch], ids=["eagerjit", "torch"])
+def test_conversions_give_the_tensor_itself_where_nothing_changes(library: Any) -> None:
+    x, y = library.ones(2, 3), library.ones(2, dtype=library.float64)
+    cpu, double, single = library.device("cpu"), library.float64, library.float32
+    for _ in range(3):
+        same = [
+            x.to("cpu"), x.to(single), x.to(cpu), x.to(x), x.to(device=cpu, dtype=single), x.to("cpu", single, True),
+            x.cpu(), x.float(), x.contiguous(), x.to(dtype=None), x.contiguous(memory_format=library.contiguous_format),
+        ]  # fmt: skip
+        assert all(made is x for made in same)
+        other = [x.to(double), x.to(y), x.to("cpu", double), x.to(device="cpu", dtype=double), x.double(), x.to(float)]
+        assert all(made.dtype == double and (made == 1).all() for made in other)
+        copied = [x.to(single, copy=True), x.to(single, False, True), x.to("cpu", single, False, True)]
+        assert all(made is not x and made.dtype == single for made in copied)
+        assert x.T.contiguous().is_contiguous() and x.long().dtype == library.int64
+    z = library.ones(2, requires_grad=True)
+    assert z.to(single) is z and z.double().requires_grad and z.to(single, copy=True).requires_grad
 
 
 @pytest.mark.parametrize("kind", ["zeros", "ones"])

@@ -75,6 +75,7 @@ REGISTER_VIEW = 616  # the Python function that adds a view to many
 SHAPE_TYPE = 624  # the tuples that sizes are
 ELLIPSIS = 632
 VIEW_AMONG = 640
+DEVICE_TYPE = 672  # of the objects that name devices
 OPTIONS = 664  # the dictionary of tuples of numbers met as options: one object for each
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648

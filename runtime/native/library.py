@@ -41,6 +41,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.views",
     "eagerjit.runtime.native.subscripts",
     "eagerjit.runtime.native.view_calls",
+    "eagerjit.runtime.native.elements",
     "eagerjit.runtime.native.making",
     "eagerjit.runtime.native.planned",
     "eagerjit.runtime.native.launch",

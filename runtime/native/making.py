@@ -6,8 +6,8 @@ What native code does not know (options, large tensors, wrong arguments) goes to
 from __future__ import annotations
 
 from eagerjit.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int64
-from eagerjit.runtime.making import ARANGE, DRAW, EMPTY, EYE, FULL, LIKE, LINSPACE, NEW, ONES
-from eagerjit.runtime.mode import DTYPE_WORD, ELSEWHERE, TRACING
+from eagerjit.runtime.making import ARANGE, DRAW, EMPTY, EYE, FROM_NUMPY, FULL, LIKE, LINSPACE, NEW, ONES, TENSOR
+from eagerjit.runtime.mode import ELSEWHERE, TRACING
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
     ARRAY_DIMS,
@@ -15,7 +15,6 @@ from eagerjit.runtime.native.context import (
     DTYPES,
     ITEM_SIZES,
     MAX_NDIM,
-    MODE_WORDS,
     N_DTYPES,
     NONE,
     OBJECT_TYPE,
@@ -26,6 +25,7 @@ from eagerjit.runtime.native.context import (
     TRUE,
     context,
 )
+from eagerjit.runtime.native.elements import MANY, default_dtype, fresh, tensor_of, tensor_on
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
 from eagerjit.runtime.native.guards import thread_flags
 from eagerjit.runtime.native.language import (
@@ -51,7 +51,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, array_of, fresh_tensor
+from eagerjit.runtime.native.objects import Py_DecRef, array_of
 from eagerjit.runtime.native.operators import code_of
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
 from eagerjit.runtime.native.view_calls import integers
@@ -66,19 +66,12 @@ PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyFloat_Type = external_data("PyFloat_Type")
 PyBool_Type = external_data("PyBool_Type")
 
-MANY = 1024
-"""Elements from which on Python makes a tensor: it knows vectors and threads."""
-
 EXACT = 1 << 40
 """Integers up to which quotients and sums of a thousand steps are exact as doubles."""
 
 BOOL, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = (
     d.code for d in (bool_, int64, float16, bfloat16, float32, float64)
 )
-
-
-def _default_dtype() -> i64:
-    return load_i64(load_ptr(context, MODE_WORDS), 8 * DTYPE_WORD)
 
 
 def _option_dtype(callee: ptr, values: ptr, keywords: ptr, given: i64) -> i64:
@@ -101,29 +94,10 @@ def _option_dtype(callee: ptr, values: ptr, keywords: ptr, given: i64) -> i64:
     return given
 
 
-def _fresh(code: i64, sizes: ptr, rank: i64, data: ptr) -> ptr:
-    """An uninitialised tensor, its address stored at `data`; null where it is large or a size is negative."""
-    slots = buffer(8 * MAX_NDIM + 8)
-    places = buffer(8 * MAX_NDIM)
-    count = 1
-    for axis in range(rank):
-        size = load_i64(sizes, 8 * axis)
-        if size < 0 or size >= MANY or count * size >= MANY:
-            return 0
-        count *= size
-        store_i64(slots, 8 * axis, size)
-        store_i64(places, 8 * axis, axis)
-    made = fresh_tensor(code, rank, slots, places, rank)
-    if made:
-        store_ptr(data, 0, load_ptr(slots, 8 * rank))
-        store_i64(data, 8, count)
-    return made
-
-
 def _vector(code: i64, length: i64, data: ptr) -> ptr:
     size = buffer(8)
     store_i64(size, 0, length)
-    return _fresh(code, size, 1, data)
+    return fresh(code, size, 1, data)
 
 
 def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
@@ -151,7 +125,7 @@ def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
 def _filled(code: i64, sizes: ptr, rank: i64, value: f64) -> ptr:
     """One number everywhere."""
     place = buffer(16)
-    made = _fresh(code, sizes, rank, place)
+    made = fresh(code, sizes, rank, place)
     if made:
         data = load_ptr(place, 0)
         count = load_i64(place, 8)
@@ -175,7 +149,7 @@ def _number(thing: ptr, value: ptr) -> i64:
     if kind == PyFloat_Type:
         found = PyFloat_AsDouble(thing)
         store_f64(value, 0, found)
-        return -1 if found == 0.0 and load_i64(value, 0) != 0 else _default_dtype()
+        return -1 if found == 0.0 and load_i64(value, 0) != 0 else default_dtype()
     if kind == PyBool_Type:
         store_f64(value, 0, f64(thing == load_ptr(context, TRUE)))
         return BOOL
@@ -268,7 +242,7 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
         return 0
     if n == 1:
         store_i64(sizes, 8, load_i64(sizes, 0))
-    made = _fresh(code, sizes, 2, place)
+    made = fresh(code, sizes, 2, place)
     if made:
         data = load_ptr(place, 0)
         fill_bytes(data, 0, load_i64(place, 8) * load_i64(context, ITEM_SIZES + 8 * code))
@@ -309,7 +283,7 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
     if kind == DRAW:
         return _drawn(callee, sizes, rank, code)
     if kind == EMPTY:
-        return _fresh(code, sizes, rank, place)
+        return fresh(code, sizes, rank, place)
     return _filled(code, sizes, rank, f64(kind == ONES))
 
 
@@ -337,6 +311,10 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
         return _full(arguments, n, code)
     if kind == ARANGE:
         return _arange(arguments, n, code)
+    if kind == TENSOR:
+        return tensor_of(load_ptr(arguments, 0), code) if n == 1 else ptr(0)
+    if kind == FROM_NUMPY:
+        return tensor_on(load_ptr(arguments, 0)) if n == 1 and code == -2 else ptr(0)
     if kind >= LIKE:
         if kind < NEW:
             return _like(kind - LIKE, callee, load_ptr(arguments, 0), code) if n == 1 else ptr(0)
@@ -350,7 +328,7 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
         arguments = arguments + 8
         n -= 1
     elif code < 0:
-        code = _default_dtype()
+        code = default_dtype()
     if kind == LINSPACE:
         return _linspace(arguments, n, code)
     if kind == EYE:

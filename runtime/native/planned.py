@@ -1,9 +1,10 @@
 """Calls that are planned: which operator is called, and with which options, is known from what the arguments are like.
 
-The key has a word for every argument that is no tensor (None, a bool, a string or a dtype by its address, a number by
-its value, of a tuple of numbers how many and each), and for a tensor a word for dtype, dimensions, layout and whether a
-gradient is recorded, then its sizes. A plan is a tuple: what is called, a bit for each of its arguments that is one of
-the call's own, and for these the position, else the object itself.
+The key has a word for every argument that is no tensor (None, a bool, a string, a dtype or a device by its address, a
+number by its value, of a tuple of numbers how many and each), and for a tensor a word for dtype, dimensions, layout and
+whether a gradient is recorded, then its sizes. A plan is a tuple: what is called (None: nothing, the only argument is
+the result), a bit for each of its arguments that is one of the call's own, and for these the position, else the object
+itself.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from eagerjit.runtime.native.context import (
     ARRAY_FLAGS,
     ARRAY_NDIM,
     CONTIGUOUS_FLAG,
+    DEVICE_TYPE,
     DTYPES,
     N_DTYPES,
+    NONE,
     OBJECT_TYPE,
     OPERATOR_COUNT,
     OPERATOR_OP,
@@ -83,7 +86,8 @@ def _tensor_words(tensor: ptr, recording: bool, key: ptr) -> i64:
 
 def _constant(thing: ptr) -> i64:
     """The word of an option that never changes; 0 for anything else."""
-    if load_ptr(thing, OBJECT_TYPE) == PyUnicode_Type:
+    kind = load_ptr(thing, OBJECT_TYPE)
+    if kind == PyUnicode_Type or kind == load_ptr(context, DEVICE_TYPE):
         return i64(thing)
     word = option_word(thing)
     if word != 0:
@@ -136,6 +140,10 @@ def _carried_out(plan: ptr, full: ptr) -> ptr:
         if (own >> i) & 1:
             item = load_ptr(full, 8 * PyLong_AsLongLong(item))
         store_ptr(given, 8 * i, item)
+    if PyTuple_GetItem(plan, 0) == load_ptr(context, NONE):
+        result = load_ptr(given, 0)
+        Py_IncRef(result)
+        return result
     Py_IncRef(plan)
     result = PyObject_Vectorcall(PyTuple_GetItem(plan, 0), given, n, ptr(0))
     Py_DecRef(plan)

@@ -7,7 +7,9 @@ from __future__ import annotations
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
 from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
+    ARRAY_FLAGS,
     ARRAY_NDIM,
+    CONTIGUOUS_FLAG,
     MAX_NDIM,
     NONE,
     OBJECT_TYPE,
@@ -32,12 +34,13 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, replace_slot, tensor_over
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, replace_slot, tensor_over
 from eagerjit.runtime.native.operators import MAX_PARAMETERS, bind_arguments
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer, item_of, with_new_dimension
 from eagerjit.runtime.native.views import alias_of, expanded, permuted, reshaped, selected, sliced, viewable
 from eagerjit.runtime.views import (
     CHUNK,
+    CONTIGUOUS,
     DETACH,
     EXPAND,
     FLATTEN,
@@ -293,7 +296,12 @@ def view_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
     if kind == MAKE and n == 1 and keywords == 0:
         Py_IncRef(load_ptr(arguments, 0))
         return tensor_over(load_ptr(arguments, 0))
-    if flags & TRACING == 0 and n > 0 and kind != MAKE:
+    if kind == CONTIGUOUS and n == 1 and keywords == 0 and flags & TRACING == 0:
+        array = array_of(load_ptr(arguments, 0))
+        if array and load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG:
+            Py_IncRef(load_ptr(arguments, 0))
+            return load_ptr(arguments, 0)
+    if flags & TRACING == 0 and n > 0 and kind < MAKE:
         views = load_ptr(callee, load_i64(context, OPERATOR_OP))
         tracked = flags & GRAD_OFF == 0
         made: ptr = 0
