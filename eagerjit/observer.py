@@ -189,8 +189,9 @@ class Observer:
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
-        options = isinstance(container, dict) and hasattr(type(container), "holds_options")
-        if options and isinstance(dict.get(container, key), (int, float, str)):
+        if isinstance(container, dict) and hasattr(type(container), "holds_options") and (
+            isinstance(container.get(key), (int, float, str))
+        ):
             self._read = frame, container, key, "option"
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)

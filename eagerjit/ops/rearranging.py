@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.compiler import sizes
 from eagerjit.dispatch import Op
-from eagerjit.numbers import expression, wrap
 from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
@@ -24,18 +22,13 @@ def _spread_pixels(input: Tensor, r: int) -> Tensor:
     return moved.contiguous().reshape((*batch, channels, height * r, width * r))
 
 
-def _divided(size: Any, r: int) -> Any:
-    """A size that `r` divides by it; a trace is tied to one of which algebra cannot tell."""
-    exact = sizes.exact_quotient(expression(size), r)
-    return int(size) // r if exact is None else wrap(exact)
-
-
 def _gather_pixels(input: Tensor, r: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r * r, height, width); the sizes fit."""
     *batch, channels, height, width = input.shape
-    height, width = _divided(height, r), _divided(width, r)
+    height, width = height // r, width // r
     n = len(batch)
-    parts = input.contiguous().reshape((*batch, channels, height, r, width, r))
+    x = input.narrow(-2, 0, height * r).narrow(-1, 0, width * r)  # all of it, in sizes of which algebra can tell
+    parts = x.reshape((*batch, channels, height, r, width, r))
     moved = parts.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return moved.contiguous().reshape((*batch, channels * (r * r), height, width))
 
@@ -192,7 +185,10 @@ def fold(
             f"Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for "
             f"input, but got: {list(input.shape)}"
         )
-    size, kernel = numbers("output_size", output_size, 2), numbers("kernel_size", kernel_size, 2)
+    size = output_size if isinstance(output_size, (tuple, list)) and len(output_size) == 2 else (
+        numbers("output_size", output_size, 2)
+    )
+    size, kernel = views.shape_argument(size), numbers("kernel_size", kernel_size, 2)
     spread, zeros, steps = (
         numbers(name, v, 2) for name, v in (("dilation", dilation), ("padding", padding), ("stride", stride))
     )

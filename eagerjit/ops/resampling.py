@@ -255,6 +255,17 @@ def _each(name: str, value: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(value)
 
 
+def _scaled(n: Any, factor: float) -> Any:
+    """The largest int in n * factor; without a look at n where that is exact."""
+    above, below = factor.as_integer_ratio()
+    if type(n) is int or below > _EXACT or above > _EXACT or n > _LONGEST:
+        return math.floor(float(n) * factor)
+    return n * above // below
+
+
+_EXACT, _LONGEST = 1 << 20, 1 << 31
+
+
 @Planned
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
@@ -287,7 +298,7 @@ def interpolate(
     else:
         factors = tuple(map(float, _each("scale_factor", scale_factor, input)))
         wanted = tuple(
-            n * int(f) if f.is_integer() else math.floor(float(n) * f)
+            n * int(f) if f.is_integer() else _scaled(n, f)
             for n, f in zip(input.shape[2:], factors, strict=True)
         )
         if not recompute_scale_factor:

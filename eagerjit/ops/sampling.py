@@ -112,21 +112,24 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
             f"'{padding_mode}'"
         )
-    shapes = f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+
+    def shapes() -> str:  # sizes are looked at for an error only
+        return f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+
     if input.ndim not in (4, 5) or input.ndim != grid.ndim:
         raise RuntimeError(
-            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {shapes}"
+            f"grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got {shapes()}"
         )
     if input.shape[0] != grid.shape[0]:
-        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes}")
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, but got {shapes()}")
     if grid.shape[-1] != input.ndim - 2:
-        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension: {shapes}")
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension: {shapes()}")
     if input.dtype is not grid.dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid of one dtype, not {input.dtype} and {grid.dtype}")
     if mode == "bicubic" and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if any(n == 0 for n in input.shape[2:]):
-        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {shapes}")
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but got {shapes()}")
     return grid_sample_op.call(input, grid, mode, padding_mode, bool(align_corners))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.calling import ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
+from eagerjit.numbers import to_float
 from eagerjit.ops import ordering, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
@@ -149,9 +150,9 @@ def _quantile(
     ordered = ordering.sort(x, d).values.movedim(d, -1)
     missing = x.isnan().sum(d).unsqueeze(-1)
     # Ranks of NaN, which sorts last: those of the others if it is skipped, else its own.
-    ranks = probabilities * ((size - missing - 1).clamp(min=0).to(x.dtype) if skip_nan else float(size - 1))
+    ranks = probabilities * ((size - missing - 1).clamp(min=0).to(x.dtype) if skip_nan else to_float(size - 1))
     if not skip_nan:
-        ranks = ranks.where(missing == 0, float(size - 1))
+        ranks = ranks.where(missing == 0, to_float(size - 1))
     if interpolation == "nearest":
         ranks = ranks.round()
     low, high = ranks.floor(), ranks.ceil()

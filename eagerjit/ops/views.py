@@ -314,6 +314,21 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     return select_view(input, d, start)
 
 
+def _lengths(size: Any, split_size: Any) -> list[Any]:
+    """The sizes of consecutive pieces: a few are counted without a look at the sizes themselves."""
+    if type(size) is int and type(split_size) is int:
+        return [min(split_size, size - i) for i in range(0, size, max(split_size, 1))] or [0]
+    whole = 0
+    while whole < _FEW:
+        if not (whole + 1) * split_size < size:
+            return [*[split_size] * whole, size - whole * split_size]
+        whole += 1
+    return _lengths(int(size), int(split_size))
+
+
+_FEW = 16
+
+
 def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive pieces: of one size, or of the sizes listed."""
     if input.ndim == 0:
@@ -330,7 +345,7 @@ def split(input: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     else:
         if split_size < 0 or (split_size == 0 and size != 0):
             raise RuntimeError(f"split expects split_size be positive, but got split_size={split_size}")
-        lengths = [min(split_size, size - i) for i in range(0, int(size), max(int(split_size), 1))] or [0]
+        lengths = _lengths(size, split_size)
     out = []
     start: Any = 0
     for length in lengths:

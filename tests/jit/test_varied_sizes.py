@@ -1,0 +1,66 @@
+"""Images and sequences of many sizes: functions compile once or twice, and results and gradients are eager's bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import eagerjit as torch
+from eagerjit.nn import functional as F
+
+IMAGES = ((2, 4, 8, 8), (3, 4, 8, 8), (5, 4, 12, 8), (2, 4, 12, 16), (3, 4, 16, 16), (4, 4, 10, 14))
+SEQUENCES = ((2, 4, 16), (3, 4, 16), (3, 4, 24), (5, 4, 40), (4, 4, 33), (7, 4, 50))
+
+
+def sampled(x: Any) -> Any:
+    maps = torch.eye(2, 3).unsqueeze(0).repeat(x.shape[0], 1, 1) * 0.9
+    return F.grid_sample(x, F.affine_grid(maps, x.shape, align_corners=False), align_corners=False)
+
+
+def windows(x: Any) -> Any:
+    n, c, h, w = x.shape
+    return x.roll((1, 1), (2, 3)).view(n, c, h // 2, 2, w // 2, 2).permute(0, 2, 4, 1, 3, 5).reshape(-1, c, 2, 2)
+
+
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
+    "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), 1, IMAGES),
+    "grid_sample": (sampled, 1, IMAGES),
+    "convolution": (lambda x: F.conv2d(x, torch.ones(3, 4, 3, 3), stride=(2, 1), padding=1), 1, IMAGES),
+    "interpolate by 1.5": (lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), 1, IMAGES),
+    "interpolate by half": (lambda x: F.interpolate(x, scale_factor=0.5, mode="bicubic"), 1, IMAGES),
+    "interpolate by half, smoothly": (
+        lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True), 1, IMAGES
+    ),
+    "areas": (lambda x: F.interpolate(x, scale_factor=0.5, mode="area"), 1, IMAGES),
+    "interpolate to another's size": (lambda x: F.interpolate(x[:, :, ::2, ::2], size=x.shape[2:]), 1, IMAGES),
+    "unfold": (lambda x: F.unfold(x, 3, padding=1), 1, IMAGES),
+    "fold": (lambda x: F.fold(F.unfold(x, 3, padding=1), x.shape[2:], 3, padding=1), 1, IMAGES),
+    "shifted windows": (windows, 1, IMAGES),
+    "global pooling": (lambda x: F.adaptive_avg_pool2d(x, 1), 1, IMAGES),
+    "padding": (lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"), 1, IMAGES),
+    "padding to a multiple": (lambda x: F.pad(x, (0, -x.shape[3] % 4, 0, -x.shape[2] % 4)), 3, IMAGES),
+    "padding to a length": (lambda x: F.pad(x, (0, 64 - x.shape[2])), 1, SEQUENCES),
+    "halves": (lambda x: torch.cat(x.split(x.shape[2] // 2, 2)[:2][::-1], 2), 2, SEQUENCES),
+    "chunks": (lambda x: torch.cat(x.chunk(2, 2)[::-1], 2), 1, SEQUENCES),
+    "quantile": (lambda x: x.quantile(0.3, dim=2), 1, SEQUENCES),
+    "distances": (lambda x: torch.cdist(x.mT, x.mT + 1), 1, SEQUENCES),
+    "one-hot": (lambda x: F.one_hot((x[:, 0] > 0).long(), 2) * x[:, :2].mT, 1, SEQUENCES),
+    "per element": (lambda x: x.sum((1, 2)) / len(x), 1, SEQUENCES),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_versions(name: str) -> None:
+    function, versions, shapes = FUNCTIONS[name]
+    compiled = torch.jit(function)
+    for shape in shapes:
+        x, y = (torch.linspace(-1.0, 1.0, torch.Size(shape).numel()).reshape(shape).requires_grad_() for _ in range(2))
+        expected, found = function(x), compiled(y)
+        (expected * expected).sum().backward()
+        (found * found).sum().backward()
+        assert found.detach().numpy().tobytes() == expected.detach().numpy().tobytes()
+        assert y.grad.numpy().tobytes() == x.grad.numpy().tobytes()
+    assert compiled.cache_info().compiles <= versions, compiled.cache_info().reasons
+    assert not compiled.cache_info().eager_calls
