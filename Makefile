@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 
 .PHONY: demo digits test lint bench clean
 
-demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it.
-	$(BIN)/python examples/train_gpt.py
+demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
+	$(BIN)/python examples/train_gpt.py $(if $(DEVICE),--device $(DEVICE))
 
 digits: $(VENV)/examples.stamp  ## Classify handwritten digits.
 	$(BIN)/python examples/digits.py

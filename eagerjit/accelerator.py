@@ -1,9 +1,12 @@
-"""The accelerator of this process: there is none."""
+"""The accelerator of this process: its CUDA devices, where there are any."""
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from eagerjit import cuda
+from eagerjit.cuda.present import found
 from eagerjit.devices import NO_ACCELERATOR, Device
 
 __all__ = [
@@ -12,51 +15,60 @@ __all__ = [
     "set_device_index", "synchronize",
 ]  # fmt: skip
 
-
-def device_count() -> int:
-    """0."""
-    return 0
-
-
-def is_available() -> bool:
-    """False."""
-    return False
+device_count, is_available = cuda.device_count, cuda.is_available
+empty_cache = cuda.empty_cache
 
 
 def current_accelerator(check_available: bool = False) -> Device | None:
-    """None."""
-    return None
+    """The kind of accelerator, None where there is none."""
+    return None if found() is None else Device("cuda")
 
 
-def _none(*args: Any, **kwargs: Any) -> Any:
-    """Raises RuntimeError: there is no accelerator."""
-    raise RuntimeError(NO_ACCELERATOR)
+def _check() -> None:
+    if found() is None:
+        raise RuntimeError(NO_ACCELERATOR)
 
 
-def set_device_index(device: Any, /) -> None:
-    """Raises RuntimeError: there is no accelerator."""
-    _none()
+def current_device_index() -> int:
+    """The number of the device that this thread works on. Raises RuntimeError where there is none."""
+    _check()
+    return cuda.current_device()
 
 
-set_device_idx = set_device_index
-current_device_index = current_device_idx = _none
-current_stream = synchronize = _none
+def set_device_index(device: Any) -> None:
+    """Makes a device this thread's. Raises RuntimeError where there is none."""
+    _check()
+    cuda.set_device(device)
+
+
+current_device_idx, set_device_idx = current_device_index, set_device_index
+
+
+def current_stream(device: Any = None) -> Any:
+    """The stream that this thread gives its work to. Raises RuntimeError where there is no device."""
+    _check()
+    return cuda.current_stream(device)
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits until a device has done everything that it was given. Raises RuntimeError where there is none."""
+    _check()
+    cuda.synchronize(device)
 
 
 def device_index(device: int | None) -> Any:
     """A context in which that accelerator is the current one; None changes nothing."""
-    import contextlib
-
-    return contextlib.nullcontext() if device is None else _none()
-
-
-def empty_cache() -> None:
-    """Nothing is kept."""
+    if device is None:
+        return contextlib.nullcontext()
+    _check()
+    return cuda.device(device)
 
 
 def memory_allocated(device: Any = None) -> int:
-    """0 bytes."""
-    return 0
+    """Bytes that tensors occupy on a device; 0 where there is none."""
+    return 0 if found() is None else cuda.memory_allocated(device)
 
 
-max_memory_allocated = memory_allocated
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes that tensors occupied on a device; 0 where there is none."""
+    return 0 if found() is None else cuda.max_memory_allocated(device)

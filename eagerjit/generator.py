@@ -24,7 +24,10 @@ class Generator:
     """A stream of random numbers of its own."""
 
     def __init__(self, device: Any = "cpu"):
-        place = wanted(device)
+        try:
+            place = wanted(device)
+        except (AssertionError, NotImplementedError) as error:
+            raise RuntimeError(f"Cannot get a generator of device {device}: {error}") from None
         zeros = np.zeros(2, np.int64)
         self.state: Tensor = new_tensor(zeros if place is None else array_at(zeros, place))
         self.state.generator = True  # what draws in the body of a loop carries it from run to run

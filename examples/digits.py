@@ -22,14 +22,15 @@ def main() -> None:
     torch.manual_seed(0)
     images, labels = load_digits(return_X_y=True)
     split = train_test_split(images / 16.0, labels, test_size=0.25, random_state=0, stratify=labels)
-    train_images, test_images = (torch.tensor(part, dtype=torch.float32) for part in split[:2])
-    train_labels, test_labels = (torch.tensor(part) for part in split[2:])
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    train_images, test_images = (torch.tensor(part, dtype=torch.float32, device=device) for part in split[:2])
+    train_labels, test_labels = (torch.tensor(part, device=device) for part in split[2:])
 
     model = nn.Sequential(
         nn.Linear(64, 256), nn.LayerNorm(256), nn.GELU(), nn.Dropout(0.2),
         nn.Linear(256, 256), nn.LayerNorm(256), nn.GELU(), nn.Dropout(0.2),
         nn.Linear(256, 10),
-    )  # fmt: skip
+    ).to(device)  # fmt: skip
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=EPOCHS)
 
@@ -45,7 +46,7 @@ def main() -> None:
     for epoch in range(EPOCHS):
         model.train()
         # The last, smaller batch is left out of its epoch; the shuffle makes it another one each time.
-        order = torch.randperm(len(train_images))
+        order = torch.randperm(len(train_images), device=device)
         for first in range(0, len(order) - BATCH + 1, BATCH):
             chosen = order[first : first + BATCH]
             loss = training_step(train_images[chosen], train_labels[chosen])

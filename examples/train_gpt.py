@@ -26,6 +26,7 @@ from tqdm import tqdm
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.cuda.present import missing
 from eagerjit.nn import functional as F
 
 matplotlib.use("Agg")
@@ -257,8 +258,8 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoints in --out")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for what is written")
     options = parser.parse_args()
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        sys.exit("--device cuda: no usable GPU (it takes an NVIDIA driver, libcuda.so.1, and the extra eagerjit[gpu])")
+    if options.device.startswith("cuda") and (problem := missing()) is not None:
+        sys.exit(f"--device {options.device}: there is no GPU that tensors can lie on: {problem}")
 
     source = options.text or Path(sysconfig.get_path("stdlib"))
     if not source.exists():

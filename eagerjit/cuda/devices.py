@@ -6,9 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.cuda.present import absent, device_of, found, index_of, needed
+from eagerjit.placement import named
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.devices import DeviceProperties
+    from eagerjit.tensor import Tensor
 
 __all__ = [
     "can_device_access_peer", "current_device", "device", "device_count", "get_arch_list", "get_device_capability",
@@ -122,22 +124,59 @@ def ipc_collect() -> None:
     """There is nothing to free: memory is not shared between processes."""
 
 
-get_rng_state = set_rng_state = absent
-get_rng_state_all = list
+def _generators(everywhere: bool = False, device: Any = None) -> list[Any]:
+    """The default streams of random numbers of a device, this thread's unless it is given, or of all."""
+    from eagerjit.generator import generator_of
+
+    platform = found()
+    if platform is None:
+        return []
+    chosen = platform.devices if everywhere else [device_of(None if device in ("cuda", None) else device)]
+    return [generator_of(named(each.index)) for each in chosen]
+
+
+def get_rng_state(device: Any = "cuda") -> Tensor:
+    """The state of a device's stream of random numbers. Raises AssertionError where there is no device."""
+    return _generators(device=device)[0].get_state() if found() is not None else absent()  # type: ignore[no-any-return]
+
+
+def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
+    """Go on with a device's stream of random numbers from a state. Raises AssertionError where there is no device."""
+    if found() is None:
+        absent()
+    _generators(device=device)[0].set_state(new_state)
+
+
+def get_rng_state_all() -> list[Tensor]:
+    """The states of all devices' streams."""
+    return [generator.get_state() for generator in _generators(True)]
 
 
 def set_rng_state_all(new_states: Any) -> None:
-    """There is nothing to set."""
-    for state in new_states:
-        set_rng_state(state)
+    """Set the states of all devices' streams."""
+    for index, state in enumerate(new_states):
+        set_rng_state(state, index)
 
 
 def manual_seed(seed: int) -> None:
-    """There is nothing to seed: random numbers come from the generators of the CPU."""
+    """Start this thread's device's stream of random numbers that belongs to a seed; nothing where there is none."""
+    for generator in _generators():
+        generator.manual_seed(seed)
+
+
+def manual_seed_all(seed: int) -> None:
+    """Start all devices' streams that belong to a seed."""
+    for generator in _generators(True):
+        generator.manual_seed(seed)
 
 
 def seed() -> None:
-    """There is nothing to seed."""
+    """Start this thread's device's stream from a seed that nobody knows."""
+    for generator in _generators():
+        generator.seed()
 
 
-manual_seed_all, seed_all = manual_seed, seed
+def seed_all() -> None:
+    """Start all devices' streams from seeds that nobody knows."""
+    for generator in _generators(True):
+        generator.seed()

@@ -35,6 +35,18 @@ def usable(device: Any) -> Device | None:
     return named(chosen.index)
 
 
+def missing() -> str | None:
+    """What keeps tensors from lying on a device, None if nothing does."""
+    from eagerjit.runtime.gpu import devices
+
+    try:
+        if not devices.platform().devices:
+            return "the NVIDIA driver finds no device"
+    except (OSError, AttributeError, RuntimeError) as error:
+        return f"no NVIDIA driver: {error}"
+    return None if has_compiler() else "Triton, which compiles kernels, is not installed: it comes with eagerjit[gpu]"
+
+
 def has_compiler() -> bool:
     """Whether Triton is installed."""
     return importlib.util.find_spec("triton") is not None

@@ -100,7 +100,7 @@ def test_other_places_refuse_to_mix() -> None:
 def test_numpy_never_sees_the_memory() -> None:
     x = ones(2)
     for read in (lambda: x.numpy(), lambda: np.asarray(x), lambda: np.array(x)):
-        with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu()"):
+        with pytest.raises(TypeError, match=r"can't convert cuda:0 device type tensor to numpy. Use Tensor\.cpu\(\)"):
             read()
     for touch in (
         lambda a: a + 1, lambda a: np.sum(a), lambda a: a.copy(), lambda a: a.__setitem__(0, 1), lambda a: a.tolist(),
