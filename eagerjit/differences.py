@@ -100,9 +100,20 @@ DIFFERENCES = (
         "one process computes with all cores",
     ),
     Difference(
-        "cuda, mps, xpu, mtia",
-        "no device holds tensors: asking says so, using one raises",
-        "kernels for GPUs are not what programs reach by these names yet",
+        "mps, xpu, mtia",
+        "no such device holds tensors: asking says so, using one raises",
+        "kernels are compiled for CPUs and for CUDA devices",
+    ),
+    Difference(
+        "cuda",
+        "what no kernel computes (decompositions, complex numbers, loops of `cond`, `scan` and `while_loop`) runs on "
+        "the host, with copies; DLPack does not export tensors on devices",
+        "programs run whatever they use; kernels for these are not written",
+    ),
+    Difference(
+        "manual_seed on a device",
+        "draws on a device are those that the CPU makes after the same seed; PyTorch's differ",
+        "numbers are Philox words at an element's position, wherever it lies",
     ),
     Difference(
         "hub",

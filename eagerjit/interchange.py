@@ -14,7 +14,9 @@ import numpy as np
 
 from eagerjit import creation
 from eagerjit.arrays import TracedArray
+from eagerjit.devices import CPU
 from eagerjit.ops.index import concrete
+from eagerjit.placement import device_of
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -31,15 +33,16 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device: itself on the CPU. Raises ValueError for a stream: the CPU has none."""
+    """The tensor on a device: itself if it lies there. Raises ValueError for a stream."""
     if stream is not None:
-        raise ValueError("the CPU has no streams")
+        raise ValueError("work goes to the current stream; choose it with cuda.stream()")
     return self.to(device)
 
 
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 
 _CPU = (1, 0)
+_CUDA = 2
 _BFLOAT = 4
 _DTYPE_OFFSET = 20
 """Bytes from the begin of DLTensor to its dtype: a pointer, a device of two 32-bit numbers, a 32-bit rank."""
@@ -49,14 +52,17 @@ _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes
 
 
 def dlpack_device(self: Tensor) -> tuple[int, int]:
-    """The kind and number of the device: (1, 0), the CPU."""
-    return _CPU
+    """The kind and number of the device: (1, 0) for the CPU, (2, number) for a CUDA device."""
+    index = device_of(self).index
+    return _CPU if index is None else (_CUDA, index)
 
 
 def to_capsule(
     self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> Any:
-    """The tensor's memory as a DLPack capsule. Raises BufferError for one that requires grad."""
+    """The tensor's memory as a DLPack capsule. Raises BufferError for one that requires grad, or lies on a device."""
+    if device_of(self) is not CPU:
+        raise BufferError(f"tensors on {device_of(self)} are not exported: export what Tensor.cpu() gives")
     if self._requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream not in (None, -1):
