@@ -13,6 +13,7 @@
                 | search OP PARAM ...                      GPU: one of the searches, all of a kernel
                 | convolution ...                          GPU: all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
+                | ordered NAME { kernel }                  GPU: all of a kernel
                 | several COUNT NAME* { kernel }           GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
@@ -218,7 +219,19 @@ class Several:
     count: int
 
 
-Whole = Several | Attention | Convolution | Along | Search
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """A kernel of one serial loop over entries that read, change and write a row each, at the index `key`.
+
+    A task is an entry: those of one row take effect in their order, those of different rows at once. Without a key
+    every column is written by its own entries alone, and a task is a column.
+    """
+
+    kernel: Kernel
+    key: str
+
+
+Whole = Ordered | Several | Attention | Convolution | Along | Search
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
@@ -271,6 +284,10 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
+            case Ordered(kernel, key):
+                lines.append(f"{indent}ordered {key} {{")
+                _print(kernel.body, indent + "  ", lines)
+                lines.append(indent + "}")
             case Several(kernel, different, count):
                 lines.append(f"{indent}several {count} {' '.join(different)} {{")
                 _print(kernel.body, indent + "  ", lines)

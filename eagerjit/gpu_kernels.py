@@ -19,6 +19,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.triton.along import AlongKernel
 from eagerjit.compiler.codegen.triton.attention import AttentionKernel
 from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
+from eagerjit.compiler.codegen.triton.ordered import OrderedKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.search import SearchKernel
 from eagerjit.compiler.codegen.triton.several import SeveralKernel
@@ -36,6 +37,7 @@ from eagerjit.runtime.program import Op
 
 AnyKernel = (
     TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
+    | OrderedKernel
 )
 
 
@@ -78,6 +80,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return ProductKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Convolution):
         return ConvolutionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Ordered):
+        return OrderedKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Several):
         return SeveralKernel(kernel, GPU.flat, lines)
     if isinstance(kernel.body[0], loops.Attention):

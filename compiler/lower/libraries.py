@@ -59,5 +59,5 @@ def is_attention(node: Node) -> bool:
     if node.op.family != "host" or node.attributes["function"] not in ATTENTION_INPUTS:
         return False
     count = len(ATTENTION_INPUTS[node.attributes["function"]])
-    return node.inputs[0].dtype.short != "f64" and all(e in (TENSOR, NONE) for e in node.attributes["arguments"][:count])
+    return all(e in (TENSOR, NONE) for e in node.attributes["arguments"][:count])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.lower.build import Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
+from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, pointwise
@@ -79,7 +79,9 @@ class RegionBuilder:
         rows, width = sizes.product(lead), sizes.product(base.type.shape[1:])
         dtype = base.dtype.short
         code: list[loops.Stmt] = []
-        start, stop = writer.block("t", width, self.blocking.columns, code)
+        start, stop = (0, emitter.amount(width))
+        if not self.blocking.products:
+            start, stop = writer.block("t", width, self.blocking.columns, code)
         row: list[loops.Stmt] = []
         writer.unflatten(merged.between(0, len(lead)), "r", row)
         body: list[loops.Stmt] = []
@@ -99,6 +101,8 @@ class RegionBuilder:
         kernel = writer.finish(f"{self.name}.1", [tasks_loop(code)])
         work = sizes.mul(rows, width)
         tasks = blocks_of(width, self.blocking.columns)
+        if self.blocking.products:
+            kernel, tasks = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),)), rows
         return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
 
     def _index(self, emitter: Emitter, index: Node, map_) -> str:
@@ -118,6 +122,8 @@ class RegionBuilder:
     def _elements(self, op: str) -> Built:
         """Elements of the value combined one by one; tasks take the dimensions before the scattered one."""
         base, index, value = self.node.inputs
+        if self.blocking.products and len(base.type.shape) == 1 and value.type.shape == index.type.shape:
+            return self._rows(op)
         dim = self.node.attributes["dim"]
         dims = without_ones(index.type.shape)
         lead = len(without_ones(index.type.shape[:dim]))
@@ -140,6 +146,8 @@ class RegionBuilder:
             emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, before))
             after = emitter.let(op, ((before, ROW), after), dtype)
         emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, None, after[0]))
+        if self.blocking.products:
+            return self._lines(emitter, dims, lead, index.type.shape[dim] != 1)
         merged = merge_loops(emitter, len(dims), lead)
         writer = Writer(emitter, merged)
         outer: list[loops.Stmt] = []
@@ -153,5 +161,21 @@ class RegionBuilder:
         tasks = sizes.product(dims[:lead])
         work = sizes.mul(sizes.product(dims), 4)
         return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
+
+    def _lines(self, emitter: Emitter, dims: Shape, at: int, several: bool) -> Built:
+        """The same with all lines along the dimension side by side: entries follow each other, lines do not."""
+        writer = Writer(emitter, Loops([[v] for v in range(len(dims))], len(dims)))
+        across = [v for v in range(len(dims)) if not (several and v == at)]
+        count, lines = dims[at] if several else 1, sizes.product(tuple(dims[v] for v in across))
+        body: list[loops.Stmt] = []
+        if several:
+            writer.variable[at] = "r"
+        writer.unflatten(across, "i", body)
+        body += writer.written(emitter.row)
+        vector = loops.Loop("vector", "i", 0, emitter.amount(lines), tuple(body), self.blocking.lanes)
+        serial = loops.Loop("serial", "r", 0, emitter.amount(count), (vector,))
+        inner = writer.finish(f"{self.name}.1", [tasks_loop([serial])])
+        kernel = loops.Kernel(inner.name, inner.params, (loops.Ordered(inner, ""),))
+        return Built(kernel, list(emitter.arguments), lines, sizes.mul(sizes.product(dims), 4), 0, (self.node.source,))
 
 

@@ -10,7 +10,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
                             every phase works on registers and memory is read once; longer ones are taken in steps
 - all, to a number          at most 1024 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
-- rows or elements added    columns in parallel, in the order of the index: the same result every time
+- rows or elements added    a program per entry, of which the first of each destination adds the others in order; or
+                            columns in parallel, in the order of the entries (`ordered.py`)
 - products                  a tile per program, or several programs that add in turn (`tiles.py`); what follows
                             elementwise on parts of the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)

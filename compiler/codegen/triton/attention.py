@@ -48,6 +48,7 @@ class AttentionText(KernelText):
         self.statement = statement
         self.memory = {name: (param, steps) for name, param, steps in statement.memory}
         self.rows, self.keys = map(str, statement.sizes[:2])
+        self.sums = f"tl.float{64 if statement.dtype == 'f64' else 32}"
         self.functions["fetch"] = Function("fetch", FETCH)
 
     def body(self) -> list[str]:
@@ -105,7 +106,7 @@ class AttentionText(KernelText):
 
     def _dot(self, left: str, right: str, onto: str = "") -> str:
         added = f", {onto}" if onto else ""
-        return f'tl.dot({left}, {right}{added}, input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float32)'
+        return f'tl.dot({left}, {right}{added}, input_precision="tf32" if TF32 else "ieee", out_dtype={self.sums})'
 
     def _hidden(self, i: str, j: str, edge: bool) -> None:
         """The mask that was given, and what the edges of blocks and the order of positions hide."""
@@ -117,7 +118,7 @@ class AttentionText(KernelText):
             if self.dtypes[param] == "bool":
                 conditions.append("(given != 0)")
             else:
-                self.emit(f"s += given.to(tl.float32) * {LOG2E}")
+                self.emit(f"s += given.to({self.sums}) * {LOG2E}")
         if edge:
             conditions.append(f"({j} < {self.keys})")
             conditions += [f"({j} <= {i})"] * self.statement.causal
@@ -161,9 +162,9 @@ class AttentionText(KernelText):
     def _forward(self) -> None:
         self._row_block()
         self._lines(
-            'best = tl.full((ROWS,), float("-inf"), tl.float32)',
-            "total = tl.full((ROWS,), 0.0, tl.float32)",
-            "out = tl.full((ROWS, OUT), 0.0, tl.float32)",
+            f"best = tl.full((ROWS,), -{INFINITY}, {self.sums})",
+            f"total = tl.full((ROWS,), 0.0, {self.sums})",
+            f"out = tl.full((ROWS, OUT), 0.0, {self.sums})",
         )
         masked = "mask" in self.memory  # a row of which all is hidden has no maximum
         least = "least" if masked else "top"
@@ -199,7 +200,7 @@ class AttentionText(KernelText):
             f"g = {self._tile('g', 'i', self.rows, True)}",
             f"lse = {self._numbers('lse', 'i', INFINITY)} * {LOG2E}",
             f"delta = {self._numbers('delta', 'i', '0.0')}",
-            "dq = tl.full((ROWS, DIM), 0.0, tl.float32)",
+            f"dq = tl.full((ROWS, DIM), 0.0, {self.sums})",
         )
         step = [
             "p = tl.exp2(s - lse[:, None])",
@@ -221,8 +222,8 @@ class AttentionText(KernelText):
             "e = tl.arange(0, OUT)",
             f"k = {self._tile('k', 'j', self.keys, True)}",
             f"v = {self._tile('v', 'j', self.keys, True)}",
-            "dk = tl.full((KEYS, DIM), 0.0, tl.float32)",
-            "dv = tl.full((KEYS, OUT), 0.0, tl.float32)",
+            f"dk = tl.full((KEYS, DIM), 0.0, {self.sums})",
+            f"dv = tl.full((KEYS, OUT), 0.0, {self.sums})",
         )
         loops = [(False, f"0, {self.rows}")]
         if causal:
@@ -297,6 +298,8 @@ class AttentionKernel:
 
 def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int]:
     """(rows, keys, warps) of a block for heads of so many features."""
+    if dtype == "f64":
+        return 16, 16, 4
     if dtype == "f32":
         return (64, 32, 4) if dim <= 64 else (32, 32, 4) if dim <= 128 else (16, 16, 4)
     if kind == "forward":
