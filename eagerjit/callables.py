@@ -32,11 +32,12 @@ from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.comparing import items_of
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
-from eagerjit.putting_off import LOGGED, log_again, prints_later, put_off, warn_again, write_later
+from eagerjit.putting_off import log_again, prints_later, put_off, warn_again, write_later
 from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
 from eagerjit.runtime.source import is_library
 from eagerjit.slots import ABSENT
 from eagerjit.tensor import Tensor
+from eagerjit.texts import LOGGED
 
 _CHANGING = {
     list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import lookup
+from eagerjit import lookup, texts
 from eagerjit.array_slots import read_array
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, stored_names
@@ -289,10 +289,11 @@ class Observer:
             lower, upper, *args = frames.stack(frame, count + 2)
         # Below the arguments lie a callable and its first argument, or one and nothing, in an order that differs.
         plain = upper is frames.NoValue if _CALLABLE_FIRST else lower is frames.NoValue
-        if plain:
-            function = lower if _CALLABLE_FIRST else upper
-        else:
-            function, args = lower, [upper, *args]
+        function = upper if plain and not _CALLABLE_FIRST else lower
+        args = args if plain else [upper, *args]
+        if texts.settle(args, len(names), function):
+            for depth, value in enumerate(reversed(args), operand[1] is None):
+                frames.replace(frame, depth, value)
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
         instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
@@ -308,6 +309,11 @@ class Observer:
         instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, source(frame))
         if instead is not None:
             frames.replace(frame, 1 + has_keywords, instead)
+
+    def format_value(self, frame: FrameType, depth: int) -> None:
+        value = frames.stack(frame, depth + 1)[0]
+        if texts.is_formatted_later(value):
+            frames.replace(frame, depth, texts.Marked(value))
 
     def iterate(self, frame: FrameType, _: None) -> None:
         self._take(frame, 0, frames.stack(frame, 1)[0])
@@ -371,7 +377,7 @@ def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
     """What to do before the instructions of a code object, by offset."""
     out: dict[int, tuple[Callable[..., None], Any]] = {}
     names: tuple[str, ...] = ()
-    copies = 0
+    copies, formats = 0, texts.given_to_calls(code)
     for i in dis.get_instructions(code):
         name, operand = i.opname, i.argval
         if name == "KW_NAMES" and i.arg is not None:
@@ -381,6 +387,8 @@ def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
             names = ()
         elif name == "CALL_KW":
             out[i.offset] = Observer.call, (i.arg, None)
+        elif i.offset in formats:
+            out[i.offset] = Observer.format_value, formats[i.offset]
         elif name == "CALL_FUNCTION_EX":
             out[i.offset] = Observer.call_with, (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:

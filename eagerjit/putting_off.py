@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import warnings
 from collections.abc import Callable
@@ -9,9 +10,7 @@ from typing import Any
 
 from eagerjit.journal import Journal
 from eagerjit.tensor import Tensor
-
-LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
-"""The methods of loggers that make records, with the level."""
+from eagerjit.texts import LOGGED, Text, is_marked, text_of, with_texts
 
 
 def prints_later(value: Any) -> bool:
@@ -26,9 +25,11 @@ def prints_later(value: Any) -> bool:
 
 
 def _as_it_is(value: Any) -> Any:
-    """A value that shows later what it shows now: of a tensor, a copy."""
+    """A value that shows later what it shows now: of a tensor, a copy, of a text with marks, its parts."""
     if type(value) is tuple:
         return tuple(map(_as_it_is, value))
+    if is_marked(value):
+        return text_of(value)
     return value.clone() if isinstance(value, Tensor) else value
 
 
@@ -36,7 +37,10 @@ def put_off(journal: Journal, function: Callable[..., Any], source: str, *args: 
     """Note a call to be made when the compiled call ends."""
     if args and isinstance(args[0], logging.Logger):
         args = args[1:]
-    journal.call(function, tuple(map(_as_it_is, args)), kwargs, source)
+    kept = tuple(map(_as_it_is, args))
+    if any(type(a) is Text for a in kept):
+        function = functools.partial(with_texts, function)
+    journal.call(function, kept, kwargs, source)
 
 
 def write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:

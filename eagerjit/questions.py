@@ -26,6 +26,7 @@ class Questions:
         self.values: list[np.ndarray] = []
         self.given: list[np.ndarray] = []
         self.compares_identities = False
+        self.formatted: list[tuple[Any, str]] = []
         self.compared: list[tuple[Any, Any]] = []
         self.begun: dict[int, Any] = {}
         """What the slots that are inputs held when the call began: the function may have changed them since."""

@@ -20,7 +20,7 @@ import numpy as np
 
 import eagerjit as torch
 from eagerjit import nn
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 COUNTER = 0
 HISTORY: list = []
@@ -1259,3 +1259,70 @@ def tensors_printed_before_they_are_written(jit):
 
     for value in (1.0, 2.0, 3.0):
         yield f(torch.full((2,), value))
+
+
+def _with_a_handler(name):
+    class Printing(logging.Handler):
+        def emit(self, record):
+            print(record.levelname, record.getMessage(), type(record.msg).__name__)
+
+    logger = logging.getLogger(name)
+    logger.handlers, logger.propagate = [Printing()], False
+    logger.setLevel(logging.INFO)
+    return logger
+
+
+@case(versions=1)
+def numbers_in_texts_that_are_printed(jit):
+    logger = _with_a_handler("texts that are printed")
+
+    @jit
+    def f(x, step, rate):
+        loss = x.mean()
+        print(f"step {step} loss {loss:.4f} rate {rate:.2e} {x.shape[0]:03d}", f"{loss.item() * 2:>9.3f}", step, end="\n")
+        logger.info(f"loss {loss:.3f} {x.sum().item()}")
+        logger.warning(f"{int((x > 0).sum())}/{x.shape[0]}")
+        logger.debug(f"{loss}")
+        return loss
+
+    for n in range(5):
+        yield f(torch.arange(3.0 + n) * (n + 1), n, 0.1 / (n + 1))
+
+
+@case
+def numbers_in_texts_that_others_get(jit):
+    texts, given = [], []
+
+    class Writer:
+        def say(self, *args, **kwargs):
+            given.append((args, kwargs))
+
+    writer = Writer()
+
+    @jit
+    def f(x):
+        value = x.sum().item()
+        text = f"{value:.1f}"
+        texts.append(f"{value:.2f}")
+        writer.say(f"{value:.3f}", f"{value}{value}", key=f"a{value:.0f}")
+        print(text, text + f"{value:.0f}", f"{value!r:>8}", f"{value:{8}.2f}", str(f"{value:.1f}"))
+        print(f"a{value:.1f}".upper(), len(f"{value:.5f}"))
+        print(f"{'positive' if value > 0 else 'negative'} {value:.2f}", f"{value:.3f}", sep=f"|{value:.0f}|")
+        return x
+
+    for value in (1.0, 2.0, 1.0, -1.0):
+        yield f(torch.full((2,), value)), texts, given
+
+
+@case(versions=1)
+def numbers_in_texts_of_every_kind(jit):
+    f = jit(lambda x: print(f"{x.mean():.2f} {x.max():8.3e} {x.argmax()} {x.size(0):>4}", f"{x.sum()}") or x)
+    for value in (1.0, float("nan"), float("inf"), -0.0, 1e-300):
+        yield f(torch.tensor([value, 0.5], dtype=torch.float64))
+
+
+@case
+def texts_that_cannot_be_made(jit):
+    f = jit(lambda x, n: print(f"{x.mean():d}") or x if n > 1 else x + n)
+    for n in (1, 2, 1, 3):
+        yield attempt(f, torch.ones(2), n)
