@@ -42,6 +42,8 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "computed": (
         lambda x, at, y: x.index_add(0, at, (y * 2.0).sin(), alpha=3), [real(5, 3), whole(5, 20), real(20, 3)]
     ),
+    "a number": (lambda x, at: x.index_put((at,), torch.tensor(7.0)), [real(5), whole(5, 3)]),
+    "always the same": (lambda x, y: x.index_add(0, torch.zeros(20, dtype=torch.int64), y), [real(5, 3), real(20, 3)]),
     "bfloat16": (
         lambda x, at, y: x.index_add(0, at, y),
         [real(5, 3, dtype="bfloat16"), whole(5, 20), real(20, 3, dtype="bfloat16")],

@@ -108,8 +108,10 @@ class OrderedText(KernelText):
         outside = self._enter(set())
         self.conditions = [("among", LANES_OF)]
         self.values[self.serial.var] = Name("j", "index", LANES_OF)
-        self.statements(_renamed(self._needed(), suffix))
-        self.emit(f"same = ({self.values[self.statement.key + suffix].text} == own) & among")
+        needed = self._needed()
+        self.statements(_renamed(needed, suffix))
+        equal = f"({self.values[self.statement.key + suffix].text} == own) & " if needed else ""
+        self.emit(f"same = {equal}among")
         self._leave(outside)
         self.values[self.serial.var] = Name("entry", "index")
 
@@ -131,7 +133,8 @@ class OrderedText(KernelText):
             statements = [s for s in statements if not (isinstance(s, Load) and s.param == self.store_.param)]
             self.values[before + suffix] = Name("kept", dtype, LANES_OF)
         self.statements(statements)
-        result = self.wide(self.store_.value + suffix if suffix else self.store_.value)
+        name = self.store_.value + suffix
+        result = self.wide(name if name in self.values else self.store_.value)
         kind = "f32" if dtype in HALVES else dtype
         self.emit(f"kept = {self._filled_like(result, kind)}")
 
