@@ -187,6 +187,7 @@ def gradient_trace(
         list(outputs),
         [],
         dict(trace.hints),
+        cuda_graphs=trace.cuda_graphs,
         fastmath=trace.fastmath,
         checks=trace.checks,
         device=trace.device,

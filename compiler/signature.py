@@ -137,6 +137,8 @@ class Trace:
     """(leaf, output or -1): the Tensor's grad becomes this output, or None."""
     checks: tuple[str, ...] = ()
     """What kernels check besides indices: "nan", "inf"."""
+    cuda_graphs: bool = False
+    """Whether a device replays the call's work as graphs."""
     fastmath: bool = False
     """Whether kernels may round a product and a sum once instead of twice."""
     device: int | None = None

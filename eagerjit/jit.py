@@ -58,6 +58,7 @@ class Options:
     on_recompile: str = "ignore"
     fastmath: bool = False
     background: bool = False
+    cuda_graphs: bool = False
 
     def __post_init__(self) -> None:
         if self.on_recompile not in ("ignore", "warn", "error"):
@@ -77,7 +78,7 @@ class JitFunction(Function):
         self.options = options or Options()
         self.variants: list[Variant] = []
         self.info = CacheInfo()
-        self._recording = Recording(function, self.__name__, self.options.fullgraph, self.options.fastmath)
+        self._recording = Recording(function, self.__name__, self.options)
         self._eager = False
         self._lock = threading.RLock()
         self._pending: list[tuple[Any, background.Job]] = []
@@ -338,6 +339,7 @@ def jit(
     on_recompile: str = "ignore",
     fastmath: bool = False,
     background: bool = False,
+    cuda_graphs: bool = False,
 ) -> Any:
     """Compile a function, method or other callable: results are those of the plain call, bit for bit.
 
@@ -348,8 +350,10 @@ def jit(
     fastmath        lets products be fused with sums (one rounding for two): faster, and no longer bit for bit
     background      calls run eagerly while another thread compiles: the first ones wait for the recording only, and
                     `wait()` for the rest; what compiling raises, the next call raises
+    cuda_graphs     on a device, work that never waits for the host is captured and launched as a whole; results stay
+                    what they are, since a graph whose results somebody holds is not replayed
     """
-    options = Options(fullgraph, on_recompile, fastmath, background)
+    options = Options(fullgraph, on_recompile, fastmath, background, cuda_graphs)
     return functools.partial(jit_with, options=options) if function is None else jit_with(function, options)
 
 

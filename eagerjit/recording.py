@@ -67,8 +67,8 @@ class _Hooks:
 class Recording:
     """Records calls of one function."""
 
-    def __init__(self, function: Callable[..., Any], name: str, fullgraph: bool, fastmath: bool):
-        self.function, self.name, self.fullgraph, self.fastmath = function, name, fullgraph, fastmath
+    def __init__(self, function: Callable[..., Any], name: str, options: Any):
+        self.function, self.name, self.fullgraph, self.options = function, name, options.fullgraph, options
         self.stored: set[str] = set()
         self.seen: dict[tuple[int, Any], Any] = {}
         self.slots: set[tuple[int, Any]] = set()
@@ -194,7 +194,8 @@ class Recording:
             "grad_mode": grad_mode,
             "epoch": True,
             "gradients": new_grads,
-            "fastmath": self.fastmath,
+            "fastmath": self.options.fastmath,
+            "cuda_graphs": self.options.cuda_graphs,
             "distinct": pytree.is_flat(structure[2][0]),
         }
         compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)

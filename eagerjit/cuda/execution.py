@@ -113,7 +113,8 @@ def loaded(report: compilation.Report, index: int) -> DeviceExecutable:
     functions = [Function(kernel, device, compile) for kernel in call.kernels]
     leaves = {b.leaf: b.device >= 0 for b in trace.bindings if isinstance(b, TensorLeaf) and b.device is not None}
     returning = frozenset(i for i, o in enumerate(trace.outputs) if isinstance(o, Fresh) and o.on_host)
-    return DeviceExecutable(call.compiled.program, functions, report.objects, device, (leaves, returning))
+    kind = GraphedExecutable if trace.cuda_graphs else DeviceExecutable
+    return kind(call.compiled.program, functions, report.objects, device, (leaves, returning))
 
 
 @contextlib.contextmanager

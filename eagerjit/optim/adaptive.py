@@ -188,7 +188,7 @@ class NAdam(Optimizer):
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """Running averages of the gradient and of its square, and the product of momenta so far."""
         averages = {"exp_avg": zeros_like(parameter), "exp_avg_sq": zeros_like(parameter)}
-        return {"mu_product": ones((), dtype=dtypes.float32), **averages}
+        return {"mu_product": ones((), dtype=dtypes.float32, device=parameter.device), **averages}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""

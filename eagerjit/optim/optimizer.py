@@ -192,9 +192,9 @@ class Optimizer:
         if any(type(p._data) is Node for p in fresh):
             raise TraceBreak("an optimizer keeps the state of a parameter that is made in the function", user_line())
         with untraced(), no_grad():
-            step = zeros((), dtype=dtypes.float32)
+            steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
             for parameter in fresh:
-                counted = {"step": step} if self.counts_steps(group) else {}
+                counted = {"step": steps[parameter.device]} if self.counts_steps(group) else {}
                 self.state[parameter] = {**counted, **self.new_state(group, parameter)}
             for parameter in leaving:
                 self.state[parameter]["step"] = self.state[parameter]["step"].clone()
@@ -244,7 +244,7 @@ class Optimizer:
         by_number = dict(zip(numbers, parameters, strict=True))
         self.state.clear()
         group_of = {number: index for index, group in enumerate(groups) for number in group["params"]}
-        steps: list[dict[float, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
+        steps: list[dict[Any, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
         for number, saved in state_dict["state"].items():
             shared = steps[group_of[number]]
             self.state[by_number[number]] = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
@@ -312,7 +312,7 @@ def _apart(state: dict[str, Any]) -> dict[str, Any]:
     return {k: v.clone() if k == "step" and isinstance(v, Tensor) else v for k, v in state.items()}
 
 
-def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) -> Any:
+def _taken(key: str, value: Any, parameter: Tensor, steps: dict[Any, Tensor]) -> Any:
     """A saved value as this optimizer's own; equal counts of steps are shared again, numbers keep their dtype."""
     if isinstance(value, (list, tuple)):
         return type(value)([_taken("", v, parameter, steps) for v in value])
@@ -321,9 +321,10 @@ def _taken(key: str, value: Any, parameter: Tensor, steps: dict[float, Tensor]) 
     if not isinstance(value, Tensor):
         return value
     if key == "step":
-        return steps.setdefault(value.item(), value.detach().cpu().clone().float())
+        own = value.detach().to(parameter.device, copy=True).float()
+        return steps.setdefault((value.item(), parameter.device), own)
     wanted = parameter.dtype if value.dtype.is_floating_point and value.ndim else value.dtype
-    return value.detach().to(parameter.device if value.ndim else value.device, wanted, copy=True)
+    return value.detach().to(parameter.device, wanted, copy=True)
 
 
 def number(group: Group, key: str) -> Any:

@@ -107,8 +107,8 @@ class ASGD(Optimizer):
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The average of the parameter, the present rate, and the share of the next value in the average."""
-        rate = full((), float(group["lr"]), dtype=dtypes.float32)
-        return {"eta": rate, "mu": ones((), dtype=dtypes.float32), "ax": zeros_like(parameter)}
+        rate = full((), float(group["lr"]), dtype=dtypes.float32, device=parameter.device)
+        return {"eta": rate, "mu": ones((), dtype=dtypes.float32, device=parameter.device), "ax": zeros_like(parameter)}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""

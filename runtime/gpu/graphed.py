@@ -34,10 +34,9 @@ class GraphedExecutable(DeviceExecutable):
         self._codes = [Op(step[0]) for step in program.instructions]
         # Before the first memory is asked for come leaves and guards, after the last work what the call leaves behind.
         self._first = next((i for i, c in enumerate(self._codes) if c in (Op.ARENA, Op.OUTPUT, Op.BEGIN)), 0)
-        routines = any(step[0] == Op.KERNEL and step[1] >= len(self.kernels) for step in program.instructions)
-        self.is_capturable = (
-            self._codes.count(Op.BEGIN) == 1 and not program.errors and not routines and not HOST_WORK & {*self._codes}
-        )
+        on_host = any(step[0] == Op.KERNEL and step[1] >= len(self.kernels) for step in program.instructions)
+        on_host = on_host or bool(HOST_WORK & {*self._codes}) or (self.places is not None and bool(self.places[1]))
+        self.is_capturable = self._codes.count(Op.BEGIN) == 1 and not program.errors and not on_host
         self._pointers: dict[int, int] = {}  # the slot of each tensor leaf's address
         self._written: list[int] = []
         tainted: set[int] = set()

@@ -379,3 +379,36 @@ def test_without_triton(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eagerjit.cuda.present.has_compiler", lambda: False)
     with pytest.raises(RuntimeError, match=r"cuda:0: Triton"):
         ej.ones(1).cuda()
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_graphs_overwrite_nothing_that_is_held(target: Machine) -> None:
+    call, w, held = ej.jit(lambda x, w: (x * 2 + w).relu(), cuda_graphs=True, fullgraph=True), ones(4), []
+    for step in range(6):
+        held.append(call(ej.full((4,), float(step), device="cuda"), w))
+        assert held[-1].tolist() == [2.0 * step + 1] * 4
+    assert [x.tolist() for x in held] == [[2.0 * step + 1] * 4 for step in range(6)]
+
+
+def test_a_training_step_as_a_graph(target: Machine) -> None:
+    losses = []
+    for graphs in (False, True):
+        ej.manual_seed(0)
+        model = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 3)).cuda()
+        optimizer = ej.optim.AdamW(model.parameters(), lr=0.05)
+        x, y = ej.linspace(-1, 1, 24, device="cuda").reshape(4, 6), ones(4, 3)
+
+        def step(model: Any = model, optimizer: Any = optimizer, x: Any = x, y: Any = y) -> Any:
+            optimizer.zero_grad()
+            loss = (model(x) - y).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        call = ej.jit(step, fullgraph=True, cuda_graphs=graphs)
+        losses.append([call().item() for _ in range(6)])
+    assert losses[0] == losses[1] and losses[0][5] < losses[0][0]
+    if target.library is not None:
+        assert sum(name == "cuGraphLaunch" for name, *_ in target.library.calls) >= 3
