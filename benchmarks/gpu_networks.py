@@ -6,6 +6,7 @@ VGG-19, ResNet-50, MobileNet, GNMT and NCF. The seventh is GPT-2 with 124M param
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -169,7 +170,7 @@ def ncf(torch: Any, sizes: Sizes) -> Any:
             users, items = sizes.vocabulary, sizes.layers
             self.users, self.items = nn.Embedding(users, factors), nn.Embedding(items, factors)
             self.deep_users, self.deep_items = nn.Embedding(users, hidden[0] // 2), nn.Embedding(items, hidden[0] // 2)
-            pairs = zip(hidden, hidden[1:], strict=False)
+            pairs = itertools.pairwise(hidden)
             self.deep = nn.Sequential(*[m for a, b in pairs for m in (nn.Linear(a, b), nn.ReLU())])
             self.head = nn.Linear(factors + hidden[-1], 1)
 

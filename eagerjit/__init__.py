@@ -107,6 +107,7 @@ _LAZY_NAMES = {
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
     ), "eagerjit.autograd.anomaly"),
     "OutOfMemoryError": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
+    "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",

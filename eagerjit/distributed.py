@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import os
 from enum import Enum
 from typing import Any
@@ -211,7 +212,9 @@ def broadcast_object_list(object_list: list[Any], *args: Any, **kwargs: Any) -> 
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_") or name in ("rpc", "fsdp", "tensor", "optim", "nn", "algorithms", "elastic", "checkpoint"):
+    if name == "nn":
+        return importlib.import_module("eagerjit.distributed_nn")
+    if name.startswith("_") or name in ("rpc", "fsdp", "tensor", "optim", "algorithms", "elastic", "checkpoint"):
         raise AttributeError(f"eagerjit has no torch.distributed.{name}: it runs programs of one process")
     from eagerjit.names import nearest
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import urlparse
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+"""Where a file's name holds the beginning of its hash, under PyTorch's name."""
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 

@@ -286,7 +286,9 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 def _scaled(name: str) -> Any:
     write = INPLACE[name].method()
 
-    def function(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
+        if scaled:
+            (other,), alpha = scaled, other
         return write(self, other if type(alpha) is int and alpha == 1 else other * factor(alpha, self, other))
 
     function.__name__, function.__doc__ = name, write.__doc__

@@ -7,7 +7,7 @@ import typing
 from typing import Any
 
 RARER = frozenset(
-    "Final annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
+    "CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
@@ -59,6 +59,13 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 script_method = script_if_tracing = interface = unused
+
+
+class ScriptModule:
+    """What scripting gives in PyTorch; nothing is an instance, as Modules stay what they are."""
+
+
+RecursiveScriptModule = ScriptFunction = CompilationUnit = ScriptModule
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:

@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Union
 
 from eagerjit.devices import Device as _device
+from eagerjit.numbers import SymbolicInt as SymInt
+from eagerjit.numbers import TracedFloat as SymFloat
 from eagerjit.runtime.dtypes import DType as _dtype
 from eagerjit.tensor import Shape, Tensor
 
-__all__ = ["Device", "FileLike", "IntLikeType", "Number", "Size", "Storage", "Tensor"]
+__all__ = ["Device", "FileLike", "IntLikeType", "Number", "Size", "Storage", "SymBool", "SymFloat", "SymInt", "Tensor"]
+
+
+class SymBool:
+    """What PyTorch calls a condition on traced numbers; nothing is an instance, as conditions here are Python's."""
+
+
 
 _TensorOrTensors: TypeAlias = Union[Tensor, Sequence[Tensor]]  # noqa: UP007
 _int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex

@@ -80,6 +80,10 @@ class _FunctionOp:
         return results
 
 
+FunctionCtx = Context
+"""PyTorch's name, for annotations."""
+
+
 class Function:
     """An operation with a hand-written gradient: define `forward(ctx, ...)` and `backward(ctx, *grads)`, call `apply`.
 

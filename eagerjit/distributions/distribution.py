@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from eagerjit import creation, random
-from eagerjit.autograd.modes import no_grad
+from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.distributions.constraints import Constraint
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.runtime import dtypes
@@ -236,6 +237,27 @@ def smallest(dtype: Any) -> float:
 def normal_like(shape: Any, like: Tensor) -> Tensor:
     """Standard normal numbers of a shape, in a tensor's dtype."""
     return random.randn(tuple(shape), dtype=like.dtype)
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Standard normal numbers, under PyTorch's name."""
+    return random.randn(tuple(shape), dtype=dtype, device=device)
+
+
+class lazy_property:
+    """A property that is computed once, with gradients, and kept on the object."""
+
+    def __init__(self, wrapped: Any):
+        self.wrapped = wrapped
+        functools.update_wrapper(self, wrapped)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
 
 
 def uniform_like(shape: Any, like: Tensor) -> Tensor:

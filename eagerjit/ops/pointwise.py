@@ -184,15 +184,19 @@ power = Op("pow", _power, (_power_input, _power_exponent))
 
 
 @calls_op
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input + alpha * other."""
+def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input + alpha * other; add(input, alpha, other) as well, as older programs write."""
+    if scaled:
+        (other,), alpha = scaled, other
     result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 
 
 @calls_op
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """input - alpha * other."""
+def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """input - alpha * other; sub(input, alpha, other) as well, as older programs write."""
+    if scaled:
+        (other,), alpha = scaled, other
     result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 

@@ -31,6 +31,8 @@ _PLACES = {
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
     "torch.autograd.variable": "eagerjit.autograd.variable",
+    "torch.distributed.nn": "eagerjit.distributed_nn",
+    "torch.distributed.nn.functional": "eagerjit.distributed_nn",
     "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
     "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
@@ -112,7 +114,7 @@ def _explain(module: ModuleType, name: str) -> None:
             else:
                 _explain_inner(module, name, attribute, found)
                 return found
-        found = None if attribute.startswith("_") else module_for(f"{name}.{attribute}")
+        found = None if attribute.startswith("__") else module_for(f"{name}.{attribute}")
         if found is None:
             raise explain_missing(module, name, attribute)
         return found
@@ -141,3 +143,4 @@ def install() -> None:
         sys.path.insert(min(1, len(sys.path)), FOLDER)
     _explain(eagerjit, "torch")
     sys.modules["torch"] = eagerjit
+    eagerjit.torch = eagerjit  # type: ignore[attr-defined]  # as in `from torch import torch`

@@ -18,6 +18,22 @@ from eagerjit.tensor import Tensor, version_of
 __all__ = ["checkpoint", "checkpoint_sequential", "noop_context_fn"]
 
 
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The CUDA devices that tensors among the arguments lie on, and the states of their generators."""
+    import eagerjit.cuda as cuda
+
+    devices = sorted({a.get_device() for a in args if isinstance(a, Tensor) and a.is_cuda})
+    return devices, [cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: Any = None) -> None:
+    """Gives the generators of CUDA devices the states that `get_device_states` found."""
+    import eagerjit.cuda as cuda
+
+    for device, state in zip(devices, states, strict=True):
+        cuda.set_rng_state(state, device)
+
+
 def noop_context_fn() -> tuple[Any, Any]:
     """Two contexts that do nothing."""
     return contextlib.nullcontext(), contextlib.nullcontext()

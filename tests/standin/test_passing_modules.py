@@ -16,19 +16,34 @@ import torch
 import torch.compiler
 import torch._dynamo as dynamo
 import torch._inductor.config
+import torch.distributed.nn
+from torch import torch as itself
+from torch._subclasses.fake_tensor import is_fake
+from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import save_on_cpu
 from torch.autograd.grad_mode import no_grad
+from torch.distributions.utils import _standard_normal, lazy_property
 from torch.functional import einsum
-from torch.hub import load_state_dict_from_url
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+from torch.hub import HASH_REGEX, load_state_dict_from_url
+from torch.jit import ScriptFunction, ScriptModule
 from torch.nn.common_types import _size_2_t
 from torch.nn.modules.pooling import FractionalMaxPool2d
 from torch.nn.utils import prune
 from torch.optim.rmsprop import RMSprop
 from torch.signal.windows import hann
 from torch.utils.benchmark import Compare, Timer
+from torch.utils.checkpoint import get_device_states, set_device_states
 from torch.utils.hooks import RemovableHandle
 from torch.utils.model_zoo import load_state_dict_from_url
 
+torch._C._log_api_usage_once("a program")
+assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
+assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool)) and not isinstance(torch.nn.ReLU(), ScriptModule)
+assert not torch._C._are_functorch_transforms_active() and get_device_states(torch.ones(1)) == ([], [])
+assert torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).sum() == 2
+assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
+set_device_states([], [])
 dynamo.config.suppress_errors = True
 torch._inductor.config.coordinate_descent_tuning = True
 
