@@ -7,7 +7,8 @@ import typing
 from typing import Any
 
 RARER = frozenset(
-    "CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
+    "CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule annotate freeze interface isinstance "
+    "optimize_for_inference script_if_tracing script_method".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 

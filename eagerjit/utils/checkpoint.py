@@ -30,8 +30,8 @@ def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, devic
     """Gives the generators of CUDA devices the states that `get_device_states` found."""
     import eagerjit.cuda as cuda
 
-    for device, state in zip(devices, states, strict=True):
-        cuda.set_rng_state(state, device)
+    for device, saved in zip(devices, states, strict=True):
+        cuda.set_rng_state(saved, device)
 
 
 def noop_context_fn() -> tuple[Any, Any]:

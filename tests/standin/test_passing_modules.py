@@ -39,7 +39,8 @@ from torch.utils.model_zoo import load_state_dict_from_url
 
 torch._C._log_api_usage_once("a program")
 assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
-assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool)) and not isinstance(torch.nn.ReLU(), ScriptModule)
+assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))
+assert not isinstance(torch.nn.ReLU(), (ScriptFunction, ScriptModule))
 assert not torch._C._are_functorch_transforms_active() and get_device_states(torch.ones(1)) == ([], [])
 assert torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).sum() == 2
 assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
