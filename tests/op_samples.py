@@ -127,6 +127,8 @@ SAMPLES: dict[str, list[Sample]] = {
             *(Sample((draw("p", (1, 2, 3)), (1, 2), mode, 0)) for mode in ("reflect", "replicate", "circular"))],
     "replace_block": [Sample((draw("b", (3, 4)), draw("s", (2, 2)), (1, 0), (1, 3))),
                       Sample((draw("b", (3, 4)), draw("", (0, 2)), (0, 0), (1, 1)))],
+    "running_statistic": [Sample((draw("r", (3,)), draw("s", (3,)), 1.25, 0.1)),
+                          Sample((draw("r", (2, 3)), draw("s", (2, 3)), None, 0.75))],
     "window_sum": [Sample((IMAGE, (2, 2), (3, 2), (2, 2), (1, 0))), Sample((IMAGE, (1, 1), (4, 5), (1, 1), (0, 0)))],
     "block_sum": [Sample((IMAGE, (2, 5)))],
     "block_spread": [Sample((draw("g", (1, 2, 2, 2)), (3, 2)))],

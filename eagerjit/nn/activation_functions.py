@@ -35,6 +35,7 @@ def _activation(op: Op) -> Any:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.body.__doc__
+    function.plain = op.call
     return function
 
 

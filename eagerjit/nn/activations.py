@@ -42,6 +42,11 @@ class _Options(Module):
 def _module(name: str, function: Any, shown: tuple[str, ...] = (), **options: Any) -> type[_Options]:
     members = {"function": staticmethod(function), "options": options, "shown": shown, "__doc__": function.__doc__}
     members["__module__"] = __name__
+    if not options:
+        members["forward"] = lambda self, input: function(input)
+    elif set(options) == {"inplace"} and hasattr(function, "plain"):
+        plain = function.plain
+        members["forward"] = lambda self, input: function(input, inplace=True) if self.inplace else plain(input)
     return type(name, (_Options,), members)
 
 

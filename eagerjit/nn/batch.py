@@ -6,14 +6,28 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.creation import empty, ones, tensor, zeros
+from eagerjit.dispatch import Op
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
 from eagerjit.ops import views
+from eagerjit.ops.arithmetic import lerp
 from eagerjit.ops.channels import batch_norm_op, group_norm_op, known_norm
 from eagerjit.ops.index import cat
+from eagerjit.ops.inplace import InplaceOp
+from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.mode import set_grad_mode
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Parameter, Tensor
+
+
+def _running_statistic(input: Tensor, batch: Tensor, factor: float | None, momentum: Any) -> Tensor:
+    """A statistic, moved towards that of a batch, or a multiple of it."""
+    return lerp.call(input, as_dtype(batch if factor is None else batch * factor, input.dtype), momentum)
+
+
+move_statistic = InplaceOp(Op("running_statistic", _running_statistic, None, ("factor", "momentum"))).method()
 
 
 def _check_statistics(input: Tensor, **statistics: Tensor | None) -> None:
@@ -31,29 +45,42 @@ def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Te
     return out
 
 
+@Planned
 def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
-) -> Tensor:  # fmt: skip
+) -> Plan:  # fmt: skip
     """Mean 0 and variance 1 per channel, over the batch while training; running statistics are updated in place."""
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
         if input.numel() == 0:
-            return _of_nothing(input, weight, bias)
+            return _of_nothing, (input, weight, bias)
         _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
-        return known_norm.call(input, running_mean, running_var, weight, bias, eps)
+        return known_norm.call, (input, running_mean, running_var, weight, bias, eps)
     if input.numel() == 0:  # leaves the running statistics as they are
-        return _of_nothing(input, weight, bias)
+        return _of_nothing, (input, weight, bias)
     count = input.numel() // input.shape[1]
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     _check_statistics(input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    known = (None, None) if running_mean is None or running_var is None else (running_mean, running_var)
+    return _trained, (input, weight, bias, eps, *known, momentum, count / (count - 1))
+
+
+def _trained(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, running_mean: Tensor | None,
+    running_var: Tensor | None, momentum: Any, correction: Any,
+) -> Tensor:  # fmt: skip
+    """The normalised batch; its mean and its variance move what is known of batches."""
     out, mean, variance = batch_norm_op.call(input, weight, bias, eps)
     if running_mean is not None and running_var is not None:
-        with no_grad():
-            running_mean.lerp_(mean.detach().to(running_mean.dtype), momentum)
-            running_var.lerp_((variance * (count / (count - 1))).to(running_var.dtype), momentum)
+        before = set_grad_mode(False)
+        try:
+            move_statistic(running_mean, mean.detach(), None, momentum)
+            move_statistic(running_var, variance.detach(), correction, momentum)
+        finally:
+            set_grad_mode(before)
     return out
 
 
@@ -177,13 +204,14 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum: Any = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
+        mean, var, training = self.running_mean, self.running_var, self.training
+        if training and self.track_running_stats and (seen := self.num_batches_tracked) is not None:
+            seen.add_(1)
             if self.momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.to(dtypes.float32)
-        batch = self.training or (self.running_mean is None and self.running_var is None)
-        tracked = not self.training or self.track_running_stats
-        mean, var = (self.running_mean, self.running_var) if tracked else (None, None)
+                momentum = 1.0 / seen.to(dtypes.float32)
+        batch = training or (mean is None and var is None)
+        if training and not self.track_running_stats:
+            mean = var = None
         return batch_norm(input, mean, var, self.weight, self.bias, batch, momentum, self.eps)
 
 

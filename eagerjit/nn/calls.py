@@ -17,8 +17,12 @@ class Calls:
     forward: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        compiled = self.__dict__.get("_compiled_call_impl")
-        return self._call_impl(*args, **kwargs) if compiled is None else compiled(*args, **kwargs)
+        own = self.__dict__
+        if "_compiled_call_impl" in own:
+            return own["_compiled_call_impl"](*args, **kwargs)
+        if own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+            return self._hooked(args, kwargs)
+        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """From here on calls of this module are compiled; arguments are those of `eagerjit.compile`."""
@@ -35,11 +39,9 @@ class Calls:
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        if not (
-            own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
-        ):
-            return self.forward(*args, **kwargs)
-        return self._hooked(args, kwargs)
+        if own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+            return self._hooked(args, kwargs)
+        return self.forward(*args, **kwargs)
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own = self.__dict__

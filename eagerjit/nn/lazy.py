@@ -34,6 +34,11 @@ class LazyModuleMixin:
         """Give the parameters their shapes, from the arguments of the first call."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_compiled_call_impl" not in self.__dict__:
+            self._infer_parameters(*args, **kwargs)
+        return Module.__call__(self, *args, **kwargs)  # type: ignore[arg-type]  # the class may be another one now
+
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         self._infer_parameters(*args, **kwargs)
         return Module._call_impl(self, *args, **kwargs)  # type: ignore[arg-type]  # the class may be another one now

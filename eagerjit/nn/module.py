@@ -43,9 +43,13 @@ class Module(Calls, Tree, State):
 
     def __getattr__(self, name: str) -> Any:
         own = self.__dict__
-        for table in _TABLES:
-            if table in own and name in own[table]:
-                return own[table][name]
+        if "_modules" in own:
+            if name in (parameters := own["_parameters"]):
+                return parameters[name]
+            if name in (buffers := own["_buffers"]):
+                return buffers[name]
+            if name in (modules := own["_modules"]):
+                return modules[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
