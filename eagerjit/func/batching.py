@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eagerjit import pytree
@@ -11,7 +11,7 @@ from eagerjit.compiler.batch import batch
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
-from eagerjit.numbers import expression
+from eagerjit.numbers import TracedFloat, expression
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.placement import host_array
 from eagerjit.runtime import mode
@@ -214,6 +214,24 @@ class _Examples(InnerTracer):
             if self.outer is not None:
                 return self.outer.ask(self.outer.value(value), reason, known)
             return host_array(value._data).reshape(()).item()
+
+    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
+        """Record a call of a Python function of floats that all examples share, where it is one for all of them."""
+        if self.outer is None:
+            return super().python_call(function, arguments, known)
+        with self.suspended():
+            node = self.outer.python_call(function, [self._shared(x) for x in arguments], known)
+        return self.lift(node)
+
+    def _shared(self, number: Any) -> Any:
+        """A float as the enclosing trace has it."""
+        if type(number) is not TracedFloat:
+            return number
+        assert self.outer is not None
+        ((value, has_batch),) = self.computed([self.wrap(number.node)])
+        if has_batch:
+            raise TraceBreak("a Python function was called", user_line())
+        return TracedFloat(self.outer.value(value), number.value)
 
     def measure(self, node: Node, reason: str, negative: bool = False) -> Any:
         """The int that a 0-d node has, if all examples have the same one."""

@@ -85,8 +85,9 @@ class GraphOp(Op):
         self.entries = []
 
     def body(self, *arguments: Tensor) -> Any:
-        """Run the graph."""
-        results = evaluate(self.graph, arguments)
+        """Run the graph; results have memory of their own, in order."""
+        found = zip(self.graph.outputs, evaluate(self.graph, arguments), strict=True)
+        results = [r.clone() if node.op.family == "view" else r for node, r in found]
         return results[0] if len(results) == 1 else tuple(results)
 
 

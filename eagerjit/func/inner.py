@@ -39,6 +39,7 @@ class InnerTracer(Tracer):
         if self.outer is not None:
             self.assumptions = self.outer.assumptions
             self.owners = self.outer.owners
+            self.numbers_vary = self.outer.numbers_vary
             self.draws = draws * self.outer.draws
 
     # -- values -------------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class InnerTracer(Tracer):
 
     def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
         """Append one primitive; nodes of the enclosing trace become inputs."""
-        node = super().record(primitive, tuple(n if n in self._own else self._lift(n) for n in inputs), **attributes)
+        node = super().record(primitive, tuple(n if n in self._own else self.lift(n) for n in inputs), **attributes)
         self._own.add(node)
         return node
 
@@ -85,7 +86,8 @@ class InnerTracer(Tracer):
         """A node that has a tensor's value: where it lies in memory is the enclosing trace's affair."""
         return self.value(tensor)
 
-    def _lift(self, node: Node) -> Node:
+    def lift(self, node: Node) -> Node:
+        """A node of the enclosing trace as an input."""
         known = self._inside.get(node)
         if known is None:
             assert self.outer is not None

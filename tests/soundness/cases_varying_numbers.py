@@ -249,3 +249,41 @@ def integers_of_float_tensors(jit):
     f = jit(lambda x: (int(x[0] * 1.5), int(x[0] > 1), x + int(x[1])))
     for value in (1.0, 2.0, -2.0, 1.0):
         yield f(torch.full((2,), value))
+
+
+@case(versions=2)
+def powers_of_a_count_under_vmap(jit):
+    f = jit(lambda x, step: torch.vmap(lambda row: (row * 0.9**step).sum())(x))
+    for step in range(1, 7):
+        yield f(torch.linspace(0.0, 1.0, 6).reshape(3, 2), step), f(torch.linspace(0.0, 1.0, 8).reshape(4, 2), step)
+
+
+@case(versions=2)
+def functions_of_numbers_under_nested_transforms(jit):
+    def f(x, angle):
+        inner = torch.func.grad(lambda row: (row**2 * math.cos(angle)).sum())
+        rows = torch.vmap(inner)(x)
+        pairs = torch.vmap(torch.vmap(lambda e: e * math.exp(angle) // 0.1))(x)
+        return rows, pairs, torch.func.jacrev(lambda v: v.sum(0) * angle**3)(x)
+
+    f = jit(f)
+    for i in range(6):
+        yield f(torch.linspace(0.0, 1.0, 6).reshape(3, 2), i / 5 + 0.1)
+
+
+@case(versions=1)
+def functions_of_a_tensors_number_under_vmap(jit):
+    def f(x):
+        scale = x.sum().item()
+        return torch.vmap(lambda row: row / math.sqrt(scale) + scale**2)(x)
+
+    f = jit(f)
+    for n in (2, 3, 4):
+        yield f(torch.linspace(0.5, 1.0, 2 * n).reshape(n, 2))
+
+
+@case(versions=3)
+def rounded_numbers_under_vmap(jit):
+    f = jit(lambda x, s: torch.vmap(lambda row: row * math.floor(s * 2) + int(s))(x))
+    for s in (0.4, 1.6, 2.2, 7.9, -3.5):
+        yield f(torch.ones(3, 2), s)
