@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from eagerjit.compiler.ir import Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.lower.gathers import picked, picks
 from eagerjit.compiler.lower.libraries import is_attention
 from eagerjit.compiler.ops import elementwise, linear, reductions, views
 from eagerjit.compiler.passes.dead import remove_dead
@@ -33,12 +34,15 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
         return trace
     replaced: dict[Node, Node] = {}
     nodes: list[Node] = []
+    results = set(trace.graph.results())
     for node in trace.graph.nodes:
         current = with_inputs(node, replaced)
         if _is_copy(current):
             nodes += _copied(current)
         elif _is_empty(current):
             nodes += _identity(current)
+        elif narrow and picks(current):
+            nodes += picked(current, results)
         elif narrow and current.op.family == "linear":
             nodes.append(_narrowed(current))
         elif current.op.family in CONTIGUOUS and not (narrow and is_attention(current)):

@@ -246,9 +246,13 @@ class ProductKernel:
 
         m, n, k = map(known, self.product.sizes)
         tile = choose(max(m, 1), max(n, 1), max(k, 1), max(tasks, 1), self._factors, precision.tf32, architecture)
-        steps = [abs(known(s)) for pair in self.product.steps for s in pair]
-        reach = sum(known(e) * max(map(abs, map(known, rest))) for e, *rest in self.product.batch)
-        largest = max(m, n, k, 1) * max(*steps, 1) * 2 + reach + tasks * m * n
+        extents = ((m, k), (k, n), (m, n))
+        reach = max(
+            sum(e * abs(known(s)) for e, s in zip(pair, steps, strict=True))
+            for pair, steps in zip(extents, self.product.steps, strict=True)
+        )
+        reach += sum(known(e) * max(map(abs, map(known, rest))) for e, *rest in self.product.batch)
+        largest = max(reach + tile.depth * reach // max(k, 1), tasks * m * n)
         constants = {
             "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,
             "TF32": int(precision.tf32 and self._factors == "f32"), "WIDE": int(largest >= INT32),

@@ -125,7 +125,8 @@ class TritonKernel:
         if length is None:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
-            return STEP
+            # A row is read in several phases: few rows at a time, so that the cache still has them.
+            return STEP * 4 if shape.tiled else STEP
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 
@@ -160,7 +161,7 @@ def power_of_two(number: int) -> int:
 
 def warps_for(elements: int) -> int:
     """Warps of a program whose blocks have so many elements."""
-    return min(max(power_of_two(elements) // 256, 1), 16 if elements > 8192 else 8 if elements > 2048 else 4)
+    return min(max(power_of_two(elements) // 256, 1), 16 if elements >= 8192 else 8 if elements > 2048 else 4)
 
 
 def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
