@@ -195,6 +195,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "take_rows": [Sample((M, integers(1, 0, -1))), Sample((M, draw("", (0,)).long())), Sample((V, integers(1)[0]))],
     "add_rows": [Sample((M, integers(1, 1), N)), Sample((M, integers(-1), N[:1]))],
     "put_rows": [Sample((M, integers(1, 0), N)), Sample((M, integers(-1), N[:1]))],
+    "add_along": [Sample((M, 1, integers(2, -3), N[:, :2])), Sample((M, 0, integers(1, 1), N, False))],
+    "put_along": [Sample((M, 1, integers(2, -3), N[:, :2])), Sample((M, 0, integers(1, 0), N, False))],
     "gather": [Sample((M, 1, COLUMNS)), Sample((draw("", ()), 0, integers(0)[0]))],
     "scatter_add": [Sample((M, 1, COLUMNS, draw("s", (2, 2)))),
                     Sample((draw("", ()), 0, integers(0)[0], draw("s", ())))],

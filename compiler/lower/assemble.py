@@ -110,7 +110,8 @@ class Assembler(Placement):
             if not isinstance(step, Group):
                 name = f"k{position}_{step.node.op.name}"
                 place = Pointer(self._memory(step.node))
-                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.blocking)
+                in_place = step.node in self.in_place
+                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.blocking, in_place)
                 work += [Work(position, b) for b in builder.build()]
                 continue
             name = f"k{position}_{_title(step)}"
@@ -283,7 +284,7 @@ class Assembler(Placement):
         for pointer, node in self.extra:
             copies.append(self._copy(pointer, node))
         for leaf, value in self.trace.writes:
-            if self.in_place.get(value) != leaf and not self._is_strided(node_of[leaf]):
+            if self.in_place.get(layout(value).root) != leaf and not self._is_strided(node_of[leaf]):
                 copies.append(self._copy(self.pointer_slots[node_of[leaf]], value))
         return copies
 

@@ -9,10 +9,10 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scratch, Temporary
-from eagerjit.compiler.lower.groups import Group, Step
+from eagerjit.compiler.lower.groups import Group, Region, Step
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
-from eagerjit.compiler.ops import views
+from eagerjit.compiler.ops import indexing, views
 from eagerjit.compiler.shapes import Shape
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.dtypes import BY_SHORT
@@ -88,21 +88,29 @@ class Placement(Instructions):
         outputs = {root for root, aliases in found if not aliases or root.op.family != "argument"}
         readers = self._readers(steps)
         for leaf, value in self.trace.writes:
-            old = node_of[leaf]
-            taken = value in outputs or old in outputs or value in self.in_place
-            if taken or leaf in strided or value.type != old.type:
+            old, root = node_of[leaf], layout(value).root
+            if root in outputs or old in outputs or root in self.in_place or leaf in strided:
                 continue
-            number = self.scheduler.step_of.get(value)
+            number = self.scheduler.step_of.get(root)
             step = self.scheduler.steps.get(self.scheduler.find(number)) if number is not None else None
-            if not isinstance(step, Group) or value not in step.full or (not step.dims and len(step.nodes) > 1):
+            if not isinstance(step, Group | Region) or self.phase_of[step.number] < len(self.trace.questions):
                 continue
             here = position[step.number]
-            if self.phase_of[step.number] < len(self.trace.questions):
-                continue
             if any(at > here for at, _ in readers.get(old, ())):
                 continue
-            if all(direct for at, direct in readers.get(old, ()) if at == here):
-                self.in_place[value] = leaf
+            if isinstance(step, Region):
+                alone = self._changes(step.node, value, old)
+            else:
+                fits = value in step.full and value.type == old.type and (step.dims or len(step.nodes) == 1)
+                alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
+            if alone:
+                self.in_place[root] = leaf
+
+    def _changes(self, node: Node, value: Node, old: Node) -> bool:
+        """Whether `value` is `old` with some elements replaced, by what is not read from it."""
+        if node.op is indexing.cat or not _is_whole(value, node) or not _is_whole(node.inputs[0], old):
+            return False
+        return not any(old in self._ends(i) for i in node.inputs[1:])
 
     def _readers(self, steps: list[Step]) -> dict[Node, list[tuple[int, bool]]]:
         """Per input the steps that read it, and whether as a whole and in order."""
@@ -244,6 +252,13 @@ class Placement(Instructions):
 
     def _is_strided(self, argument: Node) -> bool:
         return argument.attributes.get("strides") is not None
+
+
+def _is_whole(view: Node, root: Node) -> bool:
+    """Whether a view is all of `root` in order."""
+    where = layout(view)
+    whole = where.root is root and where.offset == 0 and view.type.numel == root.type.numel
+    return whole and is_contiguous(view) and is_contiguous(root)
 
 
 def copy_name(output: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from eagerjit.compiler import loops, sizes
@@ -27,11 +28,19 @@ def pointwise(
     name: str, group: Group, targets: list[Target], inline: dict[Node, bool], failures: Failures, blocking: Blocking
 ) -> Built:
     """A kernel that stores each target's value over the group's loops."""
+    return over(name, group, lambda emitter: _store_all(emitter, targets), inline, failures, blocking)
+
+
+def over(
+    name: str, group: Group, emit: Callable[[Emitter], None], inline: dict[Node, bool], failures: Failures,
+    blocking: Blocking,
+) -> Built:  # fmt: skip
+    """A kernel that does over the group's loops what `emit` says."""
     probe = Emitter(group, 0, inline, failures)
-    _store_all(probe, targets)
+    emit(probe)
     merged = merge_loops(probe, None)
     emitter = Emitter(group, merged.inner if group.dims else 1, inline, failures)
-    _store_all(emitter, targets)
+    emit(emitter)
     writer = Writer(emitter, merged)
     count = sizes.product(group.dims)
     work = sizes.mul(count, cost_of(group))

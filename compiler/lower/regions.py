@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.affine import Affine, address, without_ones
+from eagerjit.compiler.affine import Affine, Map, address, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
 from eagerjit.compiler.lower.groups import Group
-from eagerjit.compiler.lower.pointwise import Target, pointwise
+from eagerjit.compiler.lower.pointwise import Target, over, pointwise
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 
 class RegionBuilder:
-    """Builds the kernels of one such node; `out` is the memory of its result."""
+    """Builds the kernels of one such node; `out` is the memory of its result, with `in_place` that of its base too."""
 
     def __init__(
-        self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, blocking: Blocking
-    ):
-        self.name, self.node, self.out = name, node, out
+        self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, blocking: Blocking,
+        in_place: bool = False,
+    ):  # fmt: skip
+        self.name, self.node, self.out, self.in_place = name, node, out, in_place
         self.inline, self.failures, self.blocking = inline, failures, blocking
         self.strides = contiguous_strides(node.type.shape)
 
@@ -34,8 +35,23 @@ class RegionBuilder:
         built.sources = (self.node.source,)
         return built
 
-    def _base(self) -> Built:
-        return self._copy(0, self.node.inputs[0], self.strides, 0)
+    def _base(self) -> list[Built]:
+        """What comes before the changes: a copy of the base, or in place the checks, since an error changes nothing."""
+        if not self.in_place:
+            return [self._copy(0, self.node.inputs[0], self.strides, 0)]
+        return [self._checks()] if "checks_index" in self.node.op.traits else []
+
+    def _checks(self) -> Built:
+        """Reads every index and writes nothing."""
+        index, dim = self.node.inputs[1], self.node.attributes.get("dim", 0)
+        group = Group(-1, without_ones(index.type.shape))
+
+        def check(emitter: Emitter) -> None:
+            self._index(emitter, index, group.full_place(index.type.shape), self.node.type.shape[dim])
+
+        built = over(f"{self.name}.0", group, check, self.inline, self.failures, self.blocking)
+        built.sources = (self.node.source,)
+        return built
 
     def _concatenate(self) -> list[Built]:
         dim = self.node.attributes["dim"]
@@ -50,7 +66,7 @@ class RegionBuilder:
         a = self.node.attributes
         dim = a["dim"]
         strides = (*self.strides[:dim], sizes.mul(self.strides[dim], a["step"]), *self.strides[dim + 1 :])
-        return [self._base(), self._copy(1, self.node.inputs[1], strides, sizes.mul(self.strides[dim], a["start"]))]
+        return [*self._base(), self._copy(1, self.node.inputs[1], strides, sizes.mul(self.strides[dim], a["start"]))]
 
     def _replace_block(self) -> list[Built]:
         a = self.node.attributes
@@ -58,21 +74,21 @@ class RegionBuilder:
         offset: sizes.Expr = 0
         for start, stride in zip(a["starts"], self.strides, strict=True):
             offset = sizes.add(offset, sizes.mul(start, stride))
-        return [self._base(), self._copy(1, self.node.inputs[1], strides, offset)]
+        return [*self._base(), self._copy(1, self.node.inputs[1], strides, offset)]
 
     def _add_rows(self) -> list[Built]:
-        return [self._base(), self._rows("add")]
+        return [*self._base(), self._rows("add")]
 
     def _put_rows(self) -> list[Built]:
-        return [self._base(), self._rows("")]
+        return [*self._base(), self._rows("")]
 
     def _rows(self, op: str) -> Built:
         """Rows of the value combined, in order, into rows of the result; tasks take ranges of columns."""
         base, index, value = self.node.inputs
-        lead = without_ones(index.type.shape)
-        group = Group(-1, (*lead, *without_ones(base.type.shape[1:])))
+        # The value's sizes may be written otherwise than the equal ones of the index and of the base.
+        group, lead = Group(-1, without_ones(value.type.shape)), without_ones(index.type.shape)
         emitter = Emitter(group, len(lead), self.inline, self.failures)
-        place = self._index(emitter, index, Group(-1, lead).full_place(index.type.shape))
+        place, _ = self._index(emitter, index, Group(-1, lead).full_place(index.type.shape), base.type.shape[0])
         incoming, _ = emitter.value(value, group.full_place(value.type.shape))
         merged = merge_loops(emitter, len(lead))
         writer = Writer(emitter, merged)
@@ -105,19 +121,19 @@ class RegionBuilder:
             kernel, tasks = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),)), rows
         return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
 
-    def _index(self, emitter: Emitter, index: Node, map_) -> str:
-        """The checked index of a row, as i64."""
+    def _index(self, emitter: Emitter, index: Node, map_: Map, size: sizes.Expr) -> tuple[str, int]:
+        """The checked index of a row or an element, as i64."""
         found = emitter.value(index, map_)
         if index.dtype.short != "i64":
             found = emitter.let("cast", (found,), "i64")
-        emitter.check_index(found, self.node.type.shape[0], self.node)
-        return found[0]
+        emitter.check_index(found, size, self.node)
+        return found
 
     def _scatter_add(self) -> list[Built]:
-        return [self._base(), self._elements("add")]
+        return [*self._base(), self._elements("add")]
 
     def _scatter(self) -> list[Built]:
-        return [self._base(), self._elements(self.node.attributes["combine"])]
+        return [*self._base(), self._elements(self.node.attributes["combine"])]
 
     def _elements(self, op: str) -> Built:
         """Elements of the value combined one by one; tasks take the dimensions before the scattered one."""
@@ -130,10 +146,7 @@ class RegionBuilder:
         group = Group(-1, dims)
         emitter = Emitter(group, len(dims), self.inline, self.failures)
         map_ = group.full_place(index.type.shape)
-        found = emitter.value(index, map_)
-        if index.dtype.short != "i64":
-            found = emitter.let("cast", (found,), "i64")
-        emitter.check_index(found, base.type.shape[dim], self.node)
+        found = self._index(emitter, index, map_, base.type.shape[dim])
         incoming = emitter.value(value, map_)
         dtype = base.dtype.short
         out = emitter.param(self.out, dtype)

@@ -114,7 +114,9 @@ gather = declare(
 )
 
 
-def _scatter_add_type(base: TensorType, index: TensorType, value: TensorType, dim: int) -> TensorType:
+def _scatter_add_type(
+    base: TensorType, index: TensorType, value: TensorType, dim: int, error: str | None = None
+) -> TensorType:
     same_dtype("scatter_add", (base, value))
     _gather_type(base, index, dim)
     if len(value.shape) != len(index.shape) or not all(map(sizes.equal, value.shape, index.shape)):
@@ -122,7 +124,9 @@ def _scatter_add_type(base: TensorType, index: TensorType, value: TensorType, di
     return base
 
 
-def _scatter_add_reference(base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int) -> np.ndarray:
+def _scatter_add_reference(
+    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, error: str | None = None
+) -> np.ndarray:
     out = base.copy()
     np.add.at(out, _positions(index, dim), value)
     return out
@@ -134,11 +138,11 @@ scatter_add = declare(
         "index",
         _scatter_add_type,
         _scatter_add_reference,
-        "base with every value added at its index along dim, in row-major order.",
+        "base with every value added at its index along dim, in row-major order; out of range is `error`.",
         derivative=(
-            lambda g, out, base, index, value, dim: g,
+            lambda g, out, base, index, value, dim, error=None: g,
             None,
-            lambda g, out, base, index, value, dim: g.gather(dim, index),
+            lambda g, out, base, index, value, dim, error=None: g.gather(dim, index),
         ),
         scalar="scatter_add",
         traits=frozenset({"checks_index"}),
@@ -146,7 +150,9 @@ scatter_add = declare(
 )
 
 
-def _scatter_type(base: TensorType, index: TensorType, value: TensorType, dim: int, combine: str) -> TensorType:
+def _scatter_type(
+    base: TensorType, index: TensorType, value: TensorType, dim: int, combine: str, error: str | None = None
+) -> TensorType:
     if combine not in COMBINE:
         raise ValueError(f"scatter: values cannot be combined by {combine!r}")
     return _scatter_add_type(base, index, value, dim)
@@ -157,7 +163,7 @@ COMBINE = {"": None, "mul": np.multiply, "maximum": np.maximum, "minimum": np.mi
 
 
 def _scatter_reference(
-    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, combine: str
+    base: np.ndarray, index: np.ndarray, value: np.ndarray, dim: int, combine: str, error: str | None = None
 ) -> np.ndarray:
     out = base.copy()
     function = COMBINE[combine]

@@ -242,6 +242,79 @@ put_rows = Op(
 )
 
 
+def _with_rows(input: Tensor, index: Tensor, value: Any) -> Tensor:
+    """input with the rows at `index` replaced by a number or a tensor that broadcasts to them."""
+    rows = (*index.shape, *input.shape[1:])
+    return _put_rows(input, index, as_dtype(value, input.dtype).expand(rows))
+
+
+with_rows = Op(
+    "with_rows",
+    _with_rows,
+    (
+        lambda g, out, input, index, value: with_rows.call(g, index, 0.0),
+        None,
+        lambda g, out, input, index, value: g.take_rows(index).sum_to_size(value.shape).to(value.dtype),
+    ),
+    ("value",),
+)
+
+
+def _spread(index: Tensor, dim: int, input: Tensor, value: Tensor, wrap: bool) -> Tensor:
+    """Indices along a dimension as those of every element of `value`, which has all of the other dimensions."""
+    place = _place(index, input.shape[dim], wrap)
+    if tuple(value.shape) != (*input.shape[:dim], index.shape[0], *input.shape[dim + 1 :]):
+        raise RuntimeError(
+            f"values of shape {list(value.shape)} for {index.shape[0]} indices along dimension {dim} of a tensor of "
+            f"shape {list(input.shape)}"
+        )
+    return place.reshape([-1 if d == dim else 1 for d in range(value.ndim)]).expand(value.shape)
+
+
+def _put_along(input: Tensor, dim: int, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:
+    """input with index[i] along a dimension replaced by what value has at i; the last one wins."""
+    if dim == 0:
+        return _put_rows(input, index, value, wrap)
+    value = as_dtype(value, input.dtype)
+    place = _spread(index, dim, input, value, wrap)
+    return emit(indexing.scatter, input, place, value, dim=dim, combine="", error="IndexError")
+
+
+put_along = Op(
+    "put_along",
+    _put_along,
+    (
+        lambda g, out, input, dim, index, value, wrap: put_along.call(g, dim, index, g.new_zeros(value.shape), wrap),
+        None,
+        None,
+        lambda g, out, input, dim, index, value, wrap: g.gather(dim, _spread(index, dim, g, value, wrap)),
+        None,
+    ),
+)
+
+
+def _add_along(input: Tensor, dim: int, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:
+    """input with what value has at i added to index[i] along a dimension, in the order of i."""
+    if dim == 0:
+        return _add_rows(input, index, value, wrap)
+    value = as_dtype(value, input.dtype)
+    place = _spread(index, dim, input, value, wrap)
+    return emit(indexing.scatter_add, input, place, value, dim=dim, error="IndexError")
+
+
+add_along = Op(
+    "add_along",
+    _add_along,
+    (
+        lambda g, out, input, dim, index, value, wrap: g,
+        None,
+        None,
+        lambda g, out, input, dim, index, value, wrap: g.gather(dim, _spread(index, dim, g, value, wrap)),
+        None,
+    ),
+)
+
+
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Rows of a dimension, by number."""
     check_index("index_select", index)

@@ -62,9 +62,8 @@ def _rows_changed(op: Op, input: Tensor, d: int, index: Tensor, value: Tensor, w
     return out.permute(inverse(order)) if d else out
 
 
-@public
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """input with rows of alpha * source added at `index` along dim."""
+def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> tuple[int, Tensor, Tensor]:
+    """The dimension, the places along it, and what is added there."""
     d = views.dimension(dim, input.ndim)
     places = _vector("index_add_", index, source, d, RuntimeError)
     if source.dtype is not input.dtype:
@@ -73,14 +72,18 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
             "must have the same "
             "scalar type"
         )
-    source = source if type(alpha) is int and alpha == 1 else source * alpha
-    value = _front(source, d)[0] if source.ndim else source
-    return _rows_changed(rows.add_rows, input, d, places, value, False)
+    return d, places, source if type(alpha) is int and alpha == 1 else source * alpha
 
 
 @public
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """input with rows of `source` at `index` along dim."""
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """input with rows of alpha * source added at `index` along dim."""
+    d, places, source = _addends(input, dim, index, source, alpha)
+    return _rows_changed(rows.add_rows, input, d, places, _front(source, d)[0] if source.ndim else source, False)
+
+
+def _copies(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int, Tensor, Tensor]:
+    """The dimension, the places along it, and what is written there."""
     d = views.dimension(dim, input.ndim)
     places = _vector("index_copy_", index, source, d)
     if source.dtype is not input.dtype:
@@ -88,12 +91,18 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {TYPE_NAMES[input.dtype]} "
             f"and (source) {TYPE_NAMES[source.dtype]}"
         )
-    return _rows_changed(rows.put_rows, input, d, places, _front(source, d)[0] if source.ndim else source, False)
+    return d, places, source
 
 
 @public
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """input with a number at `index` along dim."""
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """input with rows of `source` at `index` along dim."""
+    d, places, source = _copies(input, dim, index, source)
+    return _rows_changed(rows.put_rows, input, d, places, _front(source, d)[0] if source.ndim else source, False)
+
+
+def _fills(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[int, Tensor, Tensor, tuple[Any, ...]]:
+    """The dimension, the places along it, the 0-d value, and the sizes of the other dimensions."""
     if index.dtype is not dtypes.int64:
         raise IndexError(f"index_fill_(): Expected dtype int64 for index, but got {index.dtype}")
     if isinstance(value, Tensor) and value.ndim:
@@ -103,9 +112,14 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     d = views.dimension(dim, input.ndim)
     check_fit(value, input.dtype)
     places = index.reshape(1) if index.ndim == 0 else index
-    rest = tuple(size for i, size in enumerate(input.shape) if i != d)
-    filled = input.new_full((), value).expand((places.shape[0], *rest))
-    return _rows_changed(rows.put_rows, input, d, places, filled, True)
+    return d, places, input.new_full((), value), tuple(size for i, size in enumerate(input.shape) if i != d)
+
+
+@public
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """input with a number at `index` along dim."""
+    d, places, number, rest = _fills(input, dim, index, value)
+    return _rows_changed(rows.put_rows, input, d, places, number.expand((places.shape[0], *rest)), True)
 
 
 # -- in flattened tensors ---------------------------------------------------------------------------------------------
@@ -219,6 +233,31 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
+# -- in place ---------------------------------------------------------------------------------------------------------
+
+def index_add_(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """In-place version of `index_add`."""
+    d, places, source = _addends(self, dim, index, source, alpha)
+    if self.ndim == 0 or source.ndim != self.ndim:
+        return self.copy_(index_add(self.clone(), dim, index, source))
+    return subscript.write_added(self, d, places, source, False)
+
+
+def index_copy_(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """In-place version of `index_copy`."""
+    d, places, source = _copies(self, dim, index, source)
+    if self.ndim == 0 or source.ndim != self.ndim:
+        return self.copy_(index_copy(self.clone(), dim, index, source))
+    return subscript.write_put(self, d, places, source, False)
+
+
+def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """In-place version of `index_fill`."""
+    d, places, number, rest = _fills(self, dim, index, value)
+    if self.ndim == 0:
+        return self.copy_(index_fill(self.clone(), dim, index, value))
+    return subscript.write_put(self, d, places, number.expand((*rest[:d], places.shape[0], *rest[d:])), True)
+
+
 index_reduce_ = written(index_reduce)
-index_add_, index_copy_, index_fill_ = written(index_add), written(index_copy), written(index_fill)
 put_, masked_scatter_ = written(put), written(masked_scatter)

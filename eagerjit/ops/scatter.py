@@ -12,6 +12,7 @@ from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index as rows
 from eagerjit.ops import views
+from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -196,4 +197,16 @@ def scatter_reduce(
     return total.reshape(input.shape)
 
 
-scatter_, scatter_reduce_ = written(scatter), written(scatter_reduce)
+scatter_reduce_ = written(scatter_reduce)
+_write_at, _written_scatter = InplaceOp(_scatter_op).method(), written(scatter)
+
+
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """In-place version of `scatter`."""
+    given = src if value is None else value
+    plain = type(given) in (int, float) or (isinstance(given, Tensor) and given.shape == index.shape)
+    if reduce is None and plain and self.ndim:
+        return _write_at(self, dim, index, given)
+    return _written_scatter(self, dim, index, src, value=value, reduce=reduce)

@@ -13,9 +13,8 @@ from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.counted import measured, nonzero
-from eagerjit.ops.index import add_rows, put_rows, take_rows, wrapped
+from eagerjit.ops.index import add_along, add_rows, put_along, put_rows, take_rows, with_rows, wrapped
 from eagerjit.ops.inplace import InplaceOp
-from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.searching import select_masked
 from eagerjit.placement import beside
 from eagerjit.runtime import dtypes
@@ -316,23 +315,8 @@ def _is_basic(key: Any) -> bool:
     return all([type(e) in _BASIC for e in key]) if type(key) is tuple else type(key) in _BASIC
 
 
-def _with_rows(input: Tensor, index: Tensor, value: Any) -> Tensor:
-    """input with the rows at `index` replaced by a number or a tensor that broadcasts to them."""
-    rows = (*index.shape, *input.shape[1:])
-    return put_rows.body(input, index, as_dtype(value, input.dtype).expand(rows))
-
-
-_with_rows_op = Op(
-    "with_rows",
-    _with_rows,
-    (
-        lambda g, out, input, index, value: _with_rows_op.call(g, index, 0.0),
-        None,
-        lambda g, out, input, index, value: g.take_rows(index).sum_to_size(value.shape).to(value.dtype),
-    ),
-    ("value",),
-)
-_write_rows = InplaceOp(_with_rows_op).method()
+_write_rows = InplaceOp(with_rows).method()
+write_added, write_put = InplaceOp(add_along).method(), InplaceOp(put_along).method()
 
 
 def _many(value: Any) -> bool:
@@ -366,13 +350,19 @@ def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) ->
     linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
     target = _placed_shape(shape, rest, used)
     value = _value_for(base, value).expand(target)
+    write = write_added if accumulate else write_put
+    if len(used) == 1 and linear.ndim == 1:
+        write(base, used[0], linear, value)
+        return
     if used[0] != 0 and used == list(range(used[0], used[-1] + 1)):
         first, count = used[0], len(shape)
         value = value.permute(*range(first, first + count), *range(first), *range(first + count, len(target)))
     rows = moved.reshape(rows_shape)
+    if rows._storage is base._storage:
+        write(rows, 0, linear, value)
+        return
     put = add_rows.call if accumulate else put_rows.call
-    updated = put(rows, linear, value)
-    moved.copy_(updated.view(moved.shape))
+    moved.copy_(put(rows, linear, value).view(moved.shape))
 
 
 def _placed_shape(shape: tuple[Any, ...], rest: tuple[Any, ...], used: list[int]) -> tuple[Any, ...]:
