@@ -15,7 +15,7 @@ from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
 from eagerjit.compiler.ops import routines
 from eagerjit.runtime.dtypes import DType
-from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, RECORD, SIGNED, UNSIGNED
+from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, LINE_BYTES, SIGNED, UNSIGNED
 from eagerjit.runtime.native.scan import TOGETHER
 
 
@@ -74,4 +74,4 @@ def call_of(node: Node) -> RoutineCall:
         return RoutineCall("routine scan", words, tasks, 0)
     count = node.attributes["count"]
     words = (n, inner, count, x.dtype.itemsize, *_kind(x.dtype), int(node.attributes["descending"]))
-    return RoutineCall("routine order", words, lines, sizes.add(sizes.mul(n, 2 * RECORD), HISTOGRAM_BYTES))
+    return RoutineCall("routine order", words, lines, sizes.add(sizes.mul(n, LINE_BYTES), HISTOGRAM_BYTES))

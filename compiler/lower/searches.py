@@ -9,7 +9,7 @@ from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.ops import searches
-from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, SINGLES, TOGETHER
+from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
 SEARCHES = (searches.search, searches.running, searches.recurrence, searches.positions)
 KINDS = {"i64": INTEGERS, "f64": DOUBLES, "f32": SINGLES}
@@ -32,6 +32,7 @@ def search_call(node: Node) -> RoutineCall:
     if node.op is searches.search:
         row, per_row = (i.type.shape[-1] for i in node.inputs)
         total = node.type.numel
+        kind = ORDERED_INTEGERS if node.attributes.get("increasing") and kind == INTEGERS else kind
         words = (row, per_row, total, kind, int(node.attributes["right"]))
         return RoutineCall("routine search", words, _groups(total, CHUNK), 0)
     if node.op is searches.positions:

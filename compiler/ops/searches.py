@@ -13,7 +13,7 @@ KEYS = (dtypes.float32, dtypes.float64, dtypes.int64)
 """What these compare; others are converted."""
 
 
-def _search_type(ordered: TensorType, values: TensorType, right: bool) -> TensorType:
+def _search_type(ordered: TensorType, values: TensorType, right: bool, increasing: bool = False) -> TensorType:
     if ordered.dtype is not values.dtype or ordered.dtype not in KEYS:
         raise ValueError(f"search: no {values} in {ordered}")
     if len(ordered.shape) != len(values.shape) or not all(map(sizes.equal, ordered.shape[:-1], values.shape[:-1])):
@@ -21,7 +21,7 @@ def _search_type(ordered: TensorType, values: TensorType, right: bool) -> Tensor
     return TensorType(dtypes.int64, values.shape)
 
 
-def _search_reference(ordered: np.ndarray, values: np.ndarray, right: bool) -> np.ndarray:
+def _search_reference(ordered: np.ndarray, values: np.ndarray, right: bool, increasing: bool = False) -> np.ndarray:
     out = np.empty(values.shape, np.int64)
     for place in np.ndindex(values.shape):
         row, value = ordered[place[:-1]], values[place]
@@ -42,7 +42,7 @@ search = declare(
         "routine",
         _search_type,
         _search_reference,
-        "How many elements of a sorted row come before each value, equal ones too with `right`; of a NaN all do.",
+        "How many elements of a sorted row come before each value, equal ones too with `right`. Values may increase.",
         derivative=(None, None),
         cost=40,
         traits=frozenset({"exact"}),

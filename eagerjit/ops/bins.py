@@ -192,6 +192,7 @@ def unique_consecutive(
     x = input.reshape(-1) if d is None else input
     fresh, number = counted.run_starts.call(x, d or 0)
     count = measured(number, "the number of unique elements depends on values")
-    values, inverse, counts = counted.runs.call(x, fresh, d or 0, count)
-    inverse = inverse.reshape(input.shape) if d is None else inverse
-    return counted.wanted(values, inverse, counts, return_inverse, return_counts)
+    found = counted.runs.call(x, fresh, d or 0, count, bool(return_inverse), bool(return_counts))
+    if d is not None or not return_inverse:
+        return found
+    return found[0], found[1].reshape(input.shape), *found[2:]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, searching
-from eagerjit.ops.host import HostOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.placement import host_array
@@ -38,12 +36,6 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return out.unbind(1) if as_tuple else out
 
 
-def wanted(values: Tensor, inverse: Tensor, counts: Tensor, return_inverse: bool, return_counts: bool) -> Any:
-    """What was asked for of different elements."""
-    results = (values, *[inverse] * return_inverse, *[counts] * return_counts)
-    return results[0] if len(results) == 1 else results
-
-
 def _run_starts(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Whether slices along a dimension differ from those before them, and how many do."""
     fresh = searching.begins_run(input, dim)
@@ -52,13 +44,16 @@ def _run_starts(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return fresh, fresh.sum()
 
 
-def _runs(input: Tensor, fresh: Tensor, dim: int, count: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """One slice of each run of equal ones, the run that each belongs to, and how long runs are."""
+def _runs(input: Tensor, fresh: Tensor, dim: int, count: Any, inverse: bool, counts: bool) -> Any:
+    """One slice of each run of equal ones; on request the run that each belongs to, and how long runs are."""
     starts = searching.where_held(fresh, count)
-    rows = input.movedim(dim, 0) if dim else input
-    values = emit(indexing.take_rows, rows, starts)
-    values = values.movedim(0, dim) if dim else values
-    return values, fresh.cumsum(0) - 1, _lengths(starts, fresh.shape[0])
+    values = emit(indexing.take_rows, input.movedim(dim, 0) if dim else input, starts)
+    results = [values.movedim(0, dim) if dim else values]
+    if inverse:
+        results.append(fresh.cumsum(0) - 1)
+    if counts:
+        results.append(_lengths(starts, fresh.shape[0]))
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _lengths(starts: Tensor, total: Any) -> Tensor:
@@ -79,46 +74,26 @@ def _ordered_starts(input: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return ordered, order, *_run_starts(ordered, 0)
 
 
-def _different(
-    ordered: Tensor, order: Tensor, fresh: Tensor, count: Any, inverse: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The different elements, where each element went, and how often each occurs."""
-    values, run, counts = _runs(ordered, fresh, 0, count)
-    return values, order.new_zeros(order.shape).put_rows(order, run) if inverse else run, counts
+def _different(ordered: Tensor, order: Tensor, fresh: Tensor, count: Any, inverse: bool, counts: bool) -> Any:
+    """The different elements; on request where each element went, and how often each occurs."""
+    found = _runs(ordered, fresh, 0, count, inverse, counts)
+    if not inverse:
+        return found
+    return found[0], order.new_zeros(order.shape).put_rows(order, found[1]), *found[2:]
 
 
 _starts = Op("unique_starts", _ordered_starts, differentiable=False)
 _unique = Op("unique", _different, numbers=("count",), differentiable=False)
 
 
-def _slices_arrays(input: np.ndarray, dim: int, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The different slices along a dimension, where each went, and how often each occurs."""
-    keys = input.astype(np.float32) if input.dtype == dtypes.bfloat16.numpy else input
-    values, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
-    return values.astype(input.dtype), inverse.reshape(-1).astype(np.int64), counts.astype(np.int64)
+def _slices_in_order(rows: Tensor) -> Tensor:
+    """The order of rows, the first element of which decides first: by one column after the other, from the last on."""
+    from eagerjit.creation import arange
 
-
-def _slices_types(input: Tensor, dim: int, count: Any) -> Any:
-    shape = (*input.shape[:dim], count, *input.shape[dim + 1 :])
-    return [(input.dtype, shape), (dtypes.int64, (input.shape[dim],)), (dtypes.int64, (count,))]
-
-
-def _slices_count_array(input: np.ndarray, dim: int) -> np.ndarray:
-    """How many different slices there are."""
-    return np.array(_slices_arrays(input, dim, 0)[2].size, np.int64)
-
-
-_WHY = "an order of slices, each of which is compared element by element"
-_unique_slices = HostOp(
-    "unique_slices", _slices_arrays, differentiable=False, types=_slices_types, on_host=_WHY
-)
-_slices_count = HostOp(
-    "unique_slices_count",
-    _slices_count_array,
-    differentiable=False,
-    types=lambda input, dim: (dtypes.int64, ()),
-    on_host=_WHY,
-)
+    order = arange(rows.shape[0])
+    for column in reversed(range(rows.shape[1])):
+        order = order.take(ordering.argsort(rows[:, column].take(order), 0))
+    return order
 
 
 def unique(
@@ -130,18 +105,30 @@ def unique(
 ) -> Any:
     """The different elements in order; on request where each element went and how often each occurs."""
     reason = "the number of unique elements depends on values"
-    if dim is not None:
+    if dim is None:
+        ordered, order, fresh, number = _starts.call(input)
+    else:
         d = dimension(dim, input.ndim)
-        count = 0 if state.tracer is None else measured(_slices_count.call(input, d), reason)
-        return wanted(*_unique_slices.call(input, d, count), return_inverse, return_counts)
-    ordered, order, fresh, number = _starts.call(input)
-    values, inverse, counts = _unique.call(ordered, order, fresh, measured(number, reason), return_inverse)
-    return wanted(values, inverse.reshape(input.shape), counts, return_inverse, return_counts)
+        moved = input.movedim(d, 0)
+        if any(n == 0 for n in moved.shape[1:]):
+            raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+        rows = moved.reshape(moved.shape[0], math.prod(moved.shape[1:]))
+        order = _slices_in_order(rows)
+        ordered = rows.index_select(0, order)
+        fresh, number = run_starts.call(ordered, 0)
+    found = _unique.call(ordered, order, fresh, measured(number, reason), bool(return_inverse), bool(return_counts))
+    values, *rest = found if isinstance(found, tuple) else (found,)
+    if dim is not None:
+        values = values.reshape((values.shape[0], *moved.shape[1:])).movedim(0, d)
+    elif return_inverse:
+        rest[0] = rest[0].reshape(input.shape)
+    return (values, *rest) if rest else values
 
 
-def _largest(input: Tensor) -> Tensor:
-    """The largest element, -1 if any is negative."""
-    return as_dtype(input.amax(), dtypes.int64).where(input.amin() >= 0, -1)
+def _bins(input: Tensor, least: Any) -> Tensor:
+    """One more than the largest element, or so many; -1 if any is negative."""
+    needed = (as_dtype(input.amax(), dtypes.int64) + 1).clamp(min=least)
+    return needed.where(input.amin() >= 0, -1)
 
 
 def _bincount(input: Tensor, weights: Tensor | None, bins: Any) -> Tensor:
@@ -154,7 +141,7 @@ def _bincount(input: Tensor, weights: Tensor | None, bins: Any) -> Tensor:
     return emit(indexing.scatter_add, base, as_dtype(input, dtypes.int64), values, dim=0)
 
 
-_largest_op = Op("bincount_largest", _largest, differentiable=False)
+_bins_op = Op("bincount_bins", _bins, numbers=("least",), differentiable=False)
 _bincount_op = Op("bincount", _bincount, numbers=("bins",), differentiable=False)
 
 
@@ -168,11 +155,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise RuntimeError("weights should be 1-d and have the same length as input")
     bins: Any = minlength
     if input.numel():
-        reason = "the number of bins depends on values"
-        largest = _largest_op.call(input)
-        if measured(largest < 0, reason):
+        bins = measured(_bins_op.call(input, minlength), "the number of bins depends on values", negative=True)
+        if bins < 0:
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-        bins = measured(largest.clamp(min=minlength - 1) + 1, reason)
     return _bincount_op.call(input, weights, bins)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.compiler.ops import bits, indexing, searches
+from eagerjit.compiler.ops import bits, elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
 from eagerjit.ops.pointwise import as_dtype
@@ -69,11 +69,15 @@ def ascending(x: Tensor) -> Tensor:
 
 
 def _isin(elements: Tensor, test_elements: Tensor, invert: bool) -> Tensor:
-    """Which elements occur among others: those before which fewer come than before what is larger."""
+    """Which elements occur among others."""
     among, x = together(test_elements, elements)
+    count = among.numel()
+    if count == 0:
+        return emit(elementwise.cast, as_dtype(bool(invert), dtypes.bool_).expand(elements.shape), dtype=dtypes.bool_)
     row, values = ascending(among), x.reshape(-1)
-    before, after = (emit(searches.search, row, values, right=right) for right in (False, True))
-    return (before == after if invert else before != after).reshape(elements.shape)
+    place = emit(searches.search, row, values, right=False).clamp(max=count - 1)
+    found = emit(indexing.take_rows, row, place) == values
+    return (found.logical_not() if invert else found).reshape(elements.shape)
 
 
 isin = Op("isin", _isin, differentiable=False)
@@ -84,7 +88,7 @@ def _repeated(counts: Tensor, total: Any) -> Tensor:
     from eagerjit.creation import arange
 
     ends = as_dtype(counts.reshape(-1), dtypes.int64).cumsum(0)
-    return emit(searches.search, ends, arange(total, dtype=dtypes.int64), right=True)
+    return emit(searches.search, ends, arange(total, dtype=dtypes.int64), right=True, increasing=True)
 
 
 repeated_positions = Op("repeated_positions", _repeated, numbers=("total",), differentiable=False)

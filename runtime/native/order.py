@@ -1,8 +1,9 @@
 """The stable order of elements along a dimension, or of its first few: NaN counts as the largest, -0.0 as 0.0.
 
 Memory is (outer, n, inner); a *line*, which is a task, is one outer and one inner index: n elements, `inner` apart.
-Every element becomes a record of 16 bytes: a key, which compares as a number without sign as the element does, and its
-place. Few records are sorted by insertion, many by their digits, the lowest first; a few of many are found in one pass.
+Every element has a key, which compares as a number without sign as the element does. Few are sorted by insertion, as
+records of 16 bytes that hold a key and its place; many by their digits, the lowest first, as such records or, where
+keys differ in 32 bits at most, as words of 8 bytes. A few of many are found in one pass.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from eagerjit.runtime.native.language import (
     fill_bytes,
     i64,
+    leading_zeros,
     less_unsigned,
     load_f32,
     load_i64,
@@ -36,6 +38,9 @@ MANY = 8192
 """Records from which on digits have 11 bits rather than 8."""
 
 HISTOGRAM_BYTES = 8 * 6 * 2048
+LINE_BYTES = 2 * RECORD
+"""Scratch memory per element: two records; in the second one there is the key first."""
+
 
 def _bits(at: ptr, item: i64) -> i64:
     """An element's bits as they are."""
@@ -51,16 +56,17 @@ def _bits(at: ptr, item: i64) -> i64:
 
 def _key(at: ptr, job: ptr) -> i64:
     """The key of the element at an address: as many bits as the element has."""
-    item = load_i64(job, ITEM)
-    kind = load_i64(job, KIND)
-    bits = _bits(at, item)
+    return _key_of(_bits(at, load_i64(job, ITEM)), load_i64(job, ITEM), load_i64(job, KIND), load_i64(job, INFINITY))
+
+
+def _key_of(bits: i64, item: i64, kind: i64, infinity: i64) -> i64:
     sign = 1 << (8 * item - 1)
     if kind == UNSIGNED:
         return bits
     if kind == SIGNED:
         return bits ^ sign
     size = bits & (sign - 1)
-    if size > load_i64(job, INFINITY):
+    if size > infinity:
         return sign | (sign - 1)
     if size == 0:
         return sign
@@ -85,11 +91,11 @@ def order_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             else:
                 _first_few(x, n, inner * item, job, count, flip, records)
         else:
+            if n > FEW:
+                _sort(x, n, inner * item, job, flip, scratch, out, 8 * inner)
+                continue
             _fill(x, n, inner * item, job, flip, records)
-            if n <= FEW:
-                _insert_all(records, n)
-            else:
-                records = _sorted(records, scratch + RECORD * n, scratch + 2 * RECORD * n, n, 8 * item)
+            _insert_all(records, n)
         for i in range(count):
             store_i64(out, 0, load_i64(records, RECORD * i + 8))
             out = out + 8 * inner
@@ -157,37 +163,98 @@ def _first_of_floats(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64,
         x = x + step
 
 
-def _sorted(records: ptr, other: ptr, histograms: ptr, n: i64, key_bits: i64) -> ptr:
-    """Sorts records, going back and forth between two areas; the one that holds them in the end."""
-    bits = 11 if n >= MANY else 8
-    digits = 1 << bits
-    turns = (key_bits + bits - 1) // bits
-    fill_bytes(histograms, 0, 8 * turns * digits)
+def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr, apart: i64) -> None:
+    """The order of many elements: the places of the first ones, `apart` bytes from each other."""
+    item = load_i64(job, ITEM)
+    kind = load_i64(job, KIND)
+    infinity = load_i64(job, INFINITY)
+    keys = scratch + RECORD * n
+    least = -1
+    most = 0
     for i in range(n):
-        key = load_i64(records, RECORD * i)
-        cells = histograms
-        for _ in range(turns):
-            cell = cells + 8 * (key & (digits - 1))
-            store_i64(cell, 0, load_i64(cell) + 1)
-            key = shift_right_unsigned(key, bits)
-            cells = cells + 8 * digits
+        key = _key_of(_bits(x, item), item, kind, infinity) ^ flip
+        store_i64(keys, 8 * i, key)
+        least = key if less_unsigned(key, least) else least
+        most = key if less_unsigned(most, key) else most
+        x = x + step
+    width = 0 if most == least else 64 - leading_zeros(most - least)
+    bits = 11 if n >= MANY else 8
+    turns = (width + bits - 1) // bits
+    bits = (width + turns - 1) // turns if turns else bits
+    cells = scratch + LINE_BYTES * n
+    fill_bytes(cells, 0, (8 * turns) << bits)
+    count = load_i64(job, COUNT)
+    if width <= 32 and n >> 32 == 0:
+        found = _sorted_words(keys, scratch, scratch + 8 * n, cells, n, least, bits, turns)
+        for i in range(count):
+            store_i64(out, i * apart, load_u32(found, 8 * i))
+        return
+    found = _sorted_records(keys, scratch, keys, cells, n, least, bits, turns)
+    for i in range(count):
+        store_i64(out, i * apart, load_i64(found, RECORD * i + 8))
+
+
+def _count_digits(cells: ptr, key: i64, bits: i64, turns: i64) -> None:
+    for _ in range(turns):
+        cell = cells + 8 * (key & ((1 << bits) - 1))
+        store_i64(cell, 0, load_i64(cell) + 1)
+        key = shift_right_unsigned(key, bits)
+        cells = cells + (8 << bits)
+
+
+def _start_digits(cells: ptr, bits: i64) -> None:
+    """Where those with each digit begin, for how many there are."""
+    total = 0
+    for i in range(1 << bits):
+        number = load_i64(cells, 8 * i)
+        store_i64(cells, 8 * i, total)
+        total += number
+
+
+def _sorted_words(
+    keys: ptr, words: ptr, other: ptr, cells: ptr, n: i64, least: i64, bits: i64, turns: i64
+) -> ptr:
+    """Words of a key and a place in order, going back and forth between two areas; the one that holds them."""
+    for i in range(n):
+        key = load_i64(keys, 8 * i) - least
+        store_i64(words, 8 * i, key << 32 | i)
+        _count_digits(cells, key, bits, turns)
     for turn in range(turns):
-        cells = histograms + 8 * turn * digits
+        _start_digits(cells, bits)
+        shift = 32 + turn * bits
+        for i in range(n):
+            word = load_i64(words, 8 * i)
+            cell = cells + 8 * (shift_right_unsigned(word, shift) & ((1 << bits) - 1))
+            at = load_i64(cell)
+            store_i64(cell, 0, at + 1)
+            store_i64(other, 8 * at, word)
+        cells = cells + (8 << bits)
+        swapped = words
+        words = other
+        other = swapped
+    return words
+
+
+def _sorted_records(
+    keys: ptr, records: ptr, other: ptr, cells: ptr, n: i64, least: i64, bits: i64, turns: i64
+) -> ptr:
+    """Records in order, going back and forth between two areas; the one that holds them."""
+    for i in range(n):
+        key = load_i64(keys, 8 * i) - least
+        store_i64(records, RECORD * i, key)
+        store_i64(records, RECORD * i + 8, i)
+        _count_digits(cells, key, bits, turns)
+    for turn in range(turns):
+        _start_digits(cells, bits)
         shift = turn * bits
-        if load_i64(cells, 8 * (shift_right_unsigned(load_i64(records), shift) & (digits - 1))) == n:
-            continue
-        total = 0
-        for i in range(digits):
-            number = load_i64(cells, 8 * i)
-            store_i64(cells, 8 * i, total)
-            total += number
         for i in range(n):
             key = load_i64(records, RECORD * i)
-            cell = cells + 8 * (shift_right_unsigned(key, shift) & (digits - 1))
+            cell = cells + 8 * (shift_right_unsigned(key, shift) & ((1 << bits) - 1))
             at = load_i64(cell)
             store_i64(cell, 0, at + 1)
             store_i64(other, RECORD * at, key)
             store_i64(other, RECORD * at + 8, load_i64(records, RECORD * i + 8))
+        cells = cells + (8 << bits)
         swapped = records
         records = other
         other = swapped

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from eagerjit.runtime.native.language import (
     buffer,
+    f32,
     f64,
     i64,
     load_f32,
@@ -17,6 +18,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_f64,
     store_i64,
+    trailing_zeros,
 )
 
 SORTED, VALUES, PLACES, ROW, VALUES_PER_ROW, TOTAL, KIND, RIGHT = 0, 8, 16, 24, 32, 40, 48, 56  # words of a search
@@ -24,7 +26,7 @@ X, OUT, N, INNER, LINES, LINE_KIND, LARGEST = 0, 8, 16, 24, 32, 40, 48  # of ext
 FACTORS, TERMS, RESULT, LENGTH, APART, ALL_LINES = 0, 8, 16, 24, 32, 40  # of a recurrence
 FLAGS, POSITIONS, COUNT = 0, 8, 24  # of positions, whose flags are N
 
-INTEGERS, DOUBLES, SINGLES = 0, 1, 2
+INTEGERS, DOUBLES, SINGLES, ORDERED_INTEGERS = 0, 1, 2, 3
 CHUNK = 1024
 """Values that a task looks up."""
 
@@ -51,10 +53,24 @@ def search_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                 _among_doubles(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
             case 2:
                 _among_singles(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
+            case 3:
+                _walk(row, load_i64(job, ROW), values, out, count, load_i64(job, RIGHT))
         first += count
         row = row + load_i64(job, ROW) * size
         left = per_row
     return 0
+
+
+def _before_integers(other: i64, value: i64, right: i64) -> i64:
+    return not (other > value if right else other >= value)
+
+
+def _before_doubles(other: f64, value: f64, right: i64) -> i64:
+    return not (other > value if right else other >= value)
+
+
+def _before_singles(other: f32, value: f32, right: i64) -> i64:
+    return not (other > value if right else other >= value)
 
 
 def _among_integers(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
@@ -64,10 +80,22 @@ def _among_integers(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: 
         high = n
         while low < high:
             middle = (low + high) // 2
-            other = load_i64(row, 8 * middle)
-            after = other > value if right else other >= value
-            low += (1 - after) * (middle + 1 - low)
-            high -= after * (high - middle)
+            after = trailing_zeros(2 | _before_integers(load_i64(row, 8 * middle), value, right))
+            low += (after - 1) & (middle + 1 - low)
+            high -= (0 - after) & (high - middle)
+        store_i64(out, 8 * i, low)
+
+
+def _walk(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i64) -> None:
+    """Of integers in order: each place is found from the last one on."""
+    low = 0
+    for i in range(count):
+        value = load_i64(values, 8 * i)
+        if i == 0:
+            _among_integers(row, n, values, out, 1, right)
+            low = load_i64(out)
+        while low < n and _before_integers(load_i64(row, 8 * low), value, right):
+            low += 1
         store_i64(out, 8 * i, low)
 
 
@@ -78,10 +106,9 @@ def _among_doubles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i
         high = n
         while low < high:
             middle = (low + high) // 2
-            other = load_f64(row, 8 * middle)
-            after = other > value if right else other >= value
-            low += (1 - after) * (middle + 1 - low)
-            high -= after * (high - middle)
+            after = trailing_zeros(2 | _before_doubles(load_f64(row, 8 * middle), value, right))
+            low += (after - 1) & (middle + 1 - low)
+            high -= (0 - after) & (high - middle)
         store_i64(out, 8 * i, low)
 
 
@@ -92,10 +119,9 @@ def _among_singles(row: ptr, n: i64, values: ptr, out: ptr, count: i64, right: i
         high = n
         while low < high:
             middle = (low + high) // 2
-            other = load_f32(row, 4 * middle)
-            after = other > value if right else other >= value
-            low += (1 - after) * (middle + 1 - low)
-            high -= after * (high - middle)
+            after = trailing_zeros(2 | _before_singles(load_f32(row, 4 * middle), value, right))
+            low += (after - 1) & (middle + 1 - low)
+            high -= (0 - after) & (high - middle)
         store_i64(out, 8 * i, low)
 
 
@@ -130,19 +156,35 @@ def _extreme_integers(job: ptr, line: i64, count: i64) -> None:
     places = buffer(64)
     n = load_i64(job, N)
     inner = load_i64(job, INNER)
-    largest = load_i64(job, LARGEST)
+    flip = 0 if load_i64(job, LARGEST) else -1  # ~x is the larger, the smaller x is
     at = load_ptr(job, X) + 8 * _start(line, n, inner)
     out = load_ptr(job, OUT) + 8 * _start(line, n, inner)
+    for j in range(count):
+        store_i64(best, 8 * j, -(1 << 63))
+        store_i64(places, 8 * j, 0)
+    if inner == 1:
+        most = -(1 << 63)
+        place = 0
+        for i in range(n):
+            value = load_i64(at, 8 * i) ^ flip
+            if value >= most:
+                most = value
+                place = i
+            store_i64(out, 8 * i, place)
+        return
     for i in range(n):
         for j in range(count):
-            value = load_i64(at, 8 * j)
-            better = value >= load_i64(best, 8 * j) if largest else value <= load_i64(best, 8 * j)
-            if i == 0 or better:
+            value = load_i64(at, 8 * j) ^ flip
+            if value >= load_i64(best, 8 * j):
                 store_i64(best, 8 * j, value)
                 store_i64(places, 8 * j, i)
             store_i64(out, 8 * j, load_i64(places, 8 * j))
         at = at + 8 * inner
         out = out + 8 * inner
+
+
+def _float_at(at: ptr, i: i64, size: i64) -> f64:
+    return f64(load_f32(at, 4 * i)) if size == 4 else load_f64(at, 8 * i)
 
 
 def _extreme_floats(job: ptr, line: i64, count: i64) -> None:
@@ -151,16 +193,25 @@ def _extreme_floats(job: ptr, line: i64, count: i64) -> None:
     places = buffer(64)
     n = load_i64(job, N)
     inner = load_i64(job, INNER)
-    largest = load_i64(job, LARGEST)
+    sign: f64 = 1.0 if load_i64(job, LARGEST) else -1.0
     size = 4 if load_i64(job, LINE_KIND) == SINGLES else 8
     at = load_ptr(job, X) + size * _start(line, n, inner)
     out = load_ptr(job, OUT) + 8 * _start(line, n, inner)
+    if inner == 1 and n > 0:
+        most = sign * _float_at(at, 0, size)
+        place = 0
+        for i in range(n):
+            value = sign * _float_at(at, i, size)
+            if not value < most and (most == most or value != value):
+                most = value
+                place = i
+            store_i64(out, 8 * i, place)
+        return
     for i in range(n):
         for j in range(count):
-            value: f64 = f64(load_f32(at, 4 * j)) if size == 4 else load_f64(at, 8 * j)
+            value = sign * _float_at(at, j, size)
             known = load_f64(best, 8 * j)
-            better = value >= known if largest else value <= known
-            if i == 0 or better or value != value:
+            if i == 0 or (not value < known and (known == known or value != value)):
                 store_f64(best, 8 * j, value)
                 store_i64(places, 8 * j, i)
             store_i64(out, 8 * j, load_i64(places, 8 * j))

@@ -31,6 +31,7 @@ from eagerjit.runtime.native.language import (
     call_i64,
     external,
     global_bytes,
+    i32,
     i64,
     load_i64,
     load_ptr,
@@ -41,6 +42,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
     unlikely,
 )
+from eagerjit.runtime.native.memory import HUGE_PAGE, LINUX, MADV_HUGEPAGE, madvise
 
 pthread_create = external("i32 pthread_create(ptr, ptr, ptr, ptr)")
 pthread_detach = external("i32 pthread_detach(ptr)")
@@ -64,6 +66,7 @@ SIG_SETMASK = 2
 MAX_THREADS = 256
 RANGES_PER_THREAD = 4
 STACK_SCRATCH = 16384
+KEPT_SCRATCH = 1 << 28  # more scratch memory than that is given back
 OUT_OF_MEMORY = -1  # a status of ours: scratch memory could not be had
 
 # Offsets in `thread_pool`; what different threads write lies on cache lines of its own.
@@ -95,6 +98,11 @@ NO_FAILURE = (1 << 63) - 1
 thread_pool = global_bytes(512)
 _shares = global_bytes(SHARE_BYTES * MAX_THREADS)
 _scratch = global_bytes(16 * MAX_THREADS)  # per thread: address, bytes; entry 0 is the caller's that holds BUSY
+
+_alone = global_bytes(64)
+"""Scratch memory of a call that takes no other thread: whether it is in use; its address, its bytes."""
+ALONE_TAKEN = 0
+ALONE_MEMORY = 16
 
 
 def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
@@ -131,11 +139,19 @@ def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i
     """Runs all tasks on the calling thread."""
     if scratch_bytes <= STACK_SCRATCH:
         return call_i64(kernel, arguments, 0, tasks, buffer(STACK_SCRATCH))
-    memory: ptr = buffer(8)
-    if posix_memalign(memory, 64, scratch_bytes) != 0:
-        return OUT_OF_MEMORY
-    status = call_i64(kernel, arguments, 0, tasks, load_ptr(memory))
-    free(load_ptr(memory))
+    memory: ptr = _alone + ALONE_MEMORY
+    kept = scratch_bytes <= KEPT_SCRATCH and atomic_exchange(_alone, ALONE_TAKEN, 1) == 0
+    if not kept:
+        memory = buffer(16)
+        store_ptr(memory, 0, 0)
+        store_i64(memory, 8, 0)
+    status = OUT_OF_MEMORY
+    if load_i64(memory, 8) >= scratch_bytes or _grow_scratch(memory, scratch_bytes):
+        status = call_i64(kernel, arguments, 0, tasks, load_ptr(memory))
+    if kept:
+        atomic_store(_alone, ALONE_TAKEN, 0)
+    else:
+        free(load_ptr(memory))
     return status
 
 
@@ -171,7 +187,7 @@ def _take_ranges(index: i64) -> None:
 
 def _run_range(index: i64, begin: i64, end: i64) -> i64:
     scratch_bytes = load_i64(thread_pool, SCRATCH_BYTES)
-    if load_i64(_scratch, index * 16 + 8) < scratch_bytes and not _grow_scratch(index, scratch_bytes):
+    if load_i64(_scratch, index * 16 + 8) < scratch_bytes and not _grow_scratch(_scratch + index * 16, scratch_bytes):
         return OUT_OF_MEMORY
     scratch: ptr = load_ptr(_scratch, index * 16)
     return call_i64(load_ptr(thread_pool, KERNEL), load_ptr(thread_pool, ARGUMENTS), begin, end, scratch)
@@ -184,15 +200,18 @@ def _fail(failure: i64) -> None:
         known = atomic_load(thread_pool, FAILURE)
 
 
-def _grow_scratch(index: i64, size: i64) -> i64:
-    """Makes a thread's scratch memory at least `size` bytes; 0 where there is no memory."""
-    free(load_ptr(_scratch, index * 16))
-    store_i64(_scratch, index * 16 + 8, 0)
-    store_ptr(_scratch, index * 16, 0)
-    if posix_memalign(_scratch + index * 16, 64, size) != 0:
-        store_ptr(_scratch, index * 16, 0)
+def _grow_scratch(memory: ptr, size: i64) -> i64:
+    """Makes scratch memory, an address and its bytes, at least `size` bytes; 0 where there is none."""
+    free(load_ptr(memory))
+    store_ptr(memory, 0, 0)
+    store_i64(memory, 8, 0)
+    huge = LINUX and size >= HUGE_PAGE
+    if posix_memalign(memory, HUGE_PAGE if huge else 64, size) != 0:
+        store_ptr(memory, 0, 0)
         return 0
-    store_i64(_scratch, index * 16 + 8, size)
+    if huge:
+        madvise(load_ptr(memory), size, i32(MADV_HUGEPAGE))
+    store_i64(memory, 8, size)
     return 1
 
 
@@ -308,6 +327,7 @@ def forget_threads() -> None:
     store_i64(thread_pool, GATE, 0)
     store_i64(thread_pool, CALLER_SLEEPS, 0)
     atomic_store(thread_pool, BUSY, 0)
+    atomic_store(_alone, ALONE_TAKEN, 0)
 
 
 def noop_kernel(arguments: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
