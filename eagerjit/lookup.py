@@ -50,6 +50,11 @@ def assigns(owner: Any, name: str) -> bool:
     return isinstance(found, property) or _is_users(_in_classes(type(found), "__set__"))
 
 
+def is_option(container: Any, key: Any) -> bool:
+    """Whether an item is an option of an optimizer's, which the tracer reads."""
+    return hasattr(type(container), "holds_options") and isinstance(container.get(key), (int, float, str))
+
+
 def kept(owner: Any, name: str) -> Any:
     """What an object keeps under a name, None where it keeps nothing of its own."""
     return getattr(owner, "__dict__", {}).get(name)

@@ -189,9 +189,7 @@ class Observer:
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
-        if isinstance(container, dict) and hasattr(type(container), "holds_options") and (
-            isinstance(container.get(key), (int, float, str))
-        ):
+        if lookup.is_option(container, key):
             self._read = frame, container, key, "option"
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)

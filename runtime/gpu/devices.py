@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import os
 import threading
@@ -193,7 +194,7 @@ def platform() -> Platform:
                 _platforms.append(_start())
     found = _platforms[-1]
     if isinstance(found, Exception):
-        raise found.with_traceback(None)
+        raise copy.copy(found)  # what is raised keeps the frames that it passes through
     return found
 
 
