@@ -37,6 +37,8 @@ def current_device_index() -> int:
 
 def set_device_index(device: Any) -> None:
     """Makes a device this thread's. Raises RuntimeError where there is none."""
+    if not isinstance(device, (int, str, Device)):
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
     _check()
     cuda.set_device(device)
 

@@ -150,7 +150,7 @@ def formatted(input: Tensor, specification: str) -> str:
 
 
 @Remembered
-def is_contiguous(input: Tensor, memory_format: Any = None) -> bool:
+def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
     """Whether elements lie in row-major order, or with channels last, without gaps."""
     if getattr(memory_format, "name", "").startswith("channels_last"):
         rank = 4 if memory_format.name == "channels_last" else 5
@@ -236,6 +236,8 @@ def get_data(self: Tensor) -> Tensor:
 
 def set_data(self: Tensor, value: Tensor) -> None:
     """Give the tensor other memory."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if state.tracer is not None:
         own_array(self, "a tensor was given other memory")
     self._data = value._data

@@ -14,7 +14,7 @@ from eagerjit.elements import to_array
 from eagerjit.fitting import check_fit, fitted
 from eagerjit.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.making import makes
-from eagerjit.numbers import SymbolicInt, expression, to_float
+from eagerjit.numbers import SymbolicInt, TracedFloat, expression, to_float
 from eagerjit.ops.views import shape_argument
 from eagerjit.placement import device_filled
 from eagerjit.promotion import number_dtype
@@ -167,6 +167,10 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: DType | None = None, **o
     return full(tuple(input.shape), fill_value, dtype=dtype or input.dtype, **options)
 
 
+_BOUNDS = (int, float, np.generic, Tensor, SymbolicInt, TracedFloat)
+"""What a sequence may begin and end with."""
+
+
 # -- sequences --------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +205,8 @@ def arange(
             else:
                 made = new_tensor(np.arange(start, end, step))
             return made.requires_grad_() if requires_grad else made
+    if wrong := [x for x in (start, end, step) if not isinstance(x, _BOUNDS)]:
+        raise TypeError(f"arange(): arguments must be Numbers, not {type(wrong[0]).__name__}")
     start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
     whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
     dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
@@ -268,6 +274,8 @@ def eye(
     n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """The identity matrix, or a rectangle with ones on its diagonal."""
+    if isinstance(n, Tensor) and n.ndim:
+        raise TypeError("eye(): argument 'n' (position 1) must be int, not Tensor")
     columns = n if m is None else m
     dtype = dtype or Defaults.dtype
     if n < 0 or columns < 0:

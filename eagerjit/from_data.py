@@ -43,7 +43,11 @@ def tensor(
         return _stacked(data, dtype or inferred_dtype(data))
     if not isinstance(data, (bool, int, float, complex, list, tuple, range, np.ndarray, np.generic)):
         if not hasattr(data, "__array__"):
-            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+            if isinstance(data, str):
+                raise TypeError("new(): invalid data type 'str'")
+            if dtype is not None:
+                raise TypeError(f"must be real number, not {type(data).__name__}")
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
         data = np.asarray(data)
     return finish(constant_array(to_array(data, dtype or inferred_dtype(data))), requires_grad)
 

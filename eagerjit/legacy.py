@@ -97,6 +97,8 @@ def type_of(kind: Any) -> DType:
     name = str(kind).removeprefix("torch.")
     if name.startswith("cuda."):
         check_device("cuda")
+    if not isinstance(kind, (str, type)):
+        raise TypeError("dtype must be a type, str, or dtype object")
     if not isinstance(kind, str) or name not in TYPES:
         raise ValueError(f"invalid type: {kind!r}")
     return TYPES[name].dtype

@@ -75,6 +75,8 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
     @functools.wraps(function)
     def make(*args: Any, **options: Any) -> Tensor:
+        if like and not (args and isinstance(args[0], Tensor)):
+            args, options = (_pattern(name, args, options), *args[1:]), options
         if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
@@ -98,6 +100,16 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return made if out is None else write_out(name, made, out)
 
     return make
+
+
+def _pattern(name: str, args: Any, options: dict[str, Any]) -> Tensor:
+    """What a tensor is made like, given by name; taken out of the options. Raises TypeError if there is none."""
+    if not args and "input" not in options:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
+    found = args[0] if args else options.pop("input")
+    if not isinstance(found, Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(found).__name__}")
+    return found
 
 
 def _place(options: dict[str, Any], pattern: Tensor | None) -> Device | None:

@@ -167,12 +167,14 @@ def is_complex(self: Tensor) -> bool:
 @method
 def type_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor in other's dtype."""
+    views.check_other("type_as", other)
     return moving.to(self, other.dtype)
 
 
 @method
 def reshape_as(self: Tensor, other: Tensor) -> Tensor:
     """The tensor with other's shape."""
+    views.check_other("reshape_as", other)
     return views.reshape(self, *other.shape)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.planned import Plan, Planned
 from eagerjit.tensor import Tensor
 
 _NUMBERS = (numbers.Number, np.generic, Tensor)
@@ -44,6 +45,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     known = like or function
     code = getattr(known, "__code__", None)
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    positional = parameters[: code.co_argcount] if code else ()
     annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
 
     @functools.wraps(function)
@@ -51,7 +53,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            given = [*zip(parameters, args, strict=False), *kwargs.items()]
+            given = [*zip(positional, args, strict=False), *kwargs.items()]
             wrong = None if type(error) is TypeError else _mistake(called, given, parameters, annotations, error)
             if wrong is None:
                 raise
@@ -68,6 +70,11 @@ def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any
         n: explained(f, n, module) if type(f) is FunctionType and f not in _CALL_OPS else f
         for n, f in functions.items()
     }
+
+
+def planned(plan: Callable[..., Plan]) -> Planned:
+    """A planned function whose plan is explained."""
+    return Planned(explained(plan))
 
 
 def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:

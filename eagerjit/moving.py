@@ -23,6 +23,9 @@ from eagerjit.tensor import Tensor, new_tensor
 
 def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own."""
+    if memory_format is not None and not hasattr(memory_format, "name"):
+        kind = type(memory_format).__name__
+        raise TypeError(f"clone(): argument 'memory_format' must be torch.memory_format, not {kind}")
     return emit(elementwise.cast, input, dtype=input.dtype)
 
 
@@ -73,6 +76,8 @@ def to(
             switches.append(argument)
         elif argument is not None:
             device = argument
+    if len(args) > 4:
+        raise TypeError(f"to() received an invalid combination of {len(args)} arguments")
     non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])
     if type(input._data) is np.ndarray and (device is None or device == "cpu" or device == CPU):
         if dtype is not None and dtype is not input.dtype:
@@ -122,7 +127,7 @@ CONVERTERS = {
 }
 
 
-def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in order, else a copy."""
     return input if input.is_contiguous() else clone.call(input)
 

@@ -113,6 +113,14 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None, use
     return write
 
 
+_ACCEPTED = frozenset(
+    """use_cuda use_device use_kineto use_cpu use_mtia record_shapes with_flops profile_memory with_stack with_modules
+    experimental_config acc_events custom_trace_id_callback post_processing_timeout_s
+    execution_trace_observer""".split()
+)
+"""Options of PyTorch's profilers that change nothing here."""
+
+
 class profile:
     """Records the ranges that run in it: a context, advanced by `step()` where there is a schedule."""
 
@@ -125,6 +133,8 @@ class profile:
         on_trace_ready: Callable[[profile], Any] | None = None,
         **ignored: Any,
     ):
+        if unknown := ignored.keys() - _ACCEPTED:
+            raise TypeError(f"profile.__init__() got an unexpected keyword argument '{min(unknown)}'")
         self.enabled = enabled is not False
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
         self.found: list[Event] = []

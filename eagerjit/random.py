@@ -148,6 +148,8 @@ def randint(
     """Integers from low (0) up to but excluding high."""
     if size is None:
         low, high, size = 0, low, high
+    if isinstance(high, Tensor) and high.ndim:
+        raise TypeError("randint(): argument 'high' must be int, not Tensor")
     if not high > low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     drawn = _randint_op.call(_state(generator), sizes_of((size,)), low, high, dtype or dtypes.int64)
@@ -208,6 +210,10 @@ def normal(
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if size is None:
+        if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
+            raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type(mean).__name__}")
+        if options:
+            raise TypeError(f"normal() got an unexpected keyword argument '{next(iter(options))}'")
         shaped = mean if isinstance(mean, Tensor) else std
         if isinstance(mean, Tensor) and isinstance(std, Tensor):
             shaped = mean + std
@@ -221,6 +227,9 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the rows of input."""
+    if not hasattr(num_samples, "__index__"):
+        kind = type(num_samples).__name__
+        raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {kind}")
     if input.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if num_samples <= 0:

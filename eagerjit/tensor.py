@@ -123,10 +123,15 @@ class Tensor(TensorOperators):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if type(value) is not bool:
+            raise RuntimeError("requires_grad must be a bool")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Sets `requires_grad` of a leaf, in place. Raises RuntimeError for integers and for results of operations."""
+        if not isinstance(requires_grad, int):
+            kind = type(requires_grad).__name__
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {kind}")
         if self._node is not None:
             if requires_grad:
                 return self
@@ -207,6 +212,8 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if not isinstance(requires_grad, int):
+            raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         array = np.empty(0, np.float32) if data is None else data._data
         parameter = new_tensor(array, cls)
         if requires_grad and not parameter.dtype.is_differentiable:

@@ -81,7 +81,10 @@ class set_grad_enabled(_GradMode):
     """Sets grad mode at once; as a context it also sets it back."""
 
     def __init__(self, enabled: bool):
-        super().__init__(bool(enabled))
+        if not isinstance(enabled, bool):
+            kind = type(enabled).__name__
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
+        super().__init__(enabled)
         self._outer = mode.set_grad_mode(self.enabled)
 
     def __enter__(self) -> None:

@@ -18,4 +18,6 @@ class Variable(metaclass=_VariableType):
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if not isinstance(requires_grad, int):
+            raise TypeError(f"'{type(requires_grad).__name__}' object cannot be interpreted as an integer")
         return data.detach().requires_grad_(requires_grad)

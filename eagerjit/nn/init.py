@@ -12,7 +12,7 @@ from eagerjit.tensor import Tensor
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     """The factor that keeps the variance through a nonlinearity."""
-    if nonlinearity in ("linear", "sigmoid") or nonlinearity.startswith("conv"):
+    if nonlinearity in ("linear", "sigmoid") or str(nonlinearity).startswith("conv"):
         return 1.0
     if nonlinearity == "tanh":
         return 5.0 / 3

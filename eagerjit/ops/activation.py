@@ -58,6 +58,8 @@ relu = Op("relu", _relu, (lambda g, out, input: g.where(out > 0, 0.0),))
 
 def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """input * P(normal <= input), exactly or with tanh."""
+    if not isinstance(approximate, str):
+        raise TypeError(f"gelu(): argument 'approximate' must be str, not {type(approximate).__name__}")
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (input + 0.044715 * (input * input * input))
         return 0.5 * input * (1.0 + inner.tanh())

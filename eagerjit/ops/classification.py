@@ -6,13 +6,14 @@ from typing import Any
 
 from eagerjit import creation
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import planned
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
 from eagerjit.ops.loss import check_constant, check_reduction
 from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 
@@ -168,7 +169,7 @@ def _soft_cross_entropy(
 soft_cross_entropy_op = Op("soft_cross_entropy", _soft_cross_entropy)
 
 
-@Planned
+@planned
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -203,7 +204,7 @@ def cross_entropy(
     return cross_entropy_op.call, (input, target, weight, ignore_index, reduction, label_smoothing)
 
 
-@Planned
+@planned
 def nll_loss(
     input: Tensor,
     target: Tensor,

@@ -177,6 +177,8 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with a vector on its diagonal, or the diagonal of a matrix."""
+    if not hasattr(diagonal, "__index__"):
+        raise TypeError(f"diag(): argument 'diagonal' (position 2) must be int, not {type(diagonal).__name__}")
     if input.ndim == 2:
         return input.diagonal(diagonal).clone()
     if input.ndim != 1:
@@ -196,6 +198,11 @@ def trace(input: Tensor) -> Tensor:
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid, each tensor expanded along all the others."""
     vectors = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    if not vectors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for position, v in enumerate(vectors):
+        if not isinstance(v, Tensor):
+            raise TypeError(f"expected Tensor as element {position} in argument 0, but got {type(v).__name__}")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for v in vectors:

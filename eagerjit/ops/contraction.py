@@ -11,11 +11,13 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 
-def einsum(equation: Any, *operands: Any) -> Tensor:
+def einsum(equation: Any = None, *operands: Any) -> Tensor:
     """Sums of products by index letters, as in "bij,bjk->bik"; "..." stands for broadcast dimensions.
 
     Or by numbers: operands each followed by a list of them (and Ellipsis), then that of the result.
     """
+    if not operands:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
     if not isinstance(equation, str):
         equation, operands = _lettered((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):

@@ -12,12 +12,13 @@ from typing import Any
 
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.dispatch import Op, emit
+from eagerjit.mistakes import planned
 from eagerjit.moving import contiguous
 from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -292,7 +293,7 @@ def _function(rank: int) -> Callable[..., Tensor]:
         return _forward(f"conv{rank}d", rank, input, weight, bias, stride, padding, dilation, groups)
 
     shapes = "(rows, channels / groups, kernel...)", "(batch, rows, ...)"
-    return Planned(_described(function, f"conv{rank}d", rank, *shapes))
+    return planned(_described(function, f"conv{rank}d", rank, *shapes))
 
 
 def _transposed_function(rank: int) -> Callable[..., Tensor]:

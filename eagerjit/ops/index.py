@@ -220,6 +220,8 @@ stack_op.linear = True
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
     if type(tensors) is not tuple and type(tensors) is not list:
+        if isinstance(tensors, str):
+            raise TypeError("stack(): argument 'tensors' (position 1) must be tuple of Tensors, not str")
         tensors = tuple(tensors)
     joined = stack_op.call(tensors, dim)
     return joined if out is None else write_out("stack", joined, out)

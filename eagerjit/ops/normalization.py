@@ -66,12 +66,12 @@ def _log_softmax_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any
 log_softmax_op = Op("log_softmax", _log_softmax, (_log_softmax_rule, None, None))
 
 
-def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, **ignored: Any) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
     """exp(input) / sum(exp(input)) along a dimension."""
     return softmax_op.call(input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, **ignored: Any) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
     """log(softmax(input)) along a dimension."""
     return log_softmax_op.call(input, views.dimension(_implicit(input, dim), input.ndim), dtype)
 

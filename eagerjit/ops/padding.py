@@ -7,11 +7,12 @@ from typing import Any
 
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
+from eagerjit.mistakes import planned
 from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 Numbers = tuple[Any, ...]
@@ -135,7 +136,7 @@ def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:
             raise RuntimeError(f"replication_pad{spatial}d: cannot take an edge of input {list(input.shape)}")
 
 
-@Planned
+@planned
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Plan:
     """A border: (left, right) of the last dimension, then of the one before it, and so on; negative numbers cut.
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from eagerjit.autograd.modes import is_grad_enabled
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import planned
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 # -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def _max_function(rank: int) -> Callable[..., Any]:
         f"The largest number in each window over the last {rank} dimensions of (batch, channels, ...) or "
         "(channels, ...); with `return_indices` also where it is. RuntimeError where a window does not fit."
     )
-    return Planned(_named(function, name))
+    return planned(_named(function, name))
 
 
 def _avg_function(rank: int) -> Callable[..., Tensor]:
@@ -219,7 +220,7 @@ def _avg_function(rank: int) -> Callable[..., Tensor]:
         f"The mean of each window over the last {rank} dimensions of (batch, channels, ...) or (channels, ...); zeros "
         "of the padding count if `count_include_pad`. RuntimeError where a window does not fit."
     )
-    return Planned(_named(function, name))
+    return planned(_named(function, name))
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -222,6 +222,9 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
     """input where the condition holds, else other; the condition alone gives the positions where it holds."""
     if input is None and other is None:
+        if not isinstance(condition, Tensor):
+            kind = type(condition).__name__
+            raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {kind}")
         return nonzero(condition, as_tuple=True)
     result = pointwise.where.call(condition, input, other)
     return result if out is None else out.copy_(result)

@@ -8,12 +8,13 @@ from typing import Any
 
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import planned
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import window_sum
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
@@ -255,6 +256,7 @@ def _each(name: str, value: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(value)
 
 
+<<<<<<< HEAD
 def _scaled(n: Any, factor: float) -> Any:
     """The largest int in n * factor; without a look at n where that is exact."""
     above, below = factor.as_integer_ratio()
@@ -267,6 +269,9 @@ _EXACT, _LONGEST = 1 << 20, 1 << 31
 
 
 @Planned
+=======
+@planned
+>>>>>>> 73b6ec5 (Every callable name is called wrongly in seven ways, with PyTorch's class of error; planned functions name arguments of wrong types)
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,

@@ -166,8 +166,15 @@ def detach(input: Tensor) -> Tensor:
         mode.set_grad_mode(before)
 
 
+def check_other(name: str, other: Any) -> None:
+    """Raise TypeError unless a tensor is given as a pattern."""
+    if not isinstance(other, Tensor):
+        raise TypeError(f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}")
+
+
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """input viewed with other's shape."""
+    check_other("view_as", other)
     return view(input, tuple(other.shape))
 
 
@@ -246,6 +253,7 @@ def expand(input: Tensor, *shape: Any) -> Tensor:
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """input expanded to other's shape."""
+    check_other("expand_as", other)
     return expand(input, *other.shape)
 
 

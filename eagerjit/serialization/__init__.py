@@ -38,6 +38,8 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, 
     if hasattr(f, "write"):
         archive.write(f, pickled, writer.memories)
         return
+    if not isinstance(f, (str, os.PathLike)):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     path = Path(f)
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
@@ -81,6 +83,8 @@ def load(
         if mmap:
             raise ValueError("f must be a string or os.PathLike object in order to use mmap argument")
         return _read(f, "the file", known, locate)
+    if not isinstance(f, (str, os.PathLike)):
+        raise AttributeError(f"'{type(f).__name__}' object has no attribute 'seek': no path and no file to be read")
     with open(f, "rb") as file:
         return _read(file, str(f), known, locate, bool(mmap))
 

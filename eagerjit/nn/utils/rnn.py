@@ -185,6 +185,11 @@ def pad_sequence(
     sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
     """Sequences (length, ...) of different lengths as one tensor (longest, count, ...), or (count, longest, ...)."""
+    if not isinstance(batch_first, int):
+        kind = type(batch_first).__name__
+        raise TypeError(f"pad_sequence(): argument 'batch_first' (position 2) must be bool, not {kind}")
+    if isinstance(sequences, str):
+        raise TypeError("pad_sequence(): argument 'sequences' (position 1) must be tuple of Tensors, not str")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, Tensor):

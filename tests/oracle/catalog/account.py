@@ -75,16 +75,19 @@ def agrees(name: str, found: dict[str, str]) -> None:
 
 def _write(name: str, found: dict[str, str]) -> None:
     """Change a name's line; several processes may do so."""
-    with open(ACCOUNT, "a+") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        lines = {a.name: a for a in map(names.Account.parse, file.read().splitlines()[1:])}
-        lines[name] = lines.get(name, names.Account(name)).changed(**found)
-        text = [lines[n].line() for n in LISTED if n in lines]
-        file.truncate(0)
-        file.write("\n".join([names.Account.heading(), *text]) + "\n")
-        file.flush()
+    folder = os.open(ACCOUNT.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
         names.account.cache_clear()
+        lines = dict(names.account())
+        lines[name] = lines.get(name, names.Account(name)).changed(**found)
+        text = [names.Account.heading(), *(lines[n].line() for n in LISTED if n in lines)]
+        new = ACCOUNT.with_suffix(".new")
+        new.write_text("\n".join(text) + "\n")
+        new.replace(ACCOUNT)
+        names.account.cache_clear()
+    finally:
+        os.close(folder)
 
 
 def table() -> str:
