@@ -71,7 +71,7 @@ def _is_flat(built: Built) -> bool:
         return False
     statements = list(loops.walk(built.kernel.body))
     vectors = [s for s in statements if isinstance(s, loops.Loop) and s is not tasks]
-    if any(isinstance(s, loops.Check | loops.Init) for s in statements):
+    if any(isinstance(s, loops.Check | loops.Init | loops.Product) for s in statements):
         return False
     return len(vectors) == 1 and vectors[0].kind == "vector" and isinstance(vectors[0].start, str)
 

@@ -109,6 +109,7 @@ def _nonzero(input: Tensor, count: Any) -> Tensor:
     rest = where_held((input != 0).reshape(-1), count)
     columns: list[Tensor] = []
     for size in reversed(input.shape[1:]):
+        size = 1 if size == 0 else size  # of no elements none has a place
         columns.append(rest % size)
         rest = rest // size
     if input.ndim == 0:

@@ -45,8 +45,8 @@ def optimizers(kind, *options) -> list[Variation]:
     ]
 
 
+KEPT = "a tensor made in the function is kept outside of it"
 OWN_PARAMETER = "an optimizer keeps the state of a parameter that is made in the function"
-COUNTED = "a learning rate schedule counts its steps in Python"
 
 
 def stepped(kind, given) -> Variation:
@@ -72,20 +72,17 @@ def holder(kind, given):
 def schedules(*made, wrong=()) -> list[Variation]:
     """A schedule of learning rates, as functions of (its class, optimizer); and wrong ones."""
 
-    def use(make, t, f, x, w):
-        parameter = leaf(w)
-        optimizer = t.optim.SGD([parameter], lr=0.5)
+    def use(make, t, f, x):
+        optimizer = t.optim.SGD([leaf(x)], lr=0.5)
         schedule, rates = make(f, optimizer), []
         for _ in range(4):
-            optimizer.zero_grad()
-            (x * parameter).sin().sum().backward()
             optimizer.step()
             schedule.step()
             rates.append(schedule.get_last_lr())
-        return parameter.detach(), rates
+        return x * rates[-1][0], rates
 
     refused = [call(lambda t, f, x, make=make: make(f, t.optim.SGD([leaf(x)], lr=0.5)), DATA, **ONCE) for make in wrong]
-    return [*(call(functools.partial(use, make), DATA, WEIGHT, eager=COUNTED) for make in made), *refused]
+    return [*(call(functools.partial(use, make), "ab", eager=KEPT, on_gpu=False) for make in made), *refused]
 
 
 def plateau(t, f, x):
@@ -292,7 +289,7 @@ TRAINING: Table = {
         wrong=(lambda f, o: f(o, [abs, abs]), lambda f, o: f(o)),
     ),
     "torch.optim.lr_scheduler.ReduceLROnPlateau": [
-        call(plateau, "ab", eager=COUNTED),
+        call(plateau, "ab"),
         call(lambda t, f, x: f(t.optim.SGD([leaf(x)], lr=0.1), "zz"), DATA, **ONCE),
         call(lambda t, f, x: f(t.optim.SGD([leaf(x)], lr=0.1), factor=1.0), DATA, **ONCE),
     ],
