@@ -290,7 +290,7 @@ def _scaled(name: str) -> Any:
 
     def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
         if scaled:
-            (other,), alpha = scaled, other
+            other, alpha = pointwise.only(scaled), other
         return write(self, other if type(alpha) is int and alpha == 1 else other * factor(alpha, self, other))
 
     function.__name__, function.__doc__ = name, write.__doc__

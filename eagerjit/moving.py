@@ -21,11 +21,15 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
 
-def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own."""
+def _check_format(name: str, memory_format: Any) -> None:
     if memory_format is not None and not hasattr(memory_format, "name"):
         kind = type(memory_format).__name__
-        raise TypeError(f"clone(): argument 'memory_format' must be torch.memory_format, not {kind}")
+        raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {kind}")
+
+
+def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
+    """A copy in memory of its own."""
+    _check_format("clone", memory_format)
     return emit(elementwise.cast, input, dtype=input.dtype)
 
 
@@ -76,8 +80,6 @@ def to(
             switches.append(argument)
         elif argument is not None:
             device = argument
-    if len(args) > 4:
-        raise TypeError(f"to() received an invalid combination of {len(args)} arguments")
     non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])
     if type(input._data) is np.ndarray and (device is None or device == "cpu" or device == CPU):
         if dtype is not None and dtype is not input.dtype:
@@ -102,11 +104,13 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 @Planned
 def cpu(self: Tensor, memory_format: Any = None) -> Plan:
     """The tensor on the host: itself if it lies there."""
+    _check_format("cpu", memory_format)
     return (None, (self,)) if type(self._data) is np.ndarray else (placement.moved, (self, None))
 
 
 def _converter(dtype: DType) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Plan:
+        _check_format(dtype.name, memory_format)
         return (None, (self,)) if dtype is self.dtype else (cast.call, (self, dtype))
 
     convert.__doc__ = f"The tensor as {dtype.name}."

@@ -183,11 +183,18 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
 power = Op("pow", _power, (_power_input, _power_exponent))
 
 
+def only(scaled: tuple[Any, ...]) -> Any:
+    """The one operand after a factor. Raises TypeError if there are more."""
+    if len(scaled) > 1:
+        raise TypeError(f"received an invalid combination of {2 + len(scaled)} arguments")
+    return scaled[0]
+
+
 @calls_op
 def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other; add(input, alpha, other) as well, as older programs write."""
     if scaled:
-        (other,), alpha = scaled, other
+        other, alpha = only(scaled), other
     result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 
@@ -196,7 +203,7 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
 def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other; sub(input, alpha, other) as well, as older programs write."""
     if scaled:
-        (other,), alpha = scaled, other
+        other, alpha = only(scaled), other
     result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
     return result if out is None else out.copy_(result)
 

@@ -256,7 +256,6 @@ def _each(name: str, value: Any, input: Tensor) -> tuple[Any, ...]:
     return tuple(value)
 
 
-<<<<<<< HEAD
 def _scaled(n: Any, factor: float) -> Any:
     """The largest int in n * factor; without a look at n where that is exact."""
     above, below = factor.as_integer_ratio()
@@ -268,10 +267,7 @@ def _scaled(n: Any, factor: float) -> Any:
 _EXACT, _LONGEST = 1 << 20, 1 << 31
 
 
-@Planned
-=======
 @planned
->>>>>>> 73b6ec5 (Every callable name is called wrongly in seven ways, with PyTorch's class of error; planned functions name arguments of wrong types)
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,

@@ -55,7 +55,7 @@ class AttentionText(KernelText):
         """The kernel's lines without its head."""
         extent, size = (self.keys, "KEYS") if self.statement.kind == "key_value" else (self.rows, "ROWS")
         self._lines(
-            f"blocks = ({extent} + {size} - 1) // {size} + ({extent} == 0)  # nothing to do is a program that does nothing",
+            f"blocks = ({extent} + {size} - 1) // {size} + ({extent} == 0)  # at least one, which does nothing",
             "block = tl.program_id(0) % blocks" if size == "KEYS" else "block = blocks - 1 - tl.program_id(0) % blocks",
             "head = tl.program_id(0) // blocks",
             "if WIDE:",
