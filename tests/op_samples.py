@@ -192,6 +192,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "nll_loss": [Sample((M, CLASSES)), Sample((M, CLASSES, V, -100, "none"), (2,))],
     "soft_cross_entropy": [Sample((M, HALVES, None, "mean", 0.0)), Sample((M, HALVES, V, "sum", 0.1))],
     "embedding": [Sample((draw("e", (3, 2)), COLUMNS, None)), Sample((draw("e", (3, 2)), COLUMNS, 1), (0,))],
+    "one_hot": [Sample((integers(2, 0), (3,))), Sample((integers([0, 1], [1, 1]), (2,))), Sample((integers(), (4,)))],
     "take_rows": [Sample((M, integers(1, 0, -1))), Sample((M, draw("", (0,)).long())), Sample((V, integers(1)[0]))],
     "add_rows": [Sample((M, integers(1, 1), N)), Sample((M, integers(-1), N[:1]))],
     "put_rows": [Sample((M, integers(1, 0), N)), Sample((M, integers(-1), N[:1]))],

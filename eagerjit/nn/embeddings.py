@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.compiler.ops import indexing
-from eagerjit.creation import arange, empty, tensor, zeros
+from eagerjit.creation import empty, tensor, zeros
 from eagerjit.dispatch import Op, emit
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
@@ -198,10 +198,16 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be non-negative.")
         if classes.size and classes.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
-    if state.tracer is not None:
-        # Compiled code has no classes to look at beforehand: a write out of range is the IndexError of the call.
-        return tensor.new_zeros(*tensor.shape, num_classes, dtype=dtypes.int64).scatter(-1, tensor.unsqueeze(-1), 1)
-    return (tensor.unsqueeze(-1) == arange(num_classes, device=tensor.device)).long()
+    # Compiled code has no classes to look at beforehand: a write out of range is the error of the call.
+    return _one_hot.call(tensor, (num_classes,))
+
+
+def _one_hot_body(input: Tensor, classes: Any) -> Tensor:
+    """Zeros, and a 1 at each class number."""
+    return input.new_zeros(*input.shape, *classes).scatter(-1, input.unsqueeze(-1), 1)
+
+
+_one_hot = Op("one_hot", _one_hot_body, None, differentiable=False, shapes=("classes",))
 
 
 # -- modules ----------------------------------------------------------------------------------------------------------
