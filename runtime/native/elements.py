@@ -55,6 +55,9 @@ PyTuple_Type = external_data("PyTuple_Type")
 MANY = 1024
 """Elements from which on Python makes a tensor: it knows vectors and threads."""
 
+ANY = 1 << 40
+"""More elements than a tensor has; one that is not filled may have nearly as many."""
+
 BOOL, INT64, FLOAT32, FLOAT64 = (d.code for d in (bool_, int64, float32, float64))
 
 
@@ -63,15 +66,15 @@ def default_dtype() -> i64:
     return load_i64(load_ptr(context, MODE_WORDS), 8 * DTYPE_WORD)
 
 
-def fresh(code: i64, sizes: ptr, rank: i64, data: ptr) -> ptr:
-    """An uninitialised tensor, its address and number of elements stored at `data`; null where it is large or a size is
-    negative."""
+def fresh(code: i64, sizes: ptr, rank: i64, data: ptr, limit: i64) -> ptr:
+    """An uninitialised tensor, its address and number of elements stored at `data`; null where it has `limit` elements
+    or more, or a size is negative."""
     slots = buffer(8 * MAX_NDIM + 8)
     places = buffer(8 * MAX_NDIM)
     count = 1
     for axis in range(rank):
         size = load_i64(sizes, 8 * axis)
-        if size < 0 or size >= MANY or count * size >= MANY:
+        if size < 0 or (count > 0 and size > (limit - 1) // count):
             return 0
         count *= size
         store_i64(slots, 8 * axis, size)
@@ -170,7 +173,7 @@ def tensor_of(data: ptr, code: i64) -> ptr:
         code = default_dtype() if found == FLOAT64 else found
     if code != found and ((code != FLOAT32 and code != FLOAT64) or found == BOOL):
         return 0
-    made = fresh(code, sizes, rank, place)
+    made = fresh(code, sizes, rank, place, MANY)
     if made == 0:
         return 0
     elements = load_ptr(place, 0)

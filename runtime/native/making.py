@@ -25,7 +25,7 @@ from eagerjit.runtime.native.context import (
     TRUE,
     context,
 )
-from eagerjit.runtime.native.elements import MANY, default_dtype, fresh, tensor_of, tensor_on
+from eagerjit.runtime.native.elements import ANY, MANY, default_dtype, fresh, tensor_of, tensor_on
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
 from eagerjit.runtime.native.guards import thread_flags
 from eagerjit.runtime.native.language import (
@@ -97,7 +97,7 @@ def _option_dtype(callee: ptr, values: ptr, keywords: ptr, given: i64) -> i64:
 def _vector(code: i64, length: i64, data: ptr) -> ptr:
     size = buffer(8)
     store_i64(size, 0, length)
-    return fresh(code, size, 1, data)
+    return fresh(code, size, 1, data, MANY)
 
 
 def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
@@ -125,7 +125,7 @@ def _store(data: ptr, code: i64, i: i64, value: f64) -> None:
 def _filled(code: i64, sizes: ptr, rank: i64, value: f64) -> ptr:
     """One number everywhere."""
     place = buffer(16)
-    made = fresh(code, sizes, rank, place)
+    made = fresh(code, sizes, rank, place, MANY)
     if made:
         data = load_ptr(place, 0)
         count = load_i64(place, 8)
@@ -242,7 +242,7 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
         return 0
     if n == 1:
         store_i64(sizes, 8, load_i64(sizes, 0))
-    made = fresh(code, sizes, 2, place)
+    made = fresh(code, sizes, 2, place, MANY)
     if made:
         data = load_ptr(place, 0)
         fill_bytes(data, 0, load_i64(place, 8) * load_i64(context, ITEM_SIZES + 8 * code))
@@ -283,7 +283,7 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
     if kind == DRAW:
         return _drawn(callee, sizes, rank, code)
     if kind == EMPTY:
-        return fresh(code, sizes, rank, place)
+        return fresh(code, sizes, rank, place, ANY)
     return _filled(code, sizes, rank, f64(kind == ONES))
 
 
