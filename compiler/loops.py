@@ -10,6 +10,7 @@
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
                 | product PARAM = PARAM @ PARAM ...        GPU: first of a kernel, whose loops then read its result
                 | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
+                | sort PARAM ...                           GPU: a step of an order along a dimension, all of a kernel
                 | search OP PARAM ...                      GPU: one of the searches, all of a kernel
                 | convolution ...                          GPU: all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
@@ -144,8 +145,7 @@ class Product:
 class Along:
     """out = op of x along lines of `extent` elements, `inner` apart; a task is a line.
 
-    "add" and "mul" combine all elements up to each, floats in double precision; "ascending" and "descending" are where
-    the first `count` elements in that order are.
+    "add" and "mul" combine all elements up to each, floats in double precision.
     """
 
     out: str
@@ -169,6 +169,27 @@ class Search:
     op: str
     memory: tuple[str, ...]
     sizes: tuple[int | str, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A step of finding where the first `count` elements of lines of x are in order: sorted runs of `run` elements.
+
+    Without `source`, (keys, places) in memory, runs are made of x; else of runs of `part` elements there. What is
+    not sorted yet after this step goes to `target`, the same; the rest to out.
+    """
+
+    out: str
+    x: str
+    op: str
+    source: tuple[str, ...]
+    target: tuple[str, ...]
+    part: int
+    run: int
+    extent: int | str
+    inner: int | str
+    count: int | str
     dtype: str
 
 
@@ -231,7 +252,7 @@ class Ordered:
     key: str
 
 
-Whole = Ordered | Several | Attention | Convolution | Along | Search
+Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
@@ -297,6 +318,9 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines += [f"{indent}  {name} {param} steps {steps}" for name, param, steps in memory]
             case Convolution(result, x, w, y, sizes, spatial, dtype):
                 lines.append(f"{indent}convolution {result} of {x} {w} {y} : {dtype} {sizes} {spatial}")
+            case Sort(out, x, op, source, target, part, run, extent, inner, count, dtype):
+                lines.append(f"{indent}sort {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
+                lines.append(f"{indent}  runs of {run} from {source} in {part} to {target}")
             case Along(out, x, op, extent, inner, count, dtype):
                 lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
             case Search(op, memory, sizes, dtype):

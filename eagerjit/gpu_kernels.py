@@ -23,6 +23,7 @@ from eagerjit.compiler.codegen.triton.ordered import OrderedKernel
 from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.search import SearchKernel
 from eagerjit.compiler.codegen.triton.several import SeveralKernel
+from eagerjit.compiler.codegen.triton.sorting import SortKernel
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
@@ -37,7 +38,7 @@ from eagerjit.runtime.program import Op
 
 AnyKernel = (
     TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
-    | OrderedKernel
+    | OrderedKernel | SortKernel
 )
 
 
@@ -69,6 +70,10 @@ class GpuCall:
                 words[p.name] = 0  # memory from its beginning on, which is aligned
         return self.launches[position].launch(self._known(built.tasks), words, architecture)
 
+    def tasks(self, position: int) -> int:
+        """How many tasks a launch has in the recorded call; one without any is left out."""
+        return max(self._known(self.built[position].tasks), 0)
+
     def _known(self, size: sizes.Expr) -> int:
         """A size in the recorded call; one that is measured in its course counts as 64."""
         hints = self.trace.hints
@@ -80,6 +85,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return ProductKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Convolution):
         return ConvolutionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Sort):
+        return SortKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Ordered):
         return OrderedKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Several):
@@ -229,6 +236,7 @@ def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
     return [
         GpuKernelReport(b.kernel.name, b.sources, architecture, call.launch(position, architecture))
         for position, b in enumerate(call.built)
+        if call.tasks(position)
     ]
 
 

@@ -21,10 +21,10 @@ from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.lower.product import convolution, is_product, product, with_following
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
-from eagerjit.compiler.lower.routines import along, call_of, work_of
+from eagerjit.compiler.lower.routines import along, call_of, order, work_of
 from eagerjit.compiler.lower.searches import SEARCHES, search_kernel
 from eagerjit.compiler.lower.several import merged
-from eagerjit.compiler.ops import linear
+from eagerjit.compiler.ops import linear, routines
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
 from eagerjit.runtime.program import Failure, Op, Program
@@ -93,11 +93,8 @@ class Assembler(Placement):
         inline = self.scheduler.inline
         for position, step in enumerate(steps):
             if isinstance(step, Library):
-                made = self._library_kernel(position, step.node) if self.blocking.products else None
-                if made is not None:
-                    work.append(Work(position, made, [step.node]))
-                    continue
-                work.append(Work(position, None, [step.node]))
+                made = self._library_kernels(position, step.node) if self.blocking.products else [None]
+                work += [Work(position, b, [step.node]) for b in made]
                 continue
             if isinstance(step, HostStep):
                 if self.blocking.products and is_attention(step.node):
@@ -132,14 +129,16 @@ class Assembler(Placement):
             return work
         return merged(self._with_following(work), lambda w: self.phase_of[steps[w.step].number])
 
-    def _library_kernel(self, position: int, node: Node) -> Built | None:
-        """The kernel that does what a library does for the CPU, if there is one."""
+    def _library_kernels(self, position: int, node: Node) -> list[Built] | list[None]:
+        """The kernels that do what a library does for the CPU; None if there are none."""
         place, name = Pointer(self._memory(node)), f"k{position}_{node.op.name}"
+        if node.op is routines.order:
+            return order(name, node, place)
         if node.op.family == "routine":
-            return search_kernel(name, node, place) if node.op in SEARCHES else along(name, node, place)
+            return [search_kernel(name, node, place) if node.op in SEARCHES else along(name, node, place)]
         if not node.dtype.is_floating_point or node.op.family != "linear":
-            return None
-        return product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)
+            return [None]
+        return [product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)]
 
     def _with_following(self, work: list[Work]) -> list[Work]:
         """Products joined with the kernels right after them that alone read them."""

@@ -11,16 +11,55 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.calls import RoutineCall
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
 from eagerjit.compiler.ops import routines
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, LINE_BYTES, SIGNED, UNSIGNED
 from eagerjit.runtime.native.scan import TOGETHER
 
+RUN, MERGED, MOST = 1024, 16, 1 << 34
+"""Elements that are sorted by comparing all with all; runs that are merged in one step; elements of a line at most."""
+
+
+def order(name: str, node: Node, out: Argument) -> list[Built]:
+    """The kernels of an order: runs, then merges, as many as any line needs; those not needed have no task."""
+    x, dim = node.inputs[0], node.attributes["dim"]
+    where, shape = layout(x), x.type.shape
+    extent, inner = shape[dim], sizes.product(shape[dim + 1 :])
+    lines = sizes.mul(sizes.product(shape[:dim]), inner)
+    op = "descending" if node.attributes["descending"] else "ascending"
+    kept = [[Temporary(f"{name}.keys{k}", x.dtype.short), Temporary(f"{name}.places{k}", "i32")] for k in (0, 1)]
+    built: list[Built] = []
+    part, run, source = 1, RUN, []
+    while True:
+        last = run >= MOST or (isinstance(extent, int) and extent <= run)
+        target = [] if last else kept[len(built) % 2]
+        arguments: list[Argument] = [Pointer(where.root, where.offset), out, *source, *target]
+        dtypes = (x.dtype.short, node.dtype.short, *(t.dtype for t in (*source, *target)))
+        params = [loops.Param(f"m{i}", "memory", d) for i, d in enumerate(dtypes)]
+        amounts = []
+        for size in (extent, inner, node.type.shape[dim]):
+            if not isinstance(size, int) and Amount(size) not in arguments:
+                params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+                arguments.append(Amount(size))
+            amounts.append(size if isinstance(size, int) else params[arguments.index(Amount(size))].name)
+        names = [p.name for p in params[2:]]
+        memory = tuple(names[: len(source)]), tuple(names[len(source) : len(source) + len(target)])
+        statement = loops.Sort("m1", "m0", op, *memory, part, run, *amounts, x.dtype.short)
+        kernel = loops.Kernel(f"{name}.{len(built)}", tuple(params), (statement,))
+        tasks = sizes.mul(lines, sizes.floordiv(sizes.add(extent, -1), part)) if source else lines
+        built.append(Built(kernel, arguments, tasks, work_of(node), 0, (node.source,)))
+        if last:
+            break
+        part, run, source = run, run * MERGED, target
+    used = {a for b in built for a in b.arguments if isinstance(a, Temporary)}
+    built[0].temporaries = {t: sizes.mul(lines, extent) for pair in kept for t in pair if t in used}
+    return built
+
 
 def along(name: str, node: Node, out: Argument) -> Built:
-    """The kernel of a scan or an order, for targets whose kernels do them."""
+    """The kernel of a scan, for targets whose kernels do them."""
     x, dim = node.inputs[0], node.attributes["dim"]
     where = layout(x)
     arguments: list[Argument] = [Pointer(where.root, where.offset), out]
@@ -36,10 +75,8 @@ def along(name: str, node: Node, out: Argument) -> Built:
 
     shape = x.type.shape
     inner = sizes.product(shape[dim + 1 :])
-    orders = {True: "descending", False: "ascending"}
-    op = node.attributes["combine"] if node.op is routines.scan else orders[node.attributes["descending"]]
     extent, apart, wanted = (amount(size) for size in (shape[dim], inner, node.type.shape[dim]))
-    statement = loops.Along("m1", "m0", op, extent, apart, wanted, x.dtype.short)
+    statement = loops.Along("m1", "m0", node.attributes["combine"], extent, apart, wanted, x.dtype.short)
     lines = sizes.mul(sizes.product(shape[:dim]), inner)
     kernel = loops.Kernel(name, tuple(params), (statement,))
     return Built(kernel, arguments, lines, work_of(node), 0, (node.source,))

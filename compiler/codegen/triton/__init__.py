@@ -16,7 +16,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
                             elementwise on parts of the tile (`product.py`)
 - convolutions              products whose factors are gathered, for the output and both gradients (`convolution.py`)
 - attention                 a block of rows, or of keys, per program; the others in steps (`attention.py`)
-- scans, orders             lines in steps with a carried sum; places counted by comparisons (`along.py`)
+- scans, orders             lines in steps with a carried sum (`along.py`); places counted within runs, then runs merged
+                            by bisection (`sorting.py`)
 - lookups                   loads at loaded indices, masked by the check that they are in range
 
 Values are what they are on the CPU (`values.py`): the same polynomials, 16-bit floats as rounded f32, integers that
