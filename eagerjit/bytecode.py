@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
+"""Methods that change a container whatever it holds, and return nothing of it."""
+
 
 @dataclass(slots=True)
 class Access:
     """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes.
 
-    `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like.
+    `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like,
+    "add" where an item is a container that a blind method changes.
     """
 
     kind: str
@@ -81,6 +85,9 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
             "COPY", "COPY", "BINARY_SUBSCR"
         ]:  # fmt: skip
             return "augment"
+        if name == "BINARY_SUBSCR" and above == 1:
+            following = next((i for i in instructions[position + 1 :] if i[1] != "CACHE"), (0, "", None))
+            return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "read"
         if name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
             above += 1
         elif name in ("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP") and above >= 2:

@@ -29,7 +29,8 @@ import numpy as np
 
 from eagerjit import lookup
 from eagerjit.arrays import LARGE, TracedArray, TracedNumber
-from eagerjit.comparing import items_of
+from eagerjit.bytecode import BLIND
+from eagerjit.comparing import Unchanged, items_of
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.putting_off import log_again, prints_later, put_off, warn_again, write_later
@@ -49,9 +50,6 @@ _CHANGING = {
     "__setitem__ __delitem__ __iadd__ __imul__",
 }
 CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
-BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
-"""Methods that change a container whatever it holds, and return nothing of it."""
-
 _READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
 """Methods of containers that tell what they hold."""
 
@@ -112,6 +110,7 @@ class Calls:
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
         while type(function) is functools.partial:
+            self.journal.checks += unchanged_keywords(function)
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
             function = function.func
         if hasattr(type(function), "_jit_state"):
@@ -325,6 +324,15 @@ class Calls:
             return self.refused("warns for its caller", source)
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
         return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
+
+
+def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
+    """Guards for what partials keep for arguments by name, which may be changed."""
+    out: list[Callable[[], bool]] = []
+    while type(function) is functools.partial:
+        out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
+        function = function.func
+    return out
 
 
 def _class_of(value: Any) -> Any:

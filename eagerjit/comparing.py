@@ -40,16 +40,17 @@ def is_library_name(name: str) -> bool:
 class Unchanged:
     """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
 
-    `changing` are the (container, key) that need not be as they were.
+    `changing` are the (container, key) that need not be as they were. Without `within`, containers in it need only be
+    the same ones.
     """
 
-    def __init__(self, value: Any, changing: Set[tuple[int, Any]]):
+    def __init__(self, value: Any, changing: Set[tuple[int, Any]], within: bool = True):
         self.kept: list[Any] = []
-        self.changing = changing
-        self.value, self.before = value, contents(value, self.kept, changing)
+        self.changing, self.within = changing, within
+        self.value, self.before = value, contents(value, self.kept, changing, within)
 
     def __call__(self) -> bool:
-        return bool(contents(self.value, None, self.changing) == self.before)
+        return bool(contents(self.value, None, self.changing, self.within) == self.before)
 
 
 def items_of(value: Any) -> Any:
@@ -61,17 +62,28 @@ def items_of(value: Any) -> Any:
     return dict.values(value) if isinstance(value, dict) else iter(value)
 
 
-def contents(value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
+def contents(
+    value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset(), within: bool = True
+) -> Any:
     """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
+
+    def inner(v: Any) -> Any:
+        if within or isinstance(v, PLAIN):
+            return contents(v, kept, changing)
+        if kept is not None:
+            kept.append(v)
+        return id(v)
+
     if isinstance(value, dict):
-        return tuple((k, contents(v, kept, changing)) for k, v in dict.items(value)
-                     if (id(value), k) not in changing)  # fmt: skip
-    if isinstance(value, (list, tuple, deque)):
-        return tuple(contents(v, kept, changing) for v in items_of(value))
+        return tuple((k, inner(v)) for k, v in dict.items(value) if (id(value), k) not in changing)
+    if isinstance(value, list):
+        return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
+    if isinstance(value, (tuple, deque)):
+        return tuple(inner(v) for v in items_of(value))
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(contents(v, kept, changing) for v in items_of(value))
+        return frozenset(inner(v) for v in items_of(value))
     if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, PLAIN):

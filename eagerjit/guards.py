@@ -19,8 +19,7 @@ import numpy as np
 
 from eagerjit import lookup
 from eagerjit.arrays import LARGE
-from eagerjit.bytecode import Access, accesses
-from eagerjit.callables import BLIND
+from eagerjit.bytecode import BLIND, Access, accesses
 from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, state_of
 from eagerjit.compiler.signature import SameGuard, TensorLeaf
 from eagerjit.journal import Journal
@@ -195,7 +194,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     python: list[Callable[[], bool]] = []
     changing = journal.changing()
     leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
-    watched: set[int] = set()
+    watched: set[tuple[int, bool]] = set()
     covered: set[tuple[int, Any]] = set()
     python += _definitions(tracer, surroundings)
     for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
@@ -222,9 +221,10 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
             blind = attributes[depth] in BLIND if depth < len(attributes) else use == "store" or (
                 use == "augment" and isinstance(value, dict)
             )
-            if isinstance(value, _CONTAINERS) and not blind and id(value) not in watched:
-                watched.add(id(value))
-                python.append(Unchanged(value, changing))
+            adds = use == "add" and depth == len(attributes)
+            if isinstance(value, _CONTAINERS) and not blind and (id(value), adds) not in watched:
+                watched.add((id(value), adds))
+                python.append(Unchanged(value, changing, within=not adds))
             parent = leaves[key]
             if not has_own_attributes(value):
                 break
@@ -259,16 +259,18 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
         plain = has_own_attributes(owner) and hasattr(owner, "__dict__") and key not in journal.paths
         if plain and not journal.is_fresh(owner) and callable(_value(owner, (name,))):
             journal.checks.append(functools.partial(_inherits, owner, name))
-    for (key, name), owner in journal.objects_read.items():
+    # What a class holds is read through its instance, where that is noted.
+    found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
+    for (key, name), owner, use in found:
         if (key, name) in covered or not has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
             continue
         if lookup.is_computed(owner, name):
-            found = lookup.own(owner, name), lookup.inherited(owner, name)
-            journal.checks.append(functools.partial(_finds, owner, name, found))
+            before = lookup.own(owner, name), lookup.inherited(owner, name)
+            journal.checks.append(functools.partial(_finds, owner, name, before))
         elif _value(owner, (name,)) is _MISSING:
             journal.checks.append(functools.partial(_lacks, owner, name))
         else:
-            yield "object", owner, None, (name,), "read"
+            yield "object", owner, None, (name,), use
 
 
 def _lacks(owner: Any, name: str) -> bool:

@@ -65,6 +65,7 @@ class Journal:
         self.checks: list[Callable[[], bool]] = []
         self.owners: list[Any] = []
         self.objects_read: dict[tuple[int, str], Any] = {}
+        self.classes_read: dict[tuple[int, str], Any] = {}
         self.cells_read: dict[int, Any] = {}
         self.inherited: dict[tuple[int, str], Any] = {}
         self.handed_over: dict[int, Any] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from eagerjit.runtime.source import here, is_library, line_of
@@ -86,3 +86,8 @@ def call_back(function: Callable[..., Any], *args: Any) -> Any:
 def user_line() -> str:
     """`file:line` of the user's code that is running."""
     return line_of(here())
+
+
+def source(frame: FrameType) -> str:
+    """`file:line` of the instruction that a frame is about to execute."""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

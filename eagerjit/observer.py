@@ -21,7 +21,7 @@ from eagerjit.bytecode import accesses, stored_names
 from eagerjit.callables import CHANGING, Calls, Refusing, may_change
 from eagerjit.comparing import is_library_name
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
-from eagerjit.observation import TraceBreak, is_internal
+from eagerjit.observation import TraceBreak, is_internal, source
 from eagerjit.runtime import frames
 from eagerjit.slots import ABSENT, look
 from eagerjit.tensor import Tensor
@@ -164,7 +164,7 @@ class Observer:
             return
         for base in type(owner).__mro__:
             if name in vars(base):
-                self.journal.objects_read[id(base), name] = base
+                self.journal.classes_read[id(base), name] = base
                 self.journal.inherited[id(owner), name] = owner
                 return
 
@@ -193,7 +193,9 @@ class Observer:
             self._read = frame, container, key, "option"
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
-        if not isinstance(container, dict):
+        if isinstance(container, list):
+            if augmented and type(key) is int and 0 <= key < len(container):
+                self._read = frame, container, key, "item"
             return
         if key not in container:
             self.journal.lacking(container, key) if augmented else None
@@ -256,7 +258,8 @@ class Observer:
         found = getattr(type(container), method, None)
         if isinstance(found, FunctionType) and not is_internal(found.__code__):
             return None
-        if isinstance(container, (dict, type(os.environ))):
+        in_list = type(container) is list and type(key) is int and 0 <= key < len(container) and value is not ABSENT
+        if in_list or isinstance(container, (dict, type(os.environ))):
             self.journal.assign(container, key, value, "item", where)
         elif type(container) in CHANGING:
             if isinstance(key, slice) or value is ABSENT:
@@ -340,11 +343,6 @@ class Observer:
     def bring_in(self, frame: FrameType, name: str) -> None:
         if name not in sys.modules:
             self.journal.refuse(f"it imports {name}, which compiled code would not do", source(frame))
-
-
-def source(frame: FrameType) -> str:
-    """`file:line` of the instruction that a frame is about to execute."""
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 _HANDLERS: dict[str, Callable[..., None]] = {

@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd.node import first_freed
+from eagerjit.callables import unchanged_keywords
 from eagerjit.comparing import Structure, Unchanged, has_state, items_of, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
@@ -137,7 +138,7 @@ class Recording:
         tracer.numbers_vary = varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
-        journal.checks += tracer.checks
+        journal.checks += tracer.checks + unchanged_keywords(self.function)
         journal.paths = paths_of(call)
         try:
             with observer:

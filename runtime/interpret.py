@@ -97,9 +97,13 @@ def _load_object(frame: Frame, leaf: int, index: int) -> None:
 
 
 def _load_item(frame: Frame, leaf: int, container: int, index: int) -> None:
-    mapping = frame.leaves[container]
+    mapping, key = frame.leaves[container], frame.executable.objects[index]
+    if type(mapping) is list:
+        _require(type(key) is int and key < len(mapping))
+        frame.leaves[leaf] = mapping[key]
+        return
     _require(isinstance(mapping, dict))
-    value = dict.get(mapping, frame.executable.objects[index], _ABSENT)
+    value = dict.get(mapping, key, _ABSENT)
     _require(value is not _ABSENT)
     frame.leaves[leaf] = value
 

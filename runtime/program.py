@@ -26,7 +26,7 @@ class Op(IntEnum):
     END = 0  # ()
     # -- leaves ---------------------------------------------------------------------------------------------------
     LOAD_OBJECT = 1  # (leaf, object)                leaves[leaf] = objects[object]
-    LOAD_ITEM = 2  # (leaf, container_leaf, object)  leaves[leaf] = dict[objects[object]]; absent: MISS
+    LOAD_ITEM = 2  # (leaf, container_leaf, object)  leaves[leaf] = dict or list[objects[object]]; absent: MISS
     LOAD_CELL = 3  # (leaf, object)                  contents of closure cell objects[object]; empty: MISS
     LOAD_ATTRIBUTE = 4  # (leaf, container_leaf, object)  getattr; AttributeError: MISS
     LOAD_GRAD = 5  # (leaf, tensor_leaf)             the Tensor's `_grad` slot (None where unset)

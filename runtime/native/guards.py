@@ -69,6 +69,10 @@ PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, .
 PyObject_IsTrue = external("i32 PyObject_IsTrue(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
 PyObject_GetAttr = external("ptr PyObject_GetAttr(ptr, ptr)")
+PyList_Size = external("i64 PyList_Size(ptr)")
+PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
+PyLong_AsSsize_t = external("i64 PyLong_AsSsize_t(ptr)")
+PyList_Type = external_data("PyList_Type")
 PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
 PyErr_ExceptionMatches = external("i32 PyErr_ExceptionMatches(ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
@@ -191,11 +195,15 @@ def read_integer(number: ptr, to: ptr) -> i64:
 
 
 def load_item(mapping: ptr, key: ptr, to: ptr) -> i64:
-    """LOAD_ITEM: stores a new reference."""
+    """LOAD_ITEM: stores a new reference. Positions in a list are not negative."""
     kind = load_ptr(mapping, OBJECT_TYPE)
-    if kind != PyDict_Type and not PyType_IsSubtype(kind, PyDict_Type):
-        return 0
-    value = PyDict_GetItemWithError(mapping, key)
+    value: ptr = 0
+    if kind == PyList_Type and load_ptr(key, OBJECT_TYPE) == PyLong_Type:
+        position = PyLong_AsSsize_t(key)
+        if position < PyList_Size(mapping):
+            value = PyList_GetItem(mapping, position)
+    elif kind == PyDict_Type or PyType_IsSubtype(kind, PyDict_Type):
+        value = PyDict_GetItemWithError(mapping, key)
     if value == 0:
         return -1 if PyErr_Occurred() else 0
     Py_IncRef(value)

@@ -70,6 +70,8 @@ def test_load_item(executor: str) -> None:
     assert leaf_after(executor, step, arguments=({"key": value},), objects=("key",)) is value
     assert leaf_after(executor, step, arguments=({"other": value},), objects=("key",)) is MISS
     assert leaf_after(executor, step, arguments=([value],), objects=("key",)) is MISS
+    assert leaf_after(executor, step, arguments=([1, value],), objects=(1,)) is value
+    assert leaf_after(executor, step, arguments=([1],), objects=(1,)) is MISS
 
     class Mapping(dict[str, object]):
         def __getitem__(self, key: str) -> object:

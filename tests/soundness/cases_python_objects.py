@@ -337,6 +337,92 @@ def a_cache_filled_by_the_function(jit):
     yield f(ones(2)), cache
 
 
+@case(versions=1)
+def a_history_of_lists(jit):
+    history: dict[str, list[float]] = {"loss": [], "norm": []}
+
+    class Log:
+        entries: ClassVar[dict[str, Any]] = {"all": []}
+
+    log = Log()
+
+    @jit
+    def f(x):
+        loss = x.square().mean()
+        history["loss"].append(loss.item())
+        history["norm"].append(float(x.norm()))
+        log.entries["all"].append(loss)
+        return loss
+
+    for n in range(2, 7):
+        yield f(torch.arange(float(n))), history, log.entries
+
+
+@case
+def a_history_that_is_read_too(jit):
+    history: dict[str, list[float]] = {"loss": [1.0]}
+
+    @jit
+    def f(x):
+        history["loss"].append(float(x.sum()))
+        return x * history["loss"][-2] + len(history["loss"])
+
+    for n in range(2, 5):
+        yield f(ones(n)), history
+    history["loss"][-1] = 7.0
+    yield f(ones(2)), history
+    history["loss"] = [3.0]
+    yield f(ones(2)), history
+
+
+@case(versions=1)
+def counters_in_lists(jit):
+    count, totals = [0], [0.0, 5.0]
+
+    @jit
+    def f(x):
+        count[0] += 1
+        totals[0] += float(x.sum())
+        return x * count[0] + totals[0]
+
+    for n in range(2, 6):
+        yield f(ones(n)), count, totals
+
+
+@case
+def numbers_in_a_list_that_shrinks(jit):
+    numbers = [1.0, 2.0, 3.0]
+
+    @jit
+    def f(x):
+        numbers[1] += 1
+        numbers[0] = numbers[1] * 2
+        return x * numbers[0] + numbers[-1]
+
+    yield f(ones(2)), numbers
+    yield f(ones(2)), numbers
+    numbers[2] = 9.0
+    yield f(ones(2)), numbers
+    numbers.insert(0, 4.0)
+    yield f(ones(2)), numbers
+    del numbers[1:]
+    yield attempt(f, ones(2)), numbers
+
+
+@case
+def keywords_of_a_partial_replaced(jit):
+    def scaled(x, a, b=1.0):
+        return x * a + b
+
+    outer, inner = functools.partial(scaled, a=2.0), functools.partial(scaled, a=3.0)
+    f, g = jit(outer), jit(lambda x: inner(x) + outer(x))
+    yield f(ones(2)), g(ones(2)), f(ones(2), b=5.0)
+    outer.keywords["a"] = 7.0
+    yield f(ones(2)), g(ones(2))
+    inner.keywords["b"] = 11.0
+    yield f(ones(2)), g(ones(2))
+
+
 @case(outcome=FELL_BACK)
 def a_counter_that_its_class_updates(jit):
     calls: Any = collections.Counter()

@@ -1279,7 +1279,7 @@ def numbers_in_texts_that_are_printed(jit):
     @jit
     def f(x, step, rate):
         loss = x.mean()
-        print(f"step {step} loss {loss:.4f} rate {rate:.2e} {x.shape[0]:03d}", f"{loss.item() * 2:>9.3f}", step, end="\n")
+        print(f"step {step} loss {loss:.4f} rate {rate:.2e} {x.shape[0]:03d}", f"{loss.item():>9.3f}", step, end="\n")
         logger.info(f"loss {loss:.3f} {x.sum().item()}")
         logger.warning(f"{int((x > 0).sum())}/{x.shape[0]}")
         logger.debug(f"{loss}")
