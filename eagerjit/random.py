@@ -227,27 +227,27 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the rows of input."""
-    if not hasattr(num_samples, "__index__"):
+    if type(num_samples) is not int and not hasattr(num_samples, "__index__"):
         kind = type(num_samples).__name__
         raise TypeError(f"multinomial(): argument 'num_samples' (position 2) must be int, not {kind}")
-    if input.ndim not in (1, 2):
+    sizes = input.shape
+    if not 0 < len(sizes) < 3:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if num_samples <= 0:
         raise RuntimeError("cannot sample n_sample <= 0 samples")
-    categories = input.shape[-1]
-    if not replacement and num_samples > categories:
+    if not replacement and num_samples > sizes[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {input.dtype}")
     repeated = replacement and num_samples > 1
-    shape = (*input.shape[:-1], num_samples if repeated else categories)
-    u = rand(shape, generator=generator, dtype=dtypes.float64, device=input.device)
-    return _multinomial.call(input.detach(), u, num_samples, repeated)
+    shape = (*sizes[:-1], num_samples) if repeated else tuple(sizes)
+    u = _rand_op.call(_state(generator, input.device), shape, dtypes.float64)
+    return _multinomial.call(input, u, num_samples, repeated)
 
 
 def _drawn_categories(weights: Tensor, u: Tensor, count: int, repeated: bool) -> Tensor:
     """Categories by the inverse of the cumulated weights; without repetition those whose exponential clocks of rates
     `weights` ring first."""
+    if not weights.dtype.is_floating_point:
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {weights.dtype}")
     rows = as_dtype(weights, dtypes.float64)
     if repeated:
         sums = rows.cumsum(-1)

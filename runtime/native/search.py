@@ -183,6 +183,18 @@ def _extreme_integers(job: ptr, line: i64, count: i64) -> None:
         out = out + 8 * inner
 
 
+def _extreme_of_singles(at: ptr, out: ptr, n: i64, sign: f32) -> None:
+    """Of a line whose elements are neighbours, by far the commonest."""
+    place = 0
+    most: f32 = sign * load_f32(at) if n > 0 else 0.0
+    for i in range(n):
+        value = sign * load_f32(at, 4 * i)
+        if not value < most and (most == most or value != value):
+            most = value
+            place = i
+        store_i64(out, 8 * i, place)
+
+
 def _float_at(at: ptr, i: i64, size: i64) -> f64:
     return f64(load_f32(at, 4 * i)) if size == 4 else load_f64(at, 8 * i)
 
@@ -197,15 +209,8 @@ def _extreme_floats(job: ptr, line: i64, count: i64) -> None:
     size = 4 if load_i64(job, LINE_KIND) == SINGLES else 8
     at = load_ptr(job, X) + size * _start(line, n, inner)
     out = load_ptr(job, OUT) + 8 * _start(line, n, inner)
-    if inner == 1 and n > 0:
-        most = sign * _float_at(at, 0, size)
-        place = 0
-        for i in range(n):
-            value = sign * _float_at(at, i, size)
-            if not value < most and (most == most or value != value):
-                most = value
-                place = i
-            store_i64(out, 8 * i, place)
+    if inner == 1 and size == 4:
+        _extreme_of_singles(at, out, n, f32(sign))
         return
     for i in range(n):
         for j in range(count):
@@ -257,10 +262,13 @@ def positions_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     count = load_i64(job, COUNT)
     found = 0
     i = 0
+    while i + 8 <= n and found + 8 <= count:
+        if load_i64(flags, i) != 0:
+            for j in range(i, i + 8):
+                store_i64(out, 8 * found, j)
+                found += load_u8(flags, j) != 0
+        i += 8
     while i < n and found < count:
-        if i + 8 <= n and load_i64(flags, i) == 0:
-            i += 8
-            continue
         store_i64(out, 8 * found, i)
         found += load_u8(flags, i) != 0
         i += 1
