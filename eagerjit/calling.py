@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
+from eagerjit.runtime.planned import Plan, Planned, carried_out
 from eagerjit.tensor import Tensor
 
 ARGUMENT_NAMES = {
@@ -36,7 +38,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     It takes `out=`, and NumPy's names of arguments beside PyTorch's. Raises TypeError where what the annotations say
     is a Tensor is something else.
     """
-    code = function.__code__
+    code = inspect.unwrap(function).__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     tensors = [(i, n) for i, n in enumerate(names) if function.__annotations__.get(n) == "Tensor"]
 
@@ -58,6 +60,16 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
 
     call.__name__ = call.__qualname__ = function.__name__.rstrip("_")
     return call
+
+
+def planned(plan: Callable[..., Plan]) -> Planned:
+    """A function that only plans as users call it: `public` where native code does not know the plan."""
+
+    @functools.wraps(plan)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return carried_out(plan(*args, **kwargs))
+
+    return Planned(plan, public(call))
 
 
 def _known(key: str, names: tuple[str, ...]) -> str:

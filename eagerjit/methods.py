@@ -103,7 +103,7 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
 
-for _name in "mm bmm dot mv var std norm trace diag index_select clamp_min clamp_max".split():
+for _name in "mm dot mv var std norm trace diag index_select clamp_min clamp_max".split():
     FUNCTIONS[_name] = public(FUNCTIONS[_name])
 
 METHODS: dict[str, Any] = {
@@ -125,7 +125,7 @@ SPECIAL = {
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
     "__complex__": lambda self: complex(c.scalar(self)),
-    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, *range(self.ndim)),
+    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, tuple(range(self.ndim))),
     "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
 }  # fmt: skip
 

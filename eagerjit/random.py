@@ -38,7 +38,7 @@ from eagerjit.placement import device_of
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.runtime.making import DRAW, LIKE, MakeCall
+from eagerjit.runtime.making import DRAW, LIKE, RANDINT, RANDPERM, MakeCall
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 
@@ -108,8 +108,14 @@ def _randint(generator_state: Tensor, shape: Any, low: Any, high: Any, dtype: DT
     return out
 
 
+def _randperm(generator_state: Tensor, shape: Any, dtype: DType) -> Tensor:
+    """The order of as many uniform numbers."""
+    return as_dtype(ordering.argsort(_rand(generator_state, shape, dtypes.float64)), dtype)
+
+
 _rand_op = Op("rand", _rand, None, differentiable=False, shapes=("shape",))
 _randn_op = Op("randn", _randn, None, differentiable=False, shapes=("shape",))
+_randperm_op = Op("randperm", _randperm, None, differentiable=False, shapes=("shape",))
 _randint_op = Op("randint", _randint, None, ("low", "high"), differentiable=False, shapes=("shape",))
 
 
@@ -148,8 +154,10 @@ def randint(
     """Integers from low (0) up to but excluding high."""
     if size is None:
         low, high, size = 0, low, high
-    if isinstance(high, Tensor) and high.ndim:
-        raise TypeError("randint(): argument 'high' must be int, not Tensor")
+    if any(isinstance(x, float) or (isinstance(x, Tensor) and x.ndim) for x in (low, high)):
+        raise TypeError("randint(): arguments 'low' and 'high' must be int, not float or Tensor")
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     if not high > low:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     drawn = _randint_op.call(_state(generator), sizes_of((size,)), low, high, dtype or dtypes.int64)
@@ -185,8 +193,8 @@ def randperm(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """The integers below n in random order."""
-    keys = rand(n, generator=generator, dtype=dtypes.float64)
-    return finish(ordering.argsort(keys).to(dtype or dtypes.int64), requires_grad)
+    drawn = _randperm_op.call(_state(generator), sizes_of((n,)), dtype or dtypes.int64)
+    return finish(drawn, requires_grad)
 
 
 def _drawing(kind: int, function: Any, op: Op) -> MakeCall:
@@ -194,6 +202,7 @@ def _drawing(kind: int, function: Any, op: Op) -> MakeCall:
 
 
 rand, rand_like = _drawing(DRAW, rand, _rand_op), _drawing(LIKE + DRAW, rand_like, _rand_op)
+randint, randperm = _drawing(RANDINT, randint, _randint_op), _drawing(RANDPERM, randperm, _randperm_op)
 randn, randn_like = _drawing(DRAW, randn, _randn_op), _drawing(LIKE + DRAW, randn_like, _randn_op)
 
 

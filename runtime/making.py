@@ -12,6 +12,7 @@ EMPTY, ZEROS, ONES = 0, 1, 2  # sizes one by one, or one sequence of them
 FULL, ARANGE, LINSPACE, EYE = 3, 4, 5, 6
 DRAW = 7  # sizes as above; made by an operator of (state, sizes, dtype)
 TENSOR, FROM_NUMPY = 32, 33  # of data
+RANDINT, RANDPERM = 34, 35  # drawn too: of (low, high, sizes), by an operator of (state, sizes, low, high, dtype), of n
 LIKE, NEW = 8, 16  # added to those that take sizes: the shape, or the dtype, is that of a tensor that comes first
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from eagerjit.runtime import layout
@@ -12,6 +12,9 @@ from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.native.operators import MAX_PARAMETERS
 from eagerjit.runtime.once import lock
+
+MOST_NUMBERS = 6
+"""Numbers given one by one that native code looks at."""
 
 Plan = tuple[Callable[..., Any] | None, tuple[Any, ...]]
 """What to call, and the arguments; None gives the only argument itself."""
@@ -22,14 +25,19 @@ class Planned(OpCall):
 
     The plan may depend on the sizes, dtype and layout of tensors, on whether their gradient is recorded, and on the
     other arguments, of which native code knows None, bools, strings, numbers, dtypes, devices and tuples of these; not
-    on values of tensors nor on anything that changes. Its parameters can all be passed by position.
+    on values of tensors nor on anything that changes. Its parameters can all be passed by position; after those that
+    have names, `*more` may be some numbers. `called` is what carries out the plan in Python where that checks more.
     """
 
     __slots__ = ()
 
-    def __init__(self, plan: Callable[..., Plan]):
-        given = signature(plan).parameters.values()
-        super().__init__(plan.__name__, self._call, self._learn, [p.name for p in given], [p.default for p in given])
+    def __init__(self, plan: Callable[..., Plan], called: Callable[..., Any] | None = None):
+        given = list(signature(plan).parameters.values())
+        self._named = len(given) - (given[-1].kind is Parameter.VAR_POSITIONAL)
+        described = [(p.name, p.default) for p in given[: self._named]]
+        described += [(f"{given[-1].name}{i}", None) for i in range(MOST_NUMBERS) if self._named < len(given)]
+        names, defaults = zip(*described, strict=True)
+        super().__init__(plan.__name__, called or self._call, self._learn, names, defaults)
         self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
         self._plan = plan
 
@@ -41,14 +49,18 @@ class Planned(OpCall):
             with lock:
                 self._answers = Answers(self)
                 self._call_natively("planned_call")
-        return self._call(*args, **kwargs)
+        return self.slow(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        return _carried_out(self._plan(*args, **kwargs))
+        return carried_out(self._plan(*args, **kwargs))
 
     def _learn(self, key: bytes, arguments: tuple[Any, ...]) -> Any:
         """Plan the call, keep the plan if it is one for all arguments like these, and carry it out."""
-        function, given = self._plan(*arguments)
+        numbers = [x for x in arguments[self._named :] if x is not None]
+        try:
+            function, given = self._plan(*arguments[: self._named], *numbers)
+        except Exception:
+            return self.slow(*arguments[: self._named], *numbers)  # which knows what is wrong
         tensors = [i for i, a in enumerate(arguments) if _holds_tensors(a)]
         positions = {id(arguments[i]): i for i in tensors}
         rest = [x for x in given if id(x) not in positions]
@@ -58,10 +70,11 @@ class Planned(OpCall):
             options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
             with lock:
                 self._answers.keep(key, (function, own, *(positions.get(id(x), x) for x in given)), options)
-        return _carried_out((function, given))
+        return carried_out((function, given))
 
 
-def _carried_out(plan: Plan) -> Any:
+def carried_out(plan: Plan) -> Any:
+    """What a plan comes to."""
     function, given = plan
     return given[0] if function is None else function(*given)
 

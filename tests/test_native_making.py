@@ -132,6 +132,23 @@ def test_shape_and_dtype_of_another_tensor(kind: str) -> None:
     assert eagerjit.empty_like(eagerjit.ones(2, 3)).shape == eagerjit.ones(1).new_empty(2, 3).shape == (2, 3)
 
 
+def test_draws_of_integers_are_those_of_python() -> None:
+    def draws(call: Any) -> list[Any]:
+        eagerjit.manual_seed(3)
+        made = [call(eagerjit.randint)(10, (3,)), call(eagerjit.randint)(-3, 4, [2, 2], dtype=eagerjit.int32)]
+        made += [call(eagerjit.randperm)(n) for n in (0, 1, 7)] + [call(eagerjit.randperm)(5, dtype=eagerjit.float32)]
+        return [(x.dtype, x.tolist()) for x in made] + [
+            call(eagerjit.rand)(2, 3).tolist(),
+            call(eagerjit.randn)(4).tolist(),
+        ]
+
+    assert draws(lambda f: f) == draws(lambda f: f) == draws(lambda f: f.slow)
+    assert sorted(eagerjit.randperm(50).tolist()) == list(range(50))
+    for wrong in ((3, 3, (2,)), (0, 5, 3), (0.5, 5, (3,)), (5,), (0, 5, (-1,))):
+        with pytest.raises((TypeError, RuntimeError)):
+            eagerjit.randint(*wrong)
+
+
 def test_default_dtype_is_that_of_native_code_too() -> None:
     try:
         eagerjit.set_default_dtype(eagerjit.float64)

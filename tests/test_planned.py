@@ -92,6 +92,26 @@ def test_errors_are_raised_each_time() -> None:
     assert functional.pad(x, (1, 1)).shape == functional.pad(x, [1, 1]).shape == (2, 5)
 
 
+def test_numbers_one_by_one_are_those_of_a_sequence() -> None:
+    x = eagerjit.arange(6).view(2, 3)
+    for _ in range(3):
+        for made in (
+            x.flip(0, 1),
+            x.flip((0, 1)),
+            x.flip([0, -1]),
+            eagerjit.flip(x, dims=(1, 0)),
+            eagerjit.flip(x, [0, 1]),
+        ):
+            assert made.tolist() == [[5, 4, 3], [2, 1, 0]]
+        assert x.flip(0).tolist() == [[3, 4, 5], [0, 1, 2]] and x.flip(()).tolist() == x.tolist()
+        with pytest.raises(TypeError):
+            x.flip()
+        with pytest.raises(TypeError, match="must be Tensor"):
+            eagerjit.bmm(x, 3)
+    batch = eagerjit.ones(1, 2, 2)
+    assert eagerjit.bmm(batch, batch, out=eagerjit.empty(1, 2, 2)).tolist() == [[[2.0, 2.0], [2.0, 2.0]]]
+
+
 def test_memory_of_plans_is_bounded() -> None:
     call, plans = recorder()
     x = eagerjit.ones(2)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling import planned
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
 from eagerjit.placement import beside
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 
@@ -117,12 +119,13 @@ _interleave_op = Op("repeat_interleave", _interleave, (_interleave_rule, None, N
 _interleave_op.linear = True
 
 
-def flip(input: Tensor, *dims: Any) -> Tensor:
+@planned
+def flip(input: Tensor, dims: Any, *more: int) -> Plan:
     """Reversed along dimensions."""
-    axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument(dims)])
+    axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument((dims, *more))])
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
-    return _flip_op.call(input, axes if input.ndim else ())
+    return _flip_op.call, (input, axes if input.ndim else ())
 
 
 def _flip(input: Tensor, dims: Any) -> Tensor:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling import planned
 from eagerjit.compiler.ops import linear
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.views import reshaped
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
 
@@ -113,9 +115,10 @@ def _bmm(input: Tensor, mat2: Tensor) -> Tensor:
 _bmm_op = Op("bmm", _bmm, (_left, _right))
 
 
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+@planned
+def bmm(input: Tensor, mat2: Tensor) -> Plan:
     """Products of two batches of matrices."""
-    return _bmm_op.call(input, mat2)
+    return _bmm_op.call, (input, mat2)
 
 
 def dot(input: Tensor, other: Tensor) -> Tensor:

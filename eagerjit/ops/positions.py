@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import public, written
+from eagerjit.calling import planned, public, written
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.fitting import check_fit
@@ -15,6 +15,7 @@ from eagerjit.ops.counted import nonzero
 from eagerjit.ops.scatter import scatter_reduce
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -73,6 +74,21 @@ def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any)
             "scalar type"
         )
     return d, places, source if type(alpha) is int and alpha == 1 else source * alpha
+
+
+@planned
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any = 1) -> Plan:
+    """input with rows of alpha * source added at `index` along dim."""
+    d, places, added = _addends(input, dim, index, source, alpha)
+    if d == 0 and input.ndim and source.ndim and places is index and added is source:
+        return rows.add_rows.call, (input, index, source, False)
+    return _rows_added, (input, d, index, source, alpha)
+
+
+def _rows_added(input: Tensor, d: int, index: Tensor, source: Tensor, alpha: Any) -> Tensor:
+    """Rows added to rows of any dimension."""
+    d, places, added = _addends(input, d, index, source, alpha)
+    return _rows_changed(rows.add_rows, input, d, places, _front(added, d)[0] if added.ndim else added, False)
 
 
 @public

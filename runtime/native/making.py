@@ -6,7 +6,21 @@ What native code does not know (options, large tensors, wrong arguments) goes to
 from __future__ import annotations
 
 from eagerjit.runtime.dtypes import bfloat16, bool_, float16, float32, float64, int64
-from eagerjit.runtime.making import ARANGE, DRAW, EMPTY, EYE, FROM_NUMPY, FULL, LIKE, LINSPACE, NEW, ONES, TENSOR
+from eagerjit.runtime.making import (
+    ARANGE,
+    DRAW,
+    EMPTY,
+    EYE,
+    FROM_NUMPY,
+    FULL,
+    LIKE,
+    LINSPACE,
+    NEW,
+    ONES,
+    RANDINT,
+    RANDPERM,
+    TENSOR,
+)
 from eagerjit.runtime.mode import ELSEWHERE, TRACING
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
@@ -253,10 +267,8 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
     return made
 
 
-def _drawn(callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
-    """Random numbers: a call of the operator that draws them."""
-    if code < FLOAT16:
-        return 0
+def _drawn(callee: ptr, sizes: ptr, rank: i64, low: ptr, high: ptr, code: i64) -> ptr:
+    """Random numbers: a call of the operator that draws them, with limits unless these are null."""
     shape = PyTuple_New(rank)
     if shape == 0:
         return 0
@@ -268,12 +280,33 @@ def _drawn(callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
             return 0
         PyTuple_SetItem(shape, axis, number)
     drawn = load_ptr(callee, load_i64(context, OPERATOR_OP))
-    given = buffer(24)
+    given = buffer(40)
     store_ptr(given, 0, PyTuple_GetItem(drawn, 1))
     store_ptr(given, 8, shape)
-    store_ptr(given, 16, load_ptr(context, DTYPES + 8 * code))
-    made = PyObject_Vectorcall(PyTuple_GetItem(drawn, 0), given, 3, ptr(0))
+    store_ptr(given, 16, low)
+    store_ptr(given, 24, high)
+    n = 4 if low else 2
+    store_ptr(given, 8 * n, load_ptr(context, DTYPES + 8 * code))
+    made = PyObject_Vectorcall(PyTuple_GetItem(drawn, 0), given, n + 1, ptr(0))
     Py_DecRef(shape)
+    return made
+
+
+def _integers_drawn(callee: ptr, arguments: ptr, n: i64, code: i64) -> ptr:
+    """`randint(high, sizes)`, `randint(low, high, sizes)`."""
+    sizes = buffer(8 * MAX_NDIM)
+    if n < 2 or n > 3 or integer(load_ptr(arguments, 8 * n - 8)) != NO_NUMBER:
+        return 0
+    rank = integers(arguments + 8 * n - 8, 1, sizes)
+    high = load_ptr(arguments, 8 * n - 16)
+    first = integer(load_ptr(arguments, 0)) if n == 3 else 0
+    if rank < 0 or first == NO_NUMBER or integer(high) <= first:
+        return 0
+    low = PyLong_FromLongLong(first)
+    if low == 0:
+        return 0
+    made = _drawn(callee, sizes, rank, low, high, INT64 if code < 0 else code)
+    Py_DecRef(low)
     return made
 
 
@@ -281,7 +314,7 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
     """What is made of a shape and a dtype."""
     place = buffer(16)
     if kind == DRAW:
-        return _drawn(callee, sizes, rank, code)
+        return _drawn(callee, sizes, rank, ptr(0), ptr(0), code) if code >= FLOAT16 else ptr(0)
     if kind == EMPTY:
         return fresh(code, sizes, rank, place, ANY)
     return _filled(code, sizes, rank, f64(kind == ONES))
@@ -311,6 +344,11 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
         return _full(arguments, n, code)
     if kind == ARANGE:
         return _arange(arguments, n, code)
+    if kind == RANDINT:
+        return _integers_drawn(callee, arguments, n, code)
+    if kind == RANDPERM:
+        store_i64(sizes, 0, integer(load_ptr(arguments, 0)) if n == 1 else -1)
+        return _drawn(callee, sizes, 1, ptr(0), ptr(0), INT64 if code < 0 else code)
     if kind == TENSOR:
         return tensor_of(load_ptr(arguments, 0), code) if n == 1 else ptr(0)
     if kind == FROM_NUMPY:
