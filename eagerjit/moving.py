@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import placement
+from eagerjit.calling import planned
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
@@ -15,7 +16,7 @@ from eagerjit.ops.pointwise import cast
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.runtime.views import CONTIGUOUS, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -58,7 +59,7 @@ class _Move(Op):
 move = _Move("move", _move, (lambda g, out, input, device, wait: g, None, None), fused_rules=False)
 
 
-@Planned
+@planned
 def to(
     input: Tensor, first: Any = None, second: Any = None, third: Any = None, fourth: Any = None, dtype: Any = None,
     device: Any = None, non_blocking: Any = False, copy: Any = False, memory_format: Any = None,
@@ -101,7 +102,7 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
     return placement.moved(self, placement.wanted("cuda" if device is None else device), not non_blocking)
 
 
-@Planned
+@planned
 def cpu(self: Tensor, memory_format: Any = None) -> Plan:
     """The tensor on the host: itself if it lies there."""
     _check_format("cpu", memory_format)
@@ -114,7 +115,7 @@ def _converter(dtype: DType) -> Any:
         return (None, (self,)) if dtype is self.dtype else (cast.call, (self, dtype))
 
     convert.__doc__ = f"The tensor as {dtype.name}."
-    return Planned(convert)
+    return planned(convert)
 
 
 CONVERTERS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.calling import planned
 from eagerjit.creation import empty, ones, tensor, zeros
 from eagerjit.dispatch import Op
 from eagerjit.nn import init
@@ -18,7 +19,7 @@ from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.mode import set_grad_mode
-from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Parameter, Tensor
 
 
@@ -45,7 +46,7 @@ def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Te
     return out
 
 
-@Planned
+@planned
 def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None,
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned
+from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
@@ -119,7 +119,7 @@ _interleave_op = Op("repeat_interleave", _interleave, (_interleave_rule, None, N
 _interleave_op.linear = True
 
 
-@planned
+@planned_public
 def flip(input: Tensor, dims: Any, *more: int) -> Plan:
     """Reversed along dimensions."""
     axes = tuple([views.dimension(dim, input.ndim) for dim in views.shape_argument((dims, *more))])

@@ -15,6 +15,7 @@ from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, 
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
 from eagerjit.fitting import filled_fits
+from eagerjit.mistakes import explained
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.placement import beside, copied_array
@@ -54,7 +55,7 @@ class InplaceOp(Op):
             return self
 
         call, slow, described = self.call, self.slow, (self.parameters, self.defaults, self.numbers)
-        method = OpCall(self.name, inplace, self, *described, record=False, writes=True)
+        method = OpCall(self.name, explained(inplace, self.name), self, *described, record=False, writes=True)
         method.__doc__ = f"In-place version of `{self.functional.name}`."
         self.entries.append(method)
         return method

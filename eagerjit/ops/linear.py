@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned
+from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import linear
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.views import reshaped
@@ -115,7 +115,7 @@ def _bmm(input: Tensor, mat2: Tensor) -> Tensor:
 _bmm_op = Op("bmm", _bmm, (_left, _right))
 
 
-@planned
+@planned_public
 def bmm(input: Tensor, mat2: Tensor) -> Plan:
     """Products of two batches of matrices."""
     return _bmm_op.call, (input, mat2)

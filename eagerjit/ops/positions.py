@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned, public, written
+from eagerjit.calling import planned_public, public, written
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.fitting import check_fit
@@ -76,7 +76,7 @@ def _addends(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any)
     return d, places, source if type(alpha) is int and alpha == 1 else source * alpha
 
 
-@planned
+@planned_public
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any = 1) -> Plan:
     """input with rows of alpha * source added at `index` along dim."""
     d, places, added = _addends(input, dim, index, source, alpha)
@@ -89,13 +89,6 @@ def _rows_added(input: Tensor, d: int, index: Tensor, source: Tensor, alpha: Any
     """Rows added to rows of any dimension."""
     d, places, added = _addends(input, d, index, source, alpha)
     return _rows_changed(rows.add_rows, input, d, places, _front(added, d)[0] if added.ndim else added, False)
-
-
-@public
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
-    """input with rows of alpha * source added at `index` along dim."""
-    d, places, source = _addends(input, dim, index, source, alpha)
-    return _rows_changed(rows.add_rows, input, d, places, _front(source, d)[0] if source.ndim else source, False)
 
 
 def _copies(input: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[int, Tensor, Tensor]:
