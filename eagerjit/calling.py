@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.mistakes import explained
 from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
 from eagerjit.runtime.planned import Plan, Planned, carried_out
@@ -63,22 +62,14 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def planned(plan: Callable[..., Plan]) -> Planned:
-    """A function that only plans, as users call it: where native code has no plan, mistakes are explained."""
-    return Planned(plan, explained(_carrying_out(plan), like=plan))
-
-
 def planned_public(plan: Callable[..., Plan]) -> Planned:
     """A function that only plans, as users call it: `public` where native code has no plan."""
-    return Planned(plan, public(_carrying_out(plan)))
 
-
-def _carrying_out(plan: Callable[..., Plan]) -> Callable[..., Any]:
     @functools.wraps(plan)
     def call(*args: Any, **kwargs: Any) -> Any:
         return carried_out(plan(*args, **kwargs))
 
-    return call
+    return Planned(plan, public(call))
 
 
 def _known(key: str, names: tuple[str, ...]) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from eagerjit import placement
-from eagerjit.calling import planned
 from eagerjit.compiler.ops import elementwise
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op, emit
 from eagerjit.making import dtype_argument
+from eagerjit.mistakes import planned
 from eagerjit.ops.pointwise import cast
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes

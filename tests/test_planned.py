@@ -106,8 +106,10 @@ def test_numbers_one_by_one_are_those_of_a_sequence() -> None:
         assert x.flip(0).tolist() == [[3, 4, 5], [0, 1, 2]] and x.flip(()).tolist() == x.tolist()
         with pytest.raises(TypeError):
             x.flip()
-        with pytest.raises(TypeError, match="must be Tensor"):
+        with pytest.raises(TypeError, match="must be Tensor, not int"):
             eagerjit.bmm(x, 3)
+        with pytest.raises(TypeError, match="must be Tensor, not list"):
+            eagerjit.bmm(x, [3])
     batch = eagerjit.ones(1, 2, 2)
     assert eagerjit.bmm(batch, batch, out=eagerjit.empty(1, 2, 2)).tolist() == [[[2.0, 2.0], [2.0, 2.0]]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.calling import planned
 from eagerjit.creation import empty, ones, tensor, zeros
 from eagerjit.dispatch import Op
+from eagerjit.mistakes import planned
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy

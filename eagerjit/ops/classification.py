@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import creation
-from eagerjit.calling import planned
 from eagerjit.dispatch import Op
 from eagerjit.mistakes import planned
 from eagerjit.ops.activation import widened

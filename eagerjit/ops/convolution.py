@@ -10,7 +10,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import planned
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.mistakes import planned

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from eagerjit.calling import planned
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.mistakes import planned

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.modes import is_grad_enabled
-from eagerjit.calling import planned
 from eagerjit.dispatch import Op
 from eagerjit.mistakes import planned
 from eagerjit.ops import views

@@ -6,7 +6,6 @@ import math
 import operator
 from typing import Any
 
-from eagerjit.calling import planned
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.mistakes import planned

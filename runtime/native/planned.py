@@ -60,6 +60,7 @@ from eagerjit.runtime.native.operators import (
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
+PyErr_Clear = external("void PyErr_Clear()")
 PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyUnicode_Type = external_data("PyUnicode_Type")
 
@@ -175,6 +176,9 @@ def planned_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
         result = to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
     else:
         result = _known_or_learned(callee, full, n, key, words)
+        if result == 0 and replaced != 0:  # what is wrong may be the list
+            PyErr_Clear()
+            result = to_python(callee, OPERATOR_SLOW, arguments, count, keywords)
     for i in range(n):
         if (replaced >> i) & 1:
             Py_DecRef(load_ptr(full, 8 * i))
