@@ -30,6 +30,7 @@ import numpy as np
 from eagerjit import lookup
 from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.bytecode import BLIND
+from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, items_of
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
@@ -83,8 +84,8 @@ _OBJECT_SETTINGS = frozenset(
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
-_NUMBERS = (SymbolicInt, TracedFloat)
-_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber)
+_NUMBERS = (SymbolicInt, TracedFloat, Later)
+_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
 _SWITCHES = ("train", "eval")
 _Cached = type(functools.lru_cache(lambda: None))
 
@@ -165,6 +166,8 @@ class Calls:
             return self.refused("follows a weak reference, whose object it would keep alive", source)
         if type(function) is _Cached:
             return self.refused(f"calls {name}, which keeps its results", source)
+        if module == "time" and function in CLOCKS | NANOSECONDS:
+            return functools.partial(journal.clocks.read, journal.tracer, function)
         if self._of_the_world(module, name):
             return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
         if module == "builtins" and name in _HARMLESS:

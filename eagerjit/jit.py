@@ -34,7 +34,7 @@ from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import Defaults, state
 from eagerjit.turns import Busy
-from eagerjit.variants import FAILED, Variant
+from eagerjit.variants import FAILED, Call, Variant
 
 if TYPE_CHECKING:
     from eagerjit.verification import Verification
@@ -161,16 +161,16 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         structure, leaves = flatten_call(args, kwargs)
-        made = None
+        made, call = None, Call((args, kwargs))
         try:
             while made is None:
                 known = len(self.variants)
                 for variant in self.variants:
                     if variant.structure == structure and self._applies(variant):
-                        flat = variant.run(leaves)
+                        flat = variant.run(leaves, call)
                         if flat is not MISS:
                             self.info.hits += 1
-                            return self._result(variant, flat, leaves, (args, kwargs))
+                            return self._result(variant, flat, leaves, call)
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return function(*args, **kwargs)
@@ -184,14 +184,14 @@ class JitFunction(Function):
             result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
             self._give_up(problem.reason, problem.source)
             return result
-        flat = made.run(leaves)
+        flat = made.run(leaves, call)
         if flat is MISS and self._is_overtaken(made):
             return function(*args, **kwargs)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
             return function(*args, **kwargs)
-        return self._result(made, flat, leaves, (args, kwargs))
+        return self._result(made, flat, leaves, call)
 
     def _is_overtaken(self, made: Variant) -> bool:
         """Whether a new version misses its own call because another thread has changed what it reads."""
@@ -297,7 +297,7 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and not (variant.guards or variant.commit or variant.notes):
+        if flat and not (variant.guards or variant.commit or variant.notes or variant.clocks.clocks):
             if variant.plain:
                 self.insert(variant.executable)
             else:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.clocks import Readings
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.program import Op
@@ -60,6 +61,7 @@ class Journal:
         self.snapshots: dict[int, tuple[Tensor, np.ndarray, np.ndarray]] = {}  # tensors over arrays made inside
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
+        self.clocks = Readings()
         self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
         self.checks: list[Callable[[], bool]] = []

@@ -263,6 +263,11 @@ def to_float(value: Any) -> Any:
     return float(value)
 
 
+def _is_number(value: Any) -> bool:
+    known = isinstance(value, (bool, int, float, SymbolicInt, TracedFloat))
+    return known and not hasattr(type(value), "is_later")
+
+
 def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
     def forward(self: TracedFloat, other: Any) -> Any:
         return _calculate(name, function, self, other)
@@ -275,7 +280,7 @@ def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
 
 def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
     """Record a float operation whose machine result is the same in Python and in compiled code."""
-    if not all(isinstance(x, (bool, int, float, SymbolicInt, TracedFloat)) for x in (a, b)):
+    if not all(map(_is_number, (a, b))):
         return NotImplemented
     tracer = state.tracer
     if tracer is None:
@@ -286,19 +291,15 @@ def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
     return TracedFloat(tracer.calculate(name, a, b), value)
 
 
-for _name, _operation, _method in (
-    ("add", operator.add, "add"),
-    ("sub", operator.sub, "sub"),
-    ("mul", operator.mul, "mul"),
-):
+for _name, _operation in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
     _forward, _reflected = _float_operator(_name, _operation)
-    setattr(TracedFloat, f"__{_method}__", _forward)
-    setattr(TracedFloat, f"__r{_method}__", _reflected)
+    setattr(TracedFloat, f"__{_name}__", _forward)
+    setattr(TracedFloat, f"__r{_name}__", _reflected)
 
 
 def _divide(a: Any, b: Any) -> Any:
     """a / b: recorded where the divisor is not zero, else done in Python, which raises."""
-    if not all(isinstance(x, (bool, int, float, SymbolicInt, TracedFloat)) for x in (a, b)):
+    if not all(map(_is_number, (a, b))):
         return NotImplemented
     return _calculate("div", operator.truediv, a, b) if b else plain(a) / 0.0
 
@@ -367,12 +368,10 @@ def _python_operator(function: Callable[..., Any]) -> tuple[Any, Any]:
     """An operator that only Python calculates as Python does."""
 
     def forward(self: TracedFloat, other: Any) -> Any:
-        numbers = isinstance(other, (bool, int, float, SymbolicInt, TracedFloat))
-        return python_number(function, self, other) if numbers else function(self._value(), other)
+        return python_number(function, self, other) if _is_number(other) else function(self._value(), other)
 
     def reflected(self: TracedFloat, other: Any) -> Any:
-        numbers = isinstance(other, (bool, int, float, SymbolicInt, TracedFloat))
-        return python_number(function, other, self) if numbers else function(other, self._value())
+        return python_number(function, other, self) if _is_number(other) else function(other, self._value())
 
     return forward, reflected
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.arrays import TracedArray, TracedNumber
+from eagerjit.clocks import Later, evaluated
 from eagerjit.journal import Journal, Path
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.pytree import LEAF, Structure
@@ -40,6 +41,9 @@ class Flattening:
     def flatten(self, value: Any) -> Structure:
         """The structure of a value; its leaves are added. Raises TraceBreak for what cannot be built again."""
         kind = type(value)
+        if kind is Later:
+            self.plain = False
+            return Later, value.function, tuple([self.flatten(a) for a in value.arguments])
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
             raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
@@ -106,6 +110,8 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         return made[keys]
     if kind is ARGUMENT:
         return keys.find(originals)
+    if kind is Later:
+        return evaluated(keys, [_build(c, leaves, originals, made) for c in children], originals.readings)
     if issubclass(kind, tuple):
         parts = [_build(c, leaves, originals, made) for c in children]
         return kind(*parts) if keys is not None else kind(parts)

@@ -16,6 +16,7 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.autograd.node import first_freed
 from eagerjit.callables import unchanged_keywords
+from eagerjit.clocks import Readings
 from eagerjit.comparing import Structure, Unchanged, has_state, items_of, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
@@ -52,6 +53,7 @@ class _Recorded:
     leaves: list[Any]
     plain: bool
     operations: list[Operation]
+    clocks: Readings
 
 
 class _Hooks:
@@ -128,7 +130,7 @@ class Recording:
             owners += [_Hooks(reached)] if reached else []
             structure_now = structure_of(owners, journal.changing())
             self._check_stability(journal, guards)
-            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations)
+            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks)
             journal.operations = []
             again = functools.partial(self._recorded_again, structure, varying.settled())
             return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
@@ -147,6 +149,7 @@ class Recording:
                 raise tracer.broken
             journal.finished()
             _check_snapshots(journal)
+            journal.clocks.check(tracer)
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
         finally:
@@ -209,7 +212,7 @@ class Recording:
         commit = [(o.apply, o.target) for o in call.operations]
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
-        slots, guards = list(tracer.slots.values()), guards + tracer.guards
+        slots, guards, clocks = list(tracer.slots.values()), guards + tracer.guards, call.clocks
         before: list[Any] = [*([RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
         after += required(results, self.where())
@@ -238,6 +241,7 @@ class Recording:
                 notes,
                 commit,
                 slots,
+                clocks,
             )
 
         return compiled

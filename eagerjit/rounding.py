@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.clocks import Later, later
 from eagerjit.compiler.ops import elementwise
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain, to_float
 from eagerjit.runtime import dtypes
@@ -34,6 +35,8 @@ TESTS: dict[Any, Callable[[Any], bool]] = {
 
 def rounded(function: Callable[[Any], int], value: Any) -> Any:
     """A number of the call as an int of the call; as with other functions, the first recording is tied to its value."""
+    if type(value) is Later:
+        return later(function, value)
     if isinstance(value, Tensor):
         value = _only_number(value)
     if type(value) is not TracedFloat:
@@ -54,6 +57,8 @@ def _is_within(value: Any) -> bool:
 
 def as_float(value: Any) -> Any:
     """`float`, which would need the number itself: of a number of the call, or of a tensor with one element."""
+    if type(value) is Later:
+        return later(float, value)
     return to_float(_only_number(value) if isinstance(value, Tensor) else value)
 
 

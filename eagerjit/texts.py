@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from eagerjit.clocks import Later
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
@@ -50,16 +51,16 @@ class Marked:
         number, tracer = self.number, state.tracer
         if isinstance(number, Tensor):
             number = number.item()
-        if tracer is None or type(number) not in (SymbolicInt, TracedFloat):
+        if tracer is None or type(number) not in (SymbolicInt, TracedFloat, Later):
             return format(number, specification)
-        format(0 if type(number) is SymbolicInt else 0.0, specification)  # raises what formatting raises
+        format(0 if isinstance(number, int) else 0.0, specification)  # raises what formatting raises
         tracer.formatted.append((number, specification))
         return f"\ue000eagerjit:{len(tracer.formatted) - 1}\ue000"
 
 
 def is_formatted_later(value: Any) -> bool:
     """Whether formatting a value would ask for a number of the call."""
-    return type(value) in (SymbolicInt, TracedFloat) or (type(value) is Tensor and value.ndim == 0)
+    return type(value) in (SymbolicInt, TracedFloat, Later) or (type(value) is Tensor and value.ndim == 0)
 
 
 def is_marked(value: Any) -> bool:

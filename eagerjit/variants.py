@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd.node import GradNode
+from eagerjit.clocks import Readings
 from eagerjit.comparing import Structure
 from eagerjit.compilation import Report
 from eagerjit.compiler.signature import Load
@@ -22,6 +23,12 @@ from eagerjit.tensor import Tensor
 FAILED = object()
 
 
+class Call(tuple[Any, ...]):
+    """(args, kwargs) of a call as they were given, with what clocks say before and after its work."""
+
+    readings: list[Any]
+
+
 @dataclass
 class Variant:
     """One compiled version of a function: how to run it, when it applies, and what came of compiling it.
@@ -29,6 +36,7 @@ class Variant:
     before, after   what is done to the results before and after the call is put on the tape
     commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
     slots           where the call finds tensors and numbers that it changes
+    clocks          what it asks of clocks
     """
 
     executable: Any
@@ -48,6 +56,7 @@ class Variant:
     notes: list[tuple[Callable[..., None], list[int]]] = field(default_factory=list)
     commit: list[tuple[Callable[..., None], Any]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
+    clocks: Readings = field(default_factory=Readings)
 
     @property
     def plain(self) -> bool:
@@ -56,12 +65,14 @@ class Variant:
             self.freed or self.before or self.after or self.numbers or self.notes
         )
 
-    def run(self, leaves: Sequence[Any]) -> Any:
+    def run(self, leaves: Sequence[Any], call: Call) -> Any:
         """Run the executable: its outputs, MISS, or FAILED.
 
         A check that fails in a kernel comes after what the function prints and does to objects before it: that the
         plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
+        if self.clocks.clocks:
+            call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         try:
             return self.executable.run(tuple(leaves))
@@ -96,6 +107,8 @@ class Variant:
 
     def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...], originals: Any = None) -> Any:
         """The function's result from the executable's outputs; `originals` are (args, kwargs) as they were given."""
+        if self.clocks.clocks:
+            originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
         if self.slots:
             arguments = Arguments(arguments)
             arguments.slots = {slot: slot.read() for slot in self.slots}

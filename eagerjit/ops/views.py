@@ -326,11 +326,9 @@ def _lengths(size: Any, split_size: Any) -> list[Any]:
     """The sizes of consecutive pieces: a few are counted without a look at the sizes themselves."""
     if type(size) is int and type(split_size) is int:
         return [min(split_size, size - i) for i in range(0, size, max(split_size, 1))] or [0]
-    whole = 0
-    while whole < _FEW:
+    for whole in range(_FEW):
         if not (whole + 1) * split_size < size:
             return [*[split_size] * whole, size - whole * split_size]
-        whole += 1
     return _lengths(int(size), int(split_size))
 
 

@@ -1022,7 +1022,7 @@ def a_random_number_decides_a_branch(jit):
         yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case(versions=1)
 def time_that_passes(jit):
     times = []
 
