@@ -7,7 +7,8 @@ A kernel is a loop over tasks. How it runs on a GPU is read off its loops (`mapp
 - pointwise, several        blocks of tasks x elements, all numbered in one grid; square ones where an operand is read
                             across, which Triton then moves through shared memory
 - rows (softmax, norms)     a program per rows that fill 1024 lanes; a row of up to 16384 elements is a block, so that
-                            every phase works on registers and memory is read once; longer ones are taken in steps
+                            every phase works on registers and memory is read once; longer ones are taken in steps,
+                            by several programs where rows are few
 - all, to a number          at most 1024 programs with running sums per lane, then one that combines their results
 - columns                   a program per part of the rows and block of columns, the sum a register; again combined
 - rows or elements added    a program per entry, of which the first of each destination adds the others in order; or

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eagerjit.compiler.codegen.triton.names import Axes, Name, memory_of
 from eagerjit.compiler.codegen.triton.operations import Function
@@ -43,6 +44,9 @@ class KernelText(Accumulators):
             self.emit("program = tl.program_id(0) // blocks")
         else:
             self.emit(f"program = {self.position}")
+        if self.shape.split:
+            self.emit("part = program % SPLIT")
+            self.emit("program = program // SPLIT")
         self.emit("if WIDE:")
         self.emit("    program = program.to(tl.int64)")
         if self.shape.tiled:
@@ -126,6 +130,8 @@ class KernelText(Accumulators):
         if self.shape.vectors == "loop":
             first = f"first{self.steps}"
             self.steps += 1
+            if self.shape.split:
+                loop = self._own_part(loop)
             written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
             self._repeat(first, f"{self._bound(loop.start)}, {self._bound(loop.stop)}, LANES", written)
             outside = self._enter(written)
@@ -139,6 +145,15 @@ class KernelText(Accumulators):
             self._lanes(loop, start + lanes)
             self.statements(loop.body)
         self.vector = None
+
+    def _own_part(self, loop: Loop) -> Loop:
+        """What a program does of a loop that several share."""
+        stop = self._bound(loop.stop)
+        self.emit(f"steps = (({stop} + LANES - 1) // LANES + SPLIT - 1) // SPLIT * LANES")
+        self.emit("begin = part * steps")
+        self.emit(f"end = tl.minimum(begin + steps, {stop})")
+        self.values |= {name: Name(name, "index") for name in ("begin", "end")}
+        return replace(loop, start="begin", stop="end")
 
     def _lanes(self, loop: Loop, text: str) -> None:
         """The loop's variable and the condition that it is within the loop."""

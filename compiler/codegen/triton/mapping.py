@@ -24,11 +24,13 @@ class Shape:
     tiled       a program takes TASKS tasks, one per row of its blocks; else one
     vectors     "grid": the vector loop's blocks are programs too; "whole": a block covers the loop; "loop": steps
     kept        memory whose elements are values while a serial loop adds to them
+    split       several programs share a task: each takes a part of its loop, and the last one combines the results
     """
 
     tiled: bool
     vectors: str
     kept: frozenset[str] = frozenset()
+    split: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,23 @@ def structure(kernel: Kernel, single: bool) -> Structure:
     if not serial:
         if len(vectors) == 1 and not accumulates:
             return Structure((Shape(not single, "grid"),), extent)
-        return Structure((Shape(not single, "whole"), Shape(not single, "loop")), extent)
+        shapes = Shape(not single, "whole"), Shape(not single, "loop")
+        shared = (Shape(True, "loop", split=True),) if not single and _divisible(vectors, inside) else ()
+        return Structure(shapes + shared, extent)
     kept = _kept(tasks.body, serial)
     simple = not accumulates and sum(isinstance(s, Loop) for s in walk(serial[0].body)) == 1
     if kept and simple:
         return Structure((Shape(False, "grid", kept),), extent)
     return Structure((Shape(False, "whole", kept), Shape(False, "loop")), extent)
+
+
+def _divisible(vectors: Sequence[Loop], inside: Sequence[Stmt]) -> bool:
+    """Whether a task only reduces one loop's elements to numbers, which parts of the loop can do on their own."""
+    reduced = [(s.op, s.dtype) for s in inside if isinstance(s, Init)]
+    whole = len(vectors) > 1 or any(isinstance(s, Store) for s in vectors[0].body)
+    if whole or any(isinstance(s, loops.Check) for s in inside):
+        return False
+    return all(dtype == "f32" and not op.startswith("arg") for op, dtype in reduced)
 
 
 def _varying(tasks: Loop) -> set[str | int]:

@@ -13,6 +13,9 @@ from eagerjit.compiler.codegen.triton.values import TYPES
 class Accumulators(KernelValues):
     """The reductions of one kernel."""
 
+    combined = False
+    """Whether the parts of a task that several programs share are one."""
+
     def init(self, name: str, op: str, dtype: str) -> None:
         self.accumulators[name] = (op, dtype, NONE)
         if self.shape.vectors != "loop":
@@ -82,7 +85,26 @@ class Accumulators(KernelValues):
             return operations.rounded(text, dtype)
         return f"{text} != 0" if dtype == "bool" else text
 
+    def _combine_parts(self) -> None:
+        """The results of a task's programs, in their order, as lanes of the one that comes last."""
+        count = len(self.accumulators)
+        for position, (name, (op, dtype, _)) in enumerate(self.accumulators.items()):
+            self.emit(f"{name} = {self.reduced(name, op, dtype)}")
+            place = f"(program * SPLIT + part) * {count} + {position} + tl.full((1, 1), 0, tl.int32)"
+            self.emit(f"tl.store(partials + ({place}), {name})")
+        self.emit("tl.debug_barrier()")
+        self.emit("last = tl.atomic_add(counters + program, 1) == SPLIT - 1")
+        self.emit("other = tl.arange(0, PARTS)[None, :]")
+        for position, (name, (op, dtype, _)) in enumerate(self.accumulators.items()):
+            place = f"(program * SPLIT + other) * {count} + {position}"
+            mask = f"mask=(other < SPLIT) & last, other={self.number(dtype, neutral(op, dtype))}"
+            self.emit(f'{name} = tl.load(partials + ({place}), {mask}, cache_modifier=".cg")')
+        self.emit("row = row & last")
+
     def finish(self, name: str, accumulator: str, dtype: str) -> None:
+        if self.shape.split and not self.combined:
+            self._combine_parts()
+            self.combined = True
         op, own, _ = self.accumulators[accumulator]
         axes = frozenset("t") if self.shape.tiled else NONE
         if op.startswith("arg"):

@@ -17,7 +17,7 @@ from eagerjit.compiler.codegen.triton.mapping import (
     structure,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import Kernel, Load, Loop, Param, Store, walk
+from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, walk
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -29,6 +29,8 @@ TABLES = Param("tables", "memory", "u32")
 PARTIALS = Param("partials", "memory", "f32")
 COUNTERS = Param("counters", "memory", "i32")
 INT32 = 2**31
+FULL = 264
+"""Programs that a GPU has room for, roughly: two on each multiprocessor."""
 ACROSS = 32
 """Rows of a block that is read across, at most: neighbours in memory."""
 
@@ -108,7 +110,8 @@ class TritonKernel:
         extent = self.structure.extent
         length = sizes[extent] if isinstance(extent, str) else extent
         several = len(self.structure.shapes) > 1 and length is not None and length > WHOLE
-        source = self.sources[1 if several else 0]
+        split = self._split(tasks, length) if several and length is not None else 1
+        source = self.sources[2 if split > 1 else 1 if several else 0]
         shape = source.shape
         constants = {"WIDE": int(largest(self.kernel, tasks, sizes) >= INT32)}
         lanes = self._lanes(shape, length)
@@ -119,14 +122,26 @@ class TritonKernel:
             constants["TASKS"] = rows
         columns = -(-(length or 1) // lanes) if shape.vectors == "grid" else 1
         grid = max(-(-tasks // rows), 1) * max(columns, 1)
-        return Launch(source, constants, warps_for(rows * lanes), grid, multiples(source, tasks, sizes))
+        aligned = multiples(source, tasks, sizes)
+        if split == 1:
+            return Launch(source, constants, warps_for(rows * lanes), grid, aligned)
+        constants |= {"SPLIT": split, "PARTS": power_of_two(split)}
+        count = sum(isinstance(s, Init) for s in walk(self.kernel.body))
+        partials = 4 * tasks * split * count
+        return Launch(source, constants, warps_for(lanes), tasks * split, aligned, 3, partials, tasks)
+
+    def _split(self, tasks: int, length: int) -> int:
+        """Programs that share a task, where tasks are too few to fill a GPU."""
+        if len(self.structure.shapes) < 3 or tasks >= FULL:
+            return 1
+        return min(-(-2 * FULL // max(tasks, 1)), length // (4 * STEP))
 
     def _lanes(self, shape: Shape, length: int | None) -> int:
         if length is None:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
             # A row is read in several phases: few rows at a time, so that the cache still has them.
-            return STEP * 4 if shape.tiled else STEP
+            return STEP * 4 if shape.tiled and not shape.split else STEP
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 
@@ -167,8 +182,8 @@ def warps_for(elements: int) -> int:
 def _source(kernel: Kernel, shape: Shape, lines: Sequence[str]) -> TritonSource:
     writer = KernelText(kernel, shape)
     text = "\n".join(writer.body())
-    params = kernel.params + (TASKS,) * shape.tiled
-    constants = tuple(c for c in ("TASKS", "LANES", "WIDE") if c in text)
+    params = kernel.params + (TASKS,) * shape.tiled + (PARTIALS, COUNTERS) * shape.split
+    constants = tuple(c for c in ("TASKS", "LANES", "SPLIT", "PARTS", "WIDE") if c in text)
     return file_text(kernel, writer, params, constants, lines)
 
 

@@ -1,0 +1,69 @@
+"""Few long rows on a GPU: several programs share a row, and the last of them combines their results in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+from eagerjit import gpu_kernels
+from eagerjit.compiler.codegen.triton import source
+from eagerjit.jit import jit
+
+RANDOM = np.random.default_rng(9)
+X = torch.tensor(RANDOM.normal(size=(3, 500))).float()
+CASES: dict[str, Any] = {
+    "sums": lambda x: x.sum(1),
+    "means of squares": lambda x: (x * x).mean(1) + 1.0,
+    "largest": lambda x: x.where(x < 2.0, float("nan")).amax(1),
+    "products": lambda x: (x * 0.01 + 1.0).prod(1),
+    "several": lambda x: (x.sum(1), x.amin(1), (x * 2.0).amax(1)),
+    "bfloat16": lambda x: x.bfloat16().sum(1),
+}
+
+
+def flat(result: Any) -> list[np.ndarray]:
+    return [r._data for r in (result if isinstance(result, tuple) else (result,))]
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_row_is_shared(name: str, far: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "WHOLE", 16)
+    monkeypatch.setattr(source, "STEP", 8)
+    if far:
+        monkeypatch.setattr(source, "INT32", 0)
+    expected = flat(CASES[name](X))
+    with gpu_kernels.interpreted() as made:
+        results = [flat(jit(CASES[name], fullgraph=True)(X)) for _ in range(2)]
+    for actual, again, e in zip(*results, expected, strict=True):
+        assert actual.tobytes() == again.tobytes()
+        limit = 1e-2 if name == "bfloat16" else 2e-6
+        a, e = actual.astype(np.float64), e.astype(np.float64)
+        assert np.array_equal(np.isnan(a), np.isnan(e))
+        assert np.nanmax(np.abs(a - e), initial=0.0) <= limit * np.nanmax(np.abs(e), initial=1.0)
+    shared = [launch for m in made for launch in m.launched if "SPLIT" in launch.constants]
+    assert {launch.constants["SPLIT"] for launch in shared} == {500 // 32} and shared[0].programs == 3 * (500 // 32)
+
+
+def test_many_rows_and_short_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "FULL", 8)
+    for x in (torch.ones(8, 20000), torch.ones(2, 3000)):
+        with gpu_kernels.interpreted() as made:
+            jit(lambda x: x.sum(1), fullgraph=True)(x)
+        (launch,) = [launch for m in made for launch in m.launched]
+        assert "SPLIT" not in launch.constants
+
+
+def test_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "WHOLE", 16)
+    monkeypatch.setattr(source, "STEP", 16)
+    x = torch.ones(2, 512)
+    with gpu_kernels.interpreted() as made:
+        jit(lambda x: x.sum(1), fullgraph=True)(x)
+    (launch,) = [launch for m in made for launch in m.launched]
+    for architecture in (80, 90):
+        found = gpu_kernels.binary(launch, architecture)
+        assert "atom.global.gpu.acq_rel.add" in found.ptx and found.spilled == 0
