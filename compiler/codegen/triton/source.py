@@ -134,7 +134,7 @@ class TritonKernel:
         """Programs that share a task, where tasks are too few to fill a GPU."""
         if len(self.structure.shapes) < 3 or tasks >= FULL:
             return 1
-        return min(-(-2 * FULL // max(tasks, 1)), length // (4 * STEP))
+        return max(min(-(-2 * FULL // max(tasks, 1)), length // (4 * STEP)), 1)
 
     def _lanes(self, shape: Shape, length: int | None) -> int:
         if length is None:
