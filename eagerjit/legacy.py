@@ -9,8 +9,9 @@ import numpy as np
 
 from eagerjit import creation
 from eagerjit.creation import sizes_of
-from eagerjit.devices import check_device
+from eagerjit.devices import CPU
 from eagerjit.elements import to_array
+from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
@@ -19,7 +20,9 @@ from eagerjit.tensor import Shape, Tensor, new_tensor
 
 def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of sizes (uninitialised), of data, or over a tensor of this dtype."""
-    check_device(device)
+    place = wanted(device)
+    if place is not None:
+        return creation.finish(moved(construct(dtype, *args, device=CPU), place), requires_grad)
     if len(args) == 1 and isinstance(args[0], Tensor):
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of dtype {dtype} (got {args[0].dtype})")
@@ -48,14 +51,18 @@ class TensorType(type):
     is_cuda: bool
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
-        if cls.is_cuda:
+        if not cls.is_cuda:
+            return construct(cls.dtype, *args, **kwargs)
+        from eagerjit.cuda.present import found
+
+        if found() is None:
             raise TypeError(
                 f"type {cls.__module__}.{cls.__name__} not available. Torch not compiled with CUDA enabled."
             )
-        return construct(cls.dtype, *args, **kwargs)
+        return construct(cls.dtype, *args, **{"device": "cuda", **kwargs})
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and not cls.is_cuda and instance.dtype is cls.dtype
+        return isinstance(instance, Tensor) and instance.is_cuda == cls.is_cuda and instance.dtype is cls.dtype
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"
@@ -90,13 +97,14 @@ def type_of(kind: Any) -> DType:
         return kind
     if isinstance(kind, TensorType):
         if kind.is_cuda:
-            check_device("cuda")
+            wanted("cuda")
         return kind.dtype
     if kind is Tensor:
         return dtypes.float32
     name = str(kind).removeprefix("torch.")
     if name.startswith("cuda."):
-        check_device("cuda")
+        wanted("cuda")
+        name = name.removeprefix("cuda.")
     if not isinstance(kind, (str, type)):
         raise TypeError("dtype must be a type, str, or dtype object")
     if not isinstance(kind, str) or name not in TYPES:
@@ -106,7 +114,11 @@ def type_of(kind: Any) -> DType:
 
 def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     """Tensor(2, 3) is uninitialised; Tensor([1, 2]) holds data, both of the default dtype."""
-    check_device(kwargs.pop("device", None))
+    place = wanted(kwargs.pop("device", None))
+    if place is not None:
+        made = legacy_tensor(cls, *args, **kwargs, device=CPU)
+        made._data = moved(made, place)._data
+        return made
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if len(args) == 1 and isinstance(args[0], Tensor):

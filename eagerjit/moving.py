@@ -149,4 +149,5 @@ def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
         return to(input, dtype)
     from eagerjit.legacy import type_of
 
-    return to(input, type_of(dtype))
+    name = dtype.__module__ if isinstance(dtype, type) else str(dtype)
+    return to(input, "cuda" if "cuda" in name else "cpu", type_of(dtype))

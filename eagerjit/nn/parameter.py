@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.devices import check_device
-from eagerjit.state import Defaults
+from eagerjit.creation import empty
+from eagerjit.placement import device_of
 from eagerjit.tensor import Parameter, Tensor, new_tensor
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
@@ -46,9 +46,9 @@ class _Uninitialized:
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Make it an ordinary parameter or buffer of this shape, with undefined contents."""
-        check_device(device)
         made: Any = self
-        made._data = np.empty(tuple(shape), (dtype or made.dtype).numpy)
+        place = device_of(made) if device is None else device
+        made._data = empty(tuple(shape), dtype=dtype or made.dtype, device=place)._data
         made.__class__ = self.cls_to_become
 
     def __repr__(self) -> str:
@@ -62,8 +62,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
-        check_device(device)
-        made = new_tensor(np.empty(0, (dtype or Defaults.dtype).numpy), cls)
+        made = new_tensor(empty(0, dtype=dtype, device=device)._data, cls)
         made._requires_grad = bool(requires_grad)
         return made
 
@@ -77,8 +76,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
-        check_device(device)
-        return new_tensor(np.empty(0, (dtype or Defaults.dtype).numpy), cls)
+        return new_tensor(empty(0, dtype=dtype, device=device)._data, cls)
 
 
 def is_lazy(tensor: Any) -> bool:

@@ -90,7 +90,9 @@ class AveragedModel(Module):
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
         self.module = copy.deepcopy(model)
-        self.register_buffer("n_averaged", tensor(0, dtype=dtypes.int64))
+        if device is not None:
+            self.module = self.module.to(device)
+        self.register_buffer("n_averaged", tensor(0, dtype=dtypes.int64, device=device))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -137,7 +139,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
         layer.momentum = None
     model.train()
     for batch in loader:
-        model(batch[0] if isinstance(batch, (list, tuple)) else batch)
+        given = batch[0] if isinstance(batch, (list, tuple)) else batch
+        model(given if device is None else given.to(device))
     for layer, momentum in zip(layers, momenta, strict=True):
         layer.momentum = momentum
     model.train(was_training)
