@@ -22,10 +22,11 @@ _LAYOUT = {
 class DeviceArray(np.ndarray[Any, Any]):
     """An array over memory of a device. `memory` keeps it alive and says of which; views share it."""
 
-    __slots__ = ("memory",)
+    __slots__ = ("_address", "memory")
     exist: ClassVar[bool] = False
     """Whether the process has made one."""
     memory: Any
+    _address: int
 
     def __new__(
         cls, memory: Any, shape: tuple[int, ...], dtype: np.dtype[Any], address: int | None = None
@@ -36,11 +37,18 @@ class DeviceArray(np.ndarray[Any, Any]):
         start = memory.address if address is None else address
         buffer: Any = (ctypes.c_char * size).from_address(start) if size else None
         made = np.ndarray.__new__(cls, shape, dtype, buffer)
-        made.memory = memory
+        made.memory, made._address = memory, start if size else 0
         return made
 
     def __array_finalize__(self, other: Any) -> None:
-        self.memory = getattr(other, "memory", None)
+        self.memory, self._address = getattr(other, "memory", None), -1
+
+    @property
+    def address(self) -> int:
+        """Where the first element lies, 0 where there is none; NumPy takes a microsecond to say it."""
+        if self._address < 0:
+            self._address = self.ctypes.data if self.size else 0
+        return self._address
 
     @property
     def is_view(self) -> bool:
@@ -55,7 +63,7 @@ class DeviceArray(np.ndarray[Any, Any]):
         high = address + sum(max((d - 1) * s, 0) for d, s in zip(shape, strides, strict=True)) + dtype.itemsize
         buffer: Any = (ctypes.c_char * (high - low)).from_address(low)
         made = np.ndarray.__new__(DeviceArray, shape, dtype, buffer, address - low, strides)
-        made.memory = self.memory
+        made.memory, made._address = self.memory, address
         return made
 
     __array_ufunc__ = None

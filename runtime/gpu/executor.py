@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eagerjit.runtime import blas, memory, routines
-from eagerjit.runtime.binding import new_tensor
+from eagerjit.runtime.binding import bound, new_tensor
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device
@@ -80,7 +80,7 @@ class DeviceFrame(Frame):
             if array.memory.device is not self.device:
                 raise Abandon
             self.resident = True
-            return int(array.ctypes.data) if array.size else 0
+            return array.address
         low, high = arrays.extent(array)
         address = self.allocate(high - low)
         copy_to_device(address, low, high - low, self.stream)
@@ -135,9 +135,40 @@ class DeviceExecutable(PythonExecutable):
 # -- leaves, and what the host asks of the device ---------------------------------------------------------------------
 
 
-def _tensor(frame: DeviceFrame, leaf: int, *operands: int) -> None:
-    HANDLERS[Op.TENSOR](frame, leaf, *operands)
-    frame.slots[operands[4]] = frame.on_device(leaf)
+def _tensor(
+    frame: DeviceFrame, leaf: int, code: int, ndim: int, contiguous: int, grad: int, pointer: int, dims: int,
+    strides: int,
+) -> None:  # fmt: skip
+    tensor = frame.leaves[leaf]
+    array = tensor._data if type(tensor) in bound.tensor_types else None
+    if type(array) is not DeviceArray:
+        HANDLERS[Op.TENSOR](frame, leaf, code, ndim, contiguous, grad, pointer, dims, strides)
+        frame.slots[pointer] = frame.on_device(leaf)
+        return
+    executable = frame.executable
+    shape = array.shape
+    if (
+        array.dtype is not TYPES[code]
+        or len(shape) != ndim
+        or array.memory.device is not frame.device
+        or (grad != 2 and (tensor._requires_grad is True) != bool(grad))
+        or (contiguous and not array.flags.c_contiguous)
+        or (executable.places is not None and not executable.places[0].get(leaf, True))
+    ):
+        raise Abandon
+    address = array.address
+    if address % array.itemsize:
+        raise Abandon
+    frame.resident = True
+    frame.alive.append(array)
+    slots = frame.slots
+    slots[pointer] = address
+    slots[dims : dims + ndim] = shape
+    if not contiguous:
+        item = array.itemsize
+        if any(stride % item for stride in array.strides):
+            raise Abandon
+        slots[strides : strides + ndim] = [stride // item for stride in array.strides]
 
 
 def _captured(frame: DeviceFrame, leaf: int, *operands: int) -> None:
@@ -174,7 +205,7 @@ def _output(frame: DeviceFrame, output: int, code: int, ndim: int, pointer: int,
     places = frame.executable.places
     if frame.resident if places is None else output not in places[1]:
         array = arrays.empty(shape, dtype, frame.stream)
-        frame.slots[pointer] = array.ctypes.data if array.size else 0
+        frame.slots[pointer] = array.address
     else:
         array = memory.empty(shape, dtype)
         frame.slots[pointer] = frame.allocate(array.nbytes)

@@ -6,6 +6,8 @@ back: a copy to such memory waits, and a copy from it has taken what it needs wh
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,8 +36,8 @@ class DeviceMemory:
             self.block = stream.device.allocator.allocate(nbytes, stream.handle)
             self.address = self.block.address
 
-    def __del__(self) -> None:
-        if self.block is not None:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.block is not None and not finalizing():  # at the end of the process the driver frees everything
             self.device.allocator.free(self.block)
 
     def record_stream(self, stream: Stream) -> None:
@@ -58,8 +60,8 @@ class PinnedMemory:
             self.block = device.platform.pinned.allocate(nbytes, device)
             self.address = self.block.address
 
-    def __del__(self) -> None:
-        if self.block is not None:
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self.block is not None and not finalizing():
             self.device.platform.pinned.free(self.block)
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -17,18 +17,6 @@ class Gauge:
     def __init__(self) -> None:
         self.current = self.peak = self.added = self.taken = 0
 
-    def add(self, amount: int) -> None:
-        """The quantity grows."""
-        self.added += amount
-        self.current += amount
-        if self.current > self.peak:
-            self.peak = self.current
-
-    def take(self, amount: int) -> None:
-        """It shrinks."""
-        self.taken += amount
-        self.current -= amount
-
 
 class Statistics:
     """Gauges of small blocks, of large ones and of all; how often something happened."""
@@ -36,21 +24,26 @@ class Statistics:
     def __init__(self) -> None:
         self.gauges = {pool: {name: Gauge() for name in COUNTED} for pool in ("all", "small_pool", "large_pool")}
         self.events = dict.fromkeys(EVENTS, 0)
-        self._all, self._small, self._large = self.gauges.values()
+        self._all, small, large = self.gauges.values()
+        self._pairs = [{name: (pool[name], self._all[name]) for name in COUNTED} for pool in (large, small)]
 
     def add(self, small: bool, **amounts: int) -> None:
         """Quantities of a pool grow."""
-        pool = self._small if small else self._large
+        pairs = self._pairs[small]
         for name, amount in amounts.items():
-            pool[name].add(amount)
-            self._all[name].add(amount)
+            for gauge in pairs[name]:
+                gauge.added += amount
+                gauge.current += amount
+                if gauge.current > gauge.peak:
+                    gauge.peak = gauge.current
 
     def take(self, small: bool, **amounts: int) -> None:
         """Quantities of a pool shrink."""
-        pool = self._small if small else self._large
+        pairs = self._pairs[small]
         for name, amount in amounts.items():
-            pool[name].take(amount)
-            self._all[name].take(amount)
+            for gauge in pairs[name]:
+                gauge.taken += amount
+                gauge.current -= amount
 
     def current(self, name: str) -> int:
         """A quantity over both pools."""

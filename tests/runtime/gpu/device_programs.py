@@ -1,0 +1,134 @@
+"""Ops and public names on tensors of a device, eagerly and with gradients, against the same on the CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from device_table import agree
+from machines import compile_for, machine
+from op_samples import function, leaves, rebuilt, samples
+
+import eagerjit as ej
+from eagerjit.cuda import execution
+from eagerjit.placement import host_array
+from eagerjit.tensor import Tensor
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "oracle"))
+
+
+@contextlib.contextmanager
+def devices(kind: str) -> Iterator[None]:
+    """Within the context tensors can lie on a device, "fake" or "gpu"."""
+    with machine(kind) as target:
+        before, execution.compile = execution.compile, compile_for(target)
+        try:
+            yield
+            target.finish()
+        finally:
+            execution.compile = before
+
+
+def op_problems(kind: str, name: str) -> list[str]:
+    """What is wrong with an op's samples and their gradients on a device."""
+    found = []
+    with devices(kind):
+        for number, sample in enumerate(samples(name)):
+            call, tensors = function(name), leaves(sample.arguments)
+
+            def run(place: str, call: Any = call, sample: Any = sample, tensors: Any = tensors) -> Any:
+                given = [t.detach().clone().to(place) for t in tensors]
+                wanted = [
+                    t.requires_grad_()
+                    for i, t in enumerate(given)
+                    if t.dtype is ej.float64 and i not in sample.constants and not name.endswith("_")
+                ]
+                return call(*rebuilt(sample.arguments, iter(given))), given, wanted
+
+            found += [f"{name}, sample {number}: {problem}" for problem in differences(run)]
+    return found
+
+
+def name_problems(kind: str, name: str, most: int = 2) -> list[str]:
+    """What is wrong with a name that programs use, in the first variations of its catalog."""
+    from catalog.entries import ENTRIES
+    from catalog.running import SEED, Call
+
+    found = []
+    with devices(kind):
+        for number, variation in enumerate(ENTRIES[name].variations[:most]):
+            if variation.random:
+                continue
+            sample = next(iter(variation.samples(False)))
+
+            def run(place: str, variation: Any = variation, sample: Any = sample) -> Any:
+                call = Call(name, variation, ej, sample.dtype)
+                call.reset()
+                if call.module is not None:
+                    call.module.to(place)
+                given = [t.detach().to(place).requires_grad_(t.requires_grad) for t in sample.tensors(ej)]
+                ej.manual_seed(SEED)
+                return call.function(*given), given + call.state(), [t for t in given if t.requires_grad]
+
+            found += [f"{name}, variation {number}: {problem}" for problem in differences(run, name in ANYWHERE)]
+    return found
+
+
+ANYWHERE = frozenset(
+    "torch.zeros torch.ones torch.empty torch.full torch.arange torch.linspace torch.eye torch.tensor torch.as_tensor "
+    "Tensor|Module.to Tensor|Module.cpu Tensor|Module.cuda".split()
+)
+"""Names that make tensors where they are asked to, whatever they are given."""
+ARRAYS = "can't convert"
+"""How the error of a name begins that gives an array, which device memory cannot be."""
+
+
+def differences(run: Callable[[str], tuple[Any, Any, Any]], anywhere: bool = False) -> Iterator[str]:
+    """What is otherwise on the device than on the CPU: results, what was written, gradients, and where they lie."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected, here, sources = run("cpu")
+        except Exception:
+            return  # what is wrong on the CPU too is not asked of a device
+        try:
+            found, there, targets = run("cuda")
+            yield from compared("results", tensors_of(found), tensors_of(expected), anywhere)
+            yield from compared("arguments", there, here, anywhere)
+            if targets:
+                yield from compared("gradients", gradients(found, targets), gradients(expected, sources), anywhere)
+        except Exception as error:
+            if not str(error).startswith(ARRAYS):
+                yield f"{type(error).__name__}: {error}"[:300]
+
+
+def gradients(results: Any, targets: Sequence[Any]) -> list[Any]:
+    """Those of the sum of all results."""
+    roots = [r for r in tensors_of(results) if r.requires_grad]
+    if not roots:
+        return []
+    found = ej.autograd.grad([r.sum() for r in roots], list(targets), allow_unused=True)
+    return [g for g in found if g is not None]
+
+
+def tensors_of(results: Any) -> list[Any]:
+    """The tensors among results, those in sequences too."""
+    if isinstance(results, Tensor):
+        return [results]
+    return [t for part in results for t in tensors_of(part)] if isinstance(results, (tuple, list)) else []
+
+
+def compared(what: str, found: Sequence[Any], expected: Sequence[Any], anywhere: bool) -> Iterator[str]:
+    """What differs between tensors of the device and of the CPU."""
+    if len(found) != len(expected):
+        yield f"{len(found)} {what} instead of {len(expected)}"
+        return
+    for number, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if not a.is_cuda and not anywhere:
+            yield f"{what} {number} lie on the CPU"
+        if not agree(host_array(a.detach().contiguous()._data), host_array(b.detach().contiguous()._data)):
+            yield f"{what} {number} are others"
