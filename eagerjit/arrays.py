@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak, user_line
+from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -100,6 +102,46 @@ class TracedArray(_StandIn):
         """The number of dimensions."""
         return len(self.shape)
 
+    def astype(self, dtype: Any) -> TracedArray:
+        """A copy in another type, where the conversion is exact or rounds once."""
+        wanted, own = dtypes.BY_NUMPY.get(np.dtype(dtype)), self.tensor.dtype
+        if wanted is None or wanted.is_complex or (own.is_floating_point and not wanted.is_floating_point):
+            raise computed(f"NumPy converts an array that is an input to {np.dtype(dtype)}")
+        return TracedArray(self.tensor.detach().to(wanted, copy=True))
+
+    def copy(self) -> TracedArray:
+        """The same elements in memory of their own."""
+        return TracedArray(self.tensor.detach().clone())
+
+    def reshape(self, *shape: Any) -> TracedArray:
+        """The elements in row-major order in other sizes, in the same memory where that can be."""
+        return TracedArray(self.tensor.detach().reshape(*shape))
+
+    def transpose(self, *axes: Any) -> TracedArray:
+        """The same memory with its dimensions in another order, by default from last to first."""
+        order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes or range(self.ndim)[::-1]
+        return TracedArray(self.tensor.detach().permute(*order))
+
+    @property
+    def T(self) -> TracedArray:
+        """The same memory with its dimensions from last to first."""
+        return self.transpose()
+
+    def __getitem__(self, key: Any) -> Any:
+        """A part that lies in the same memory, or one element."""
+        parts = key if type(key) is tuple else (key,)
+        if not all(p is None or p is Ellipsis or isinstance(p, (int, slice, np.integer)) for p in parts) or any(
+            isinstance(p, bool) for p in parts
+        ):
+            raise computed("NumPy picks elements of an array that is an input")
+        found = self.tensor.detach()[key]
+        if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts) or found.ndim:
+            return TracedArray(found)
+        kind = self.dtype.type
+        if kind not in NUMBERS or kind is np.uint64:
+            raise computed("NumPy picks an element of an array that is an input")
+        return TracedNumber(found.item(), kind)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
@@ -142,12 +184,33 @@ class TracedNumber(_StandIn):
         return bool(self.number != 0)
 
 
+def _exact(name: str, a: Any, b: Any) -> Any:
+    """Arithmetic of NumPy's that compiled code does alike and without warnings of division; None for other operands."""
+    divided = name == "truediv" and type(b) in (int, float) and b != 0
+    if name not in ("add", "sub", "mul") and not divided:
+        return None
+    if all((type(x) is TracedNumber and x.kind is np.float64) or type(x) in (int, float, TracedFloat) for x in (a, b)):
+        numbers = [x.number if type(x) is TracedNumber else x for x in (a, b)]
+        return TracedNumber(getattr(operator, name)(*numbers), np.float64)
+    kinds = {x.dtype for x in (a, b) if type(x) is TracedArray}
+    others = {type(x) for x in (a, b) if type(x) is not TracedArray}
+    if len(kinds) != 1 or not others <= {int, float, SymbolicInt, TracedFloat} or not kinds & _ROUNDING:
+        return None
+    return TracedArray(getattr(operator, name)(*[x.tensor.detach() if type(x) is TracedArray else x for x in (a, b)]))
+
+
+_ROUNDING = {np.dtype(np.float32), np.dtype(np.float64)}
+"""The types whose operations round once, as compiled code does."""
+
+
 def _operators(name: str, ufunc: Any) -> None:
     def forward(self: Any, other: Any) -> Any:
-        return _with_tensor(ufunc, (self, other), name)
+        found = _exact(name, self, other)
+        return _with_tensor(ufunc, (self, other), name) if found is None else found
 
     def reflected(self: Any, other: Any) -> Any:
-        return _with_tensor(ufunc, (other, self), name)
+        found = _exact(name, other, self) if name != "truediv" else None
+        return _with_tensor(ufunc, (other, self), name) if found is None else found
 
     setattr(_StandIn, f"__{name}__", forward)
     if name not in _COMPARISONS:
@@ -185,7 +248,7 @@ for _name, _ufunc in (_COMPARISONS | _ARITHMETIC).items():
     _operators(_name, _ufunc)
     if _name in _COMPARISONS:
         setattr(TracedNumber, f"__{_name}__", _compared(_name))
-for _name in ("__iter__", "__getitem__", "__setitem__", "__delitem__", "__contains__", "__neg__", "__pos__", "__abs__",
+for _name in ("__iter__", "__setitem__", "__delitem__", "__contains__", "__neg__", "__pos__", "__abs__",
               "__invert__", "__complex__", "__array__", "__hash__", "__repr__", "__str__", "__format__", "__round__",
               "__copy__", "__deepcopy__", "__reduce_ex__", "__reduce__", "__sizeof__", "__trunc__", "__floor__",
               "__ceil__", *(f"__i{_name}__" for _name in _ARITHMETIC)):  # fmt: skip

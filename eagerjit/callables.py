@@ -74,7 +74,7 @@ _HARMLESS = frozenset(
     "slice property staticmethod classmethod object bytes ord chr bin hex oct ascii complex print".split()
 )
 _SETTINGS = frozenset(
-    "set_default_dtype manual_seed seed set_rng_state set_num_threads set_printoptions set_default_device "
+    "set_default_dtype seed set_rng_state set_num_threads set_printoptions set_default_device "
     "use_deterministic_algorithms".split()
 )
 _OBJECT_SETTINGS = frozenset(
@@ -84,7 +84,7 @@ _OBJECT_SETTINGS = frozenset(
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
-_NUMBERS = (SymbolicInt, TracedFloat, Later)
+_NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
 _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
 _SWITCHES = ("train", "eval")
 _Cached = type(functools.lru_cache(lambda: None))
@@ -344,7 +344,7 @@ def _class_of(value: Any) -> Any:
 
 def _calculated(function: Callable[..., Any], *args: Any) -> Any:
     """A function of Python's on numbers of the call; tensors are their one element."""
-    return function(*[as_float(x) if isinstance(x, Tensor) else x for x in args])
+    return function(*[as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args])
 
 
 def _length(value: Any) -> Any:

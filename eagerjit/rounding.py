@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.arrays import TracedNumber
 from eagerjit.clocks import Later, later
 from eagerjit.compiler.ops import elementwise
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain, to_float
@@ -37,8 +38,7 @@ def rounded(function: Callable[[Any], int], value: Any) -> Any:
     """A number of the call as an int of the call; as with other functions, the first recording is tied to its value."""
     if type(value) is Later:
         return later(function, value)
-    if isinstance(value, Tensor):
-        value = _only_number(value)
+    value = _only_number(value)
     if type(value) is not TracedFloat:
         return value if type(value) is SymbolicInt else function(value)
     tracer = state.tracer
@@ -59,10 +59,13 @@ def as_float(value: Any) -> Any:
     """`float`, which would need the number itself: of a number of the call, or of a tensor with one element."""
     if type(value) is Later:
         return later(float, value)
-    return to_float(_only_number(value) if isinstance(value, Tensor) else value)
+    return to_float(_only_number(value))
 
 
-def _only_number(tensor: Tensor) -> Any:
+def _only_number(value: Any) -> Any:
+    """The one element of a tensor, Python's number for one of NumPy's."""
     from eagerjit.conversion import scalar
 
-    return scalar(tensor)
+    if type(value) is TracedNumber:
+        return value.number
+    return scalar(value) if isinstance(value, Tensor) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 from typing import Any
 
@@ -224,11 +225,68 @@ def numpy_reduces_an_array(jit):
         yield f(ones(2), np.ones(n))
 
 
-@case(outcome=FELL_BACK)
+@case(versions=4)
 def an_element_of_an_array(jit):
-    f = jit(lambda x, a: x * float(a[0]))
-    for n in (1.0, 2.0):
-        yield f(ones(2), np.full(2, n))
+    f = jit(lambda x, a, i: (x * float(a[0]), x + a[-1], a[1] * x, torch.zeros(2) + a[1:][0], i * float(a[i])))
+    for kind in (np.float32, np.float64, np.int64):
+        for n in (1.0, 2.0, 3.0):
+            yield f(ones(2), np.arange(4).astype(kind) * kind(n), 2)
+    yield attempt(f, ones(2), np.ones(2), 2)
+
+
+@case(versions=2)
+def parts_of_arrays(jit):
+    def f(x, a):
+        first, rest = torch.from_numpy(a[0]), torch.from_numpy(a[1:, None])
+        rest.mul_(2)
+        return x + first, rest * x, torch.tensor(a[..., 0]), len(a[1:]), a[:2].shape
+
+    f = jit(f)
+    for n in (3, 4, 5):
+        a = values(n, 2)
+        yield f(ones(2), a), a
+
+
+@case(versions=2)
+def arrays_with_dimensions_in_other_orders(jit):
+    def f(x, image):
+        channels = torch.from_numpy(image.transpose(2, 0, 1)).float() * x
+        flat = torch.from_numpy(image.reshape(-1, image.shape[2]).copy())
+        turned = torch.from_numpy(image.T)
+        turned.add_(1)
+        return channels, flat.add_(1), turned.stride(), torch.from_numpy(image.transpose((1, 0, 2))), image.size
+
+    f = jit(f)
+    for n in (3, 4, 5):
+        image = values(n, n + 1, 3, dtype=np.uint8)
+        yield f(ones(1), image), image
+
+
+@case(versions=3)
+def arithmetic_of_arrays(jit):
+    def f(a, mean, scale):
+        image = a.astype(np.float32) / 255.0
+        image = (image - mean) * scale + a.astype(np.float32) * 0.5
+        return torch.from_numpy(image), torch.from_numpy(1.0 - image), torch.as_tensor(image * image)
+
+    f = jit(f)
+    for kind in (np.uint8, np.float32, np.int64):
+        for n in (2, 3):
+            yield f(values(n, 3, dtype=kind), 0.4, n / 7)
+
+
+@case(versions=2)
+def arithmetic_of_numpys_numbers(jit):
+    f = jit(lambda x, k: (x * (k * 0.5 + 1), x - (2 - k), math.sqrt(k) * x, x.add(float(k) / 3), int(k)))
+    for value in (1.0, 2.5, 4.0):
+        yield f(ones(2), np.float64(value))
+
+
+@case(outcome=FELL_BACK)
+def elements_picked_by_numpy(jit):
+    f = jit(lambda x, a: x * torch.from_numpy(a[a > 1]))
+    for n in (2, 3):
+        yield f(ones(1), values(n + 1))
 
 
 @case(outcome=FELL_BACK)

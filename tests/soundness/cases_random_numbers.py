@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import case
 
 
 @case
@@ -43,7 +43,7 @@ def random_ops(jit):
         yield torch.rand(2)
 
 
-@case(outcome=FELL_BACK)
+@case(versions=1)
 def random_seed_inside(jit):
 
     @jit

@@ -6,11 +6,10 @@ import collections
 import copy
 import dataclasses
 import datetime
+import logging
 import math
-import random
+import time
 from typing import Any
-
-import numpy as np
 
 import eagerjit as torch
 from eagerjit import nn, optim
@@ -376,29 +375,228 @@ def gradients_added_over_steps(jit):
 
 
 @case(outcome=FELL_BACK)
-def a_decision_by_chance(jit):
-    world = World()
-
-    def step(x, y):
-        return world.step(x.flip(1) if random.random() < 0.5 else x, y).detach()
-
-    yield from world.run(jit(step))
-
-
-@case(outcome=FELL_BACK)
-def a_decision_by_numpys_chance(jit):
-    world = World()
-
-    def step(x, y):
-        return world.step(x.flip(1) if np.random.rand() < 0.5 else x, y).detach()
-
-    yield from world.run(jit(step))
-
-
-@case(outcome=FELL_BACK)
 def the_date(jit):
     def f(x):
         return x + (datetime.datetime.now().year > 2000), datetime.date.today().year > 2000
 
     f = jit(f)
     yield f(torch.ones(2)), f(torch.ones(2))
+
+
+@case(versions=2)
+def losses_kept_in_lists(jit):
+    world, losses, tensors = World(), [], collections.deque(maxlen=3)
+
+    def step(x, y):
+        loss = world.step(x, y)
+        losses.append(loss.item())
+        tensors.append(loss.detach())
+        return loss.detach()
+
+    for result in world.run(jit(step)):
+        yield result, losses, tensors
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.count, self.average = 0.0, 0, 0.0
+
+    def update(self, value, count=1):
+        self.total += value * count
+        self.count += count
+        self.average = self.total / self.count
+
+
+@case(versions=2)
+def a_meter_of_the_users(jit):
+    world, meter = World(), Meter()
+
+    def step(x, y):
+        loss = world.step(x, y)
+        meter.update(loss.item(), x.size(0))
+        return loss.detach()
+
+    for result in world.run(jit(step)):
+        yield result, meter
+
+
+@case(versions=3)
+def a_report_every_third_step(jit):
+    world, counts = World(), {"steps": 0}
+
+    def step(x, y):
+        loss = world.step(x, y)
+        counts["steps"] += 1
+        if counts["steps"] % 3 == 0:
+            print("step", counts["steps"], "loss", loss.item())
+        return loss.detach()
+
+    yield from world.run(jit(step), 8)
+
+
+@case(versions=1)
+def a_log_of_norms(jit):
+    world = World()
+    logger = logging.getLogger("eagerjit.soundness.steps")
+    records = []
+    handler = logging.Handler()
+    handler.emit = lambda record: records.append(record.getMessage())
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+    def step(x, y):
+        loss = world.gradients(x, y)
+        norm = nn.utils.clip_grad_norm_(world.model.parameters(), 1.0)
+        world.optimizer.step()
+        logger.info("norm %.4f loss %.4f", norm.item(), loss.item())
+        return loss.detach()
+
+    yield from world.run(jit(step))
+    logger.removeHandler(handler)
+    yield records
+
+
+@case(versions=1)
+def gradients_clipped_by_value(jit):
+    world = World()
+
+    def step(x, y):
+        loss = world.gradients(x, y)
+        nn.utils.clip_grad_value_(world.model.parameters(), 0.05)
+        world.optimizer.step()
+        return {"loss": loss.item(), "rate": world.optimizer.param_groups[0]["lr"]}
+
+    yield from world.run(jit(step))
+
+
+@case(versions=1)
+def a_step_with_a_closure(jit):
+    world = World()
+    yield from world.run(jit(lambda x, y: world.optimizer.step(lambda: world.gradients(x, y)).detach()))
+
+
+@case(versions=1)
+def a_step_under_autocast(jit):
+    world = World()
+
+    def step(x, y):
+        world.optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(world.model(x), y)
+        loss.backward()
+        world.optimizer.step()
+        return loss.detach()
+
+    yield from world.run(jit(step))
+
+
+@case(versions=1)
+def a_step_on_a_device_of_choice(jit):
+    world = World()
+
+    def step(x, y):
+        x, y = x.to("cpu", non_blocking=True), y.to(torch.device("cpu"))
+        loss = world.step(x, y)
+        if torch.cuda.is_available() and loss.is_cuda:
+            torch.cuda.synchronize()
+        return loss.detach().cpu()
+
+    yield from world.run(jit(step))
+
+
+@case(versions=2)
+def parameters_frozen_inside(jit):
+    world = World()
+
+    def step(x, y):
+        for p in world.model[0].parameters():
+            p.requires_grad_(False)
+        return world.step(x, y).detach()
+
+    yield from world.run(jit(step))
+    yield [p.requires_grad for p in world.model.parameters()]
+
+
+@case(versions=2)
+def a_warm_up_of_the_learning_rate(jit):
+    world, counts = World(), {"steps": 0}
+
+    def step(x, y):
+        counts["steps"] += 1
+        for group in world.optimizer.param_groups:
+            group["lr"] = 0.2 * min(1.0, counts["steps"] / 5)
+        return world.step(x, y).detach()
+
+    yield from world.run(jit(step), 8)
+
+
+@case(versions=2)
+def a_step_left_out_where_the_loss_is_no_number(jit):
+    world = World()
+
+    def step(x, y):
+        loss = world.gradients(x, y)
+        if torch.isnan(loss):
+            return None
+        world.optimizer.step()
+        return loss.detach()
+
+    step = jit(step)
+    yield from world.run(step, 2)
+    yield step(torch.full((3, 3), float("nan")), torch.arange(3) % 2), [*world.model.parameters()]
+    yield from world.run(step, 2)
+
+
+@case(versions=1)
+def a_step_that_times_itself(jit):
+    world, times = World(), []
+
+    def step(x, y):
+        begun = time.perf_counter()
+        loss = world.step(x, y)
+        times.append(len(x) / (time.perf_counter() - begun))
+        return loss.detach()
+
+    yield from world.run(jit(step))
+    plausible = [0.0 < t < 1e9 for t in times]
+    times.clear()
+    yield plausible
+
+
+@case(versions=1)
+def a_confusion_matrix(jit):
+    world, matrix = World(), torch.zeros(2, 2)
+
+    def step(x, y):
+        loss = world.step(x, y)
+        found = world.model(x).argmax(1)
+        matrix.index_put_((y, found), torch.ones(()), accumulate=True)
+        return loss.detach(), (found == y).float().mean().item()
+
+    for result in world.run(jit(step)):
+        yield result, matrix
+
+
+@case(versions=2)
+def noise_from_a_seed_of_the_step(jit):
+    world, counts = World(), {"steps": 0}
+
+    def step(x, y):
+        torch.manual_seed(1)
+        counts["steps"] += 1
+        return world.step(x + 0.1 * torch.randn_like(x), y).detach()
+
+    yield from world.run(jit(step))
+    yield torch.rand(2)
+
+
+@case(versions=2)
+def results_as_numbers_in_a_dataclass(jit):
+    world = World()
+
+    def step(x, y):
+        loss = world.step(x, y)
+        return Outcome(float(loss), x.shape[0], max(0.001, 0.5 * loss.item() ** 2))
+
+    yield from world.run(jit(step))
