@@ -92,9 +92,11 @@ def _with_extent(built: Built) -> Built:
 
 
 def _written(built: Built) -> set[Argument]:
-    names = {s.param for s in loops.walk(built.kernel.body) if isinstance(s, loops.Store)}
+    statements = list(loops.walk(built.kernel.body))
+    stored = {s.param for s in statements if isinstance(s, loops.Store)}
+    whole = any(isinstance(s, loops.Whole | loops.Product) for s in statements)  # they write without a store
     pairs = zip(built.kernel.params, built.arguments, strict=True)
-    return {_memory(a) for p, a in pairs if p.name in names}
+    return {_memory(a) for p, a in pairs if p.name in stored or (whole and p.kind == "memory")}
 
 
 def _memory(argument: Argument) -> Argument:

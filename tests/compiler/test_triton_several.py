@@ -102,3 +102,18 @@ def test_machine_code_reads_wide_pieces() -> None:
     (launch,) = [launch for m in made for launch in m.launched]
     for architecture in (80, 90):
         assert "ld.global.v4" in gpu_kernels.binary(launch, architecture).ptx
+
+
+def test_what_a_convolution_writes_is_read_after_it() -> None:
+    """Both gradients are converted from float32: the second is there after the first."""
+    random = np.random.default_rng(2)
+    x, w, g = (torch.tensor(random.normal(size=s)).bfloat16() for s in ((2, 2, 6, 7), (3, 2, 3, 3), (2, 3, 4, 5)))
+
+    def gradients(x: Any, w: Any, g: Any) -> Any:
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        return torch.autograd.grad(torch.nn.functional.conv2d(x, w), (x, w), g)
+
+    with gpu_kernels.interpreted():
+        found = jit(gradients, fullgraph=True)(x, w, g)
+    for a, b in zip(found, gradients(x, w, g), strict=True):
+        np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=2e-2, atol=2e-2)
