@@ -319,7 +319,8 @@ for _op in (
     arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv,
     arithmetic.lerp, arithmetic.fmod, activation.relu,
 ):  # fmt: skip
-    inplace(_op)
+    if f"{_op.name}_" not in INPLACE:
+        inplace(_op)
 
 WRITES = {name: op.method() for name, op in INPLACE.items()}
 METHODS.update(WRITES)

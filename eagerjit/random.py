@@ -10,8 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish, sizes_of
@@ -29,6 +27,7 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
     set_rng_state,
 )
 from eagerjit.making import makes
+from eagerjit.mistakes import planned
 from eagerjit.numbers import expression
 from eagerjit.ops import ordering, searching
 from eagerjit.ops.conditions import required
@@ -39,6 +38,7 @@ from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import DRAW, LIKE, RANDINT, RANDPERM, MakeCall
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor
 
@@ -282,12 +282,12 @@ def _unmoved(g: Any, out: Any, input: Any, *arguments: Any) -> Any:
     return g.new_zeros(input.shape)
 
 
-def _normal_like(input: Tensor, generator_state: Tensor, mean: Any, std: Any) -> Tensor:
+def _normal_like(input: Tensor, mean: Any, std: Any, generator_state: Tensor = _DEFAULT_STATE) -> Tensor:
     """Normal numbers in input's shape and dtype."""
     return _randn(generator_state, tuple(input.shape), _floating("normal_", input.dtype)) * std + mean
 
 
-def _uniform_like(input: Tensor, generator_state: Tensor, a: Any, b: Any) -> Tensor:
+def _uniform_like(input: Tensor, a: Any, b: Any, generator_state: Tensor = _DEFAULT_STATE) -> Tensor:
     """Uniform numbers in input's shape and dtype."""
     return _rand(generator_state, tuple(input.shape), _floating("uniform_", input.dtype)) * (b - a) + a
 
@@ -297,22 +297,26 @@ _fill_normal = InplaceOp(Op("normal_like", _normal_like, _NO_RULES, ("mean", "st
 _fill_uniform = InplaceOp(Op("uniform_like", _uniform_like, _NO_RULES, ("a", "b"))).method()
 
 
-def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
+@planned
+def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator | None = None) -> Plan:
     """Fill with normal numbers."""
-    if generator is None and type(std) is float and std >= 0.0 and type(self._data) is np.ndarray:
-        return _fill_normal(self, _DEFAULT_STATE, mean, std)
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
-    return _fill_normal(self, _state(generator, device_of(self)), mean, std)
+    return _fill_normal, (self, mean, std, *_source(self, generator))
 
 
-def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, *, generator: Generator | None = None) -> Tensor:
+@planned
+def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, generator: Generator | None = None) -> Plan:
     """Fill with uniform numbers in [a, b)."""
-    if generator is None and type(a) is type(b) is float and a <= b and type(self._data) is np.ndarray:
-        return _fill_uniform(self, _DEFAULT_STATE, a, b)
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
-    return _fill_uniform(self, _state(generator, device_of(self)), a, b)
+    return _fill_uniform, (self, a, b, *_source(self, generator))
+
+
+def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:
+    """The state to draw from, unless it is the one that operators have by default."""
+    chosen = _state(generator, device_of(target))
+    return () if chosen is _DEFAULT_STATE else (chosen,)
 
 
 def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:

@@ -160,7 +160,8 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
 
     With `record`, results that need a gradient get an autograd node whose `op` is the one given here and whose `inputs`
     are all arguments in order. `reflected` calls take two arguments in the other order, as `__radd__` does; those that
-    `write` their first argument leave views to `slow`.
+    `write` their first argument leave to `slow` what may not be written just so: a view of what is recorded, or of
+    memory that is not in order.
     """
 
     __slots__ = (

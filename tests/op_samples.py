@@ -248,8 +248,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "randn": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64))],
     "randint": [Sample((STATE, (2, 3), -3, 9, torch.int64))],
     "randperm": [Sample((STATE, (7,), torch.int64)), Sample((STATE, (1,), torch.float32))],
-    "normal_like": [Sample((M, STATE, 0.5, 2.0)), Sample((V, STATE, 0, 1))],
-    "uniform_like": [Sample((M, STATE, -0.5, 2.0)), Sample((V, STATE, 0, 1))],
+    "normal_like": [Sample((M, 0.5, 2.0, STATE)), Sample((V, 0, 1, STATE))],
+    "uniform_like": [Sample((M, -0.5, 2.0, STATE)), Sample((V, 0, 1, STATE))],
     "dropout": [Sample((M, STATE, 0.5, 2.0))],
     "sgd_step": [*optimizer(3, torch.tensor(1.0), True, False, 0.1, 0.9, 0.0, 0.01),
                  *optimizer(2, [], None, False, True, 0.1, 0.0, 0.0, 0.0)],
@@ -289,8 +289,8 @@ CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", *COMPLEX)
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 
 WRITES = {
-    "rand": (0,), "randn": (0,), "randint": (0,), "randperm": (0,), "dropout": (1,), "normal_like": (1,),
-    "uniform_like": (1,),
+    "rand": (0,), "randn": (0,), "randint": (0,), "randperm": (0,), "dropout": (1,), "normal_like": (3,),
+    "uniform_like": (3,),
     "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
 }  # fmt: skip
 """Arguments that ops write into: generators' states, and what optimizers keep."""

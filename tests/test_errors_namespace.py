@@ -106,6 +106,10 @@ SHAPES: dict[str, tuple[Call, tuple[str, ...]]] = {
         lambda t: t.ones(3).index_reduce(0, t.zeros(3, dtype=t.int64), t.ones(3), "sum"),
         ("index_reduce()", "sum"),
     ),
+    "mask of another shape": (
+        lambda t: t.ones(2, 3).__setitem__(t.ones(1, 3) > 0, 2.0),
+        ("mask", "[1, 3]", "[2, 3]"),
+    ),
     "index_add sizes": (
         lambda t: t.ones(2, 3).index_add(1, t.zeros(2, dtype=t.int64), t.ones(2, 3)),
         ("index_add_()", "(2)", "(3)"),

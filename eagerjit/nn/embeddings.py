@@ -188,6 +188,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 vectors with a 1 at each class number."""
     if tensor.dtype is not dtypes.int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {tensor.dtype}")
+    if num_classes > 0 and state.tracer is None:
+        try:
+            return _one_hot.call(tensor, (num_classes,))
+        except (IndexError, RuntimeError):
+            pass  # what is wrong is said below
     if num_classes == -1 or state.tracer is None:
         classes = index.concrete(tensor, "the number of classes depends on values")
         if num_classes == -1:

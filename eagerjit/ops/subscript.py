@@ -12,9 +12,10 @@ from eagerjit.fitting import fitted
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
+from eagerjit.ops.arithmetic import masked_fill
 from eagerjit.ops.counted import measured, nonzero
 from eagerjit.ops.index import add_along, add_rows, put_along, put_rows, take_rows, with_rows, wrapped
-from eagerjit.ops.inplace import InplaceOp
+from eagerjit.ops.inplace import InplaceOp, inplace
 from eagerjit.ops.searching import select_masked
 from eagerjit.placement import beside
 from eagerjit.runtime import dtypes
@@ -279,7 +280,10 @@ def set_item(input: Tensor, key: Any, value: Any) -> None:
     """input[key] = value, in place."""
     if type(key) is Tensor:
         key = beside(key, input)
-    if isinstance(key, Tensor) and _is_mask(key) and key.ndim == input.ndim and not _many(value):
+    if isinstance(key, Tensor) and _is_mask(key) and key.shape == input.shape and not _many(value):
+        if type(value) in (int, float) and key.dtype is dtypes.bool_:
+            _write_masked(input, key, _assigned(value, input))
+            return
         input.copy_(input.where(key.logical_not(), value if isinstance(value, Tensor) else _assigned(value, input)))
         return
     if type(key) is Tensor and key.dtype in _INTEGERS and input.ndim and state.tracer is None:
@@ -315,7 +319,7 @@ def _is_basic(key: Any) -> bool:
     return all([type(e) in _BASIC for e in key]) if type(key) is tuple else type(key) in _BASIC
 
 
-_write_rows = InplaceOp(with_rows).method()
+_write_rows, _write_masked = InplaceOp(with_rows).method(), inplace(masked_fill).method()
 write_added, write_put = InplaceOp(add_along).method(), InplaceOp(put_along).method()
 
 
@@ -335,6 +339,8 @@ def _value_for(base: Tensor, value: Any) -> Any:
 
 def _assigned(value: Any, base: Tensor) -> Any:
     """A number as elements of a tensor. Raises ValueError for an integer beyond 64 bits, RuntimeError for a misfit."""
+    if type(value) is float and base.dtype is dtypes.float32:
+        return value
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return fitted(value, base.dtype)

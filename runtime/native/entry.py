@@ -5,6 +5,8 @@ from __future__ import annotations
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
 from eagerjit.runtime.native.context import (
     ARITY,
+    ARRAY_FLAGS,
+    CONTIGUOUS_FLAG,
     EXECUTABLE_ARGUMENTS,
     FUNCTION_FALLBACK,
     FUNCTION_TABLE,
@@ -18,9 +20,14 @@ from eagerjit.runtime.native.context import (
     OPERATOR_SLOW,
     OPERATOR_TABLE,
     OPERATOR_WRITES,
+    REQUIRES_GRAD,
     SINGLE_OUTPUT,
+    TRUE,
     VIEW,
+    VIEW_BASE,
+    VIEW_TYPE,
     WITH_ARGUMENTS,
+    WRITEABLE_FLAG,
     context,
 )
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
@@ -31,6 +38,7 @@ from eagerjit.runtime.native.language import (
     external,
     external_data,
     i64,
+    load_i32,
     load_i64,
     load_ptr,
     ptr,
@@ -43,6 +51,7 @@ from eagerjit.runtime.native.objects import (
     PyErr_NoMemory,
     PyErr_SetString,
     PyExc_TypeError,
+    array_of,
     is_tensor,
 )
 from eagerjit.runtime.native.operators import (
@@ -175,9 +184,29 @@ def _serve_and_record(callee: ptr, full: ptr, result: ptr, flags: i64) -> i64:
     return status
 
 
-def _is_view(thing: ptr) -> bool:
-    """Whether something is no tensor whose memory is its own."""
-    return not is_tensor(thing) or load_ptr(thing, load_i64(context, VIEW)) != load_ptr(context, NONE)
+def _writable(thing: ptr, flags: i64) -> bool:
+    """Whether something is a tensor whose memory may be written, each element once, and no base needs a gradient."""
+    if not is_tensor(thing):
+        return 0
+    view = load_ptr(thing, load_i64(context, VIEW))
+    if view == load_ptr(context, NONE):
+        return 1
+    array = array_of(thing)
+    wanted = CONTIGUOUS_FLAG | WRITEABLE_FLAG
+    if array == 0 or load_i32(array, ARRAY_FLAGS) & wanted != wanted:
+        return 0
+    while flags & GRAD_OFF == 0 and thing:
+        if load_ptr(thing, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE):
+            return 0
+        view = load_ptr(thing, load_i64(context, VIEW))
+        if view == load_ptr(context, NONE):
+            return 1
+        if load_ptr(view, OBJECT_TYPE) != load_ptr(context, VIEW_TYPE):
+            return 0
+        thing = load_ptr(view, load_i64(context, VIEW_BASE))
+        if not is_tensor(thing):
+            return 0
+    return 1
 
 
 def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr:
@@ -186,7 +215,7 @@ def operator_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     flags = thread_flags()
     full = buffer(8 * MAX_PARAMETERS)
     bound = flags & TRACING == 0 and bind_arguments(callee, arguments, n, keywords, full)
-    if bound and not (load_i64(callee, OPERATOR_WRITES) and _is_view(load_ptr(full, 0))):
+    if bound and (load_i64(callee, OPERATOR_WRITES) == 0 or _writable(load_ptr(full, 0), flags)):
         result = buffer(8)
         parameters = load_i64(callee, OPERATOR_COUNT)
         replaced = tuples_for_lists(full, parameters)
