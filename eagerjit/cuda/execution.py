@@ -11,9 +11,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from eagerjit import compilation, gpu_kernels
+from eagerjit.compiler.codegen.triton.product import ProductKernel
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.signature import Fresh, TensorLeaf
+from eagerjit.cuda import tuning
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device, platform
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
@@ -59,6 +61,10 @@ def tables(device: Device) -> int:
     return int(_tables[device].ctypes.data)
 
 
+Prepared = tuple[Kernel, Launch, list[int]]
+"""A kernel as it is launched, and which of all words are its arguments."""
+
+
 class Function:
     """A kernel of a Program, compiled for the sizes that it meets: kinds of sizes share a binary."""
 
@@ -68,7 +74,7 @@ class Function:
         self._place = {name: index for index, name in enumerate([*names, *HIDDEN])}
         self._sizes = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "size"]
         self._memory = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "memory"]
-        self._launches: dict[tuple[int, ...], tuple[Kernel, Launch, list[int]]] = {}
+        self._launches: dict[tuple[int, ...], Prepared] = {}
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
         self._tables = 0
 
@@ -78,7 +84,10 @@ class Function:
         key = (tasks, precision.tf32, *[words[index] for index in self._sizes], *places)
         found = self._launches.get(key)
         if found is None:
-            found = self._launches[key] = self._prepared(tasks, words)
+            found = self._launches[key] = self._prepared(frame, tasks, words, status)
+        self._queue(found, frame, tasks, words, status)
+
+    def _queue(self, found: Prepared, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
         kernel, launch, picks = found
         partials = counters = 0
         if launch.counters:
@@ -87,11 +96,24 @@ class Function:
         everything = (*words, tasks, status, self._tables, partials, counters)
         kernel.launch((*launch.grid, 1), frame.stream, *[everything[index] for index in picks])
 
-    def _prepared(self, tasks: int, words: Sequence[int]) -> tuple[Kernel, Launch, list[int]]:
+    def _prepared(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> Prepared:
         params = self.kernel.kernel.params
         known = {params[index].name: words[index] for index in (*self._sizes, *self._memory)}
         properties = self.device.properties
-        launch = self.kernel.launch(tasks, known, 10 * properties.major + properties.minor)
+        architecture = 10 * properties.major + properties.minor
+        tile = None
+        if isinstance(self.kernel, ProductKernel) and tuning.wanted() and not frame.stream.is_capturing:
+
+            def seconds(launch: Launch) -> float:
+                made = self._compiled(launch)
+                return tuning.timed(lambda: self._queue(made, frame, tasks, words, status), frame.stream)
+
+            tile = tuning.tile(self.kernel, tasks, known, architecture, seconds)
+        if tile is not None:
+            return self._compiled(self.kernel.launch(tasks, known, architecture, tile))  # type: ignore[call-arg]
+        return self._compiled(self.kernel.launch(tasks, known, architecture))
+
+    def _compiled(self, launch: Launch) -> Prepared:
         how = launch.warps, launch.stages, launch.aligned
         key = (launch.source.name, launch.source.shape, *how, *sorted(launch.constants.items()))
         if key not in self._kernels:

@@ -238,14 +238,22 @@ class ProductKernel:
     def _sums(self) -> str:
         return "f64" if self._factors == "f64" else "f32"
 
-    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
+    def shape(self, tasks: int, sizes: Mapping[str, int]) -> tuple[int, int, int, int, str, bool]:
+        """What a tile is chosen for: rows, columns, summed extent, number of products, format, and whether TF32."""
+        m, n, k = (sizes[x] if isinstance(x, str) else x for x in self.product.sizes)
+        tf32 = precision.tf32 and self._factors == "f32"
+        return max(m, 1), max(n, 1), max(k, 1), max(tasks, 1), self._factors, tf32
+
+    def launch(
+        self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT, tile: Tile | None = None
+    ) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of products."""
 
         def known(x: int | str) -> int:
             return sizes[x] if isinstance(x, str) else x
 
         m, n, k = map(known, self.product.sizes)
-        tile = choose(max(m, 1), max(n, 1), max(k, 1), max(tasks, 1), self._factors, precision.tf32, architecture)
+        tile = choose(*self.shape(tasks, sizes), architecture) if tile is None else tile
         extents = ((m, k), (k, n), (m, n))
         reach = max(
             sum(e * abs(known(s)) for e, s in zip(pair, steps, strict=True))
