@@ -94,8 +94,8 @@ _LAZY = {
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
-        "distributions", "functional", "fx", "hub", "mps", "mtia", "multiprocessing", "overrides", "profiler",
-        "return_types", "serialization", "signal", "testing", "types", "xpu",
+        "distributions", "functional", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "overrides",
+        "profiler", "return_types", "serialization", "signal", "testing", "types", "xpu",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {
@@ -107,6 +107,10 @@ _LAZY_NAMES = {
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
     ), "eagerjit.autograd.anomaly"),
     "OutOfMemoryError": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
+    **dict.fromkeys((
+        "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+        "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+    ), "eagerjit.checks"),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
@@ -228,7 +232,7 @@ _functions.update(
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
-_functions.update({_d.name: _d for _d in (*_dtypes.ALL, *_dtypes.COMPLEX)})
+_functions.update({_d.name: _d for _d in (*_dtypes.ALL, *_dtypes.EVALUATED)})
 _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
     short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128,

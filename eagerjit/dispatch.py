@@ -19,7 +19,7 @@ from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, own_memory, write_out
 from eagerjit.compilation import finish
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.evaluated import evaluate, has_complex
+from eagerjit.evaluated import evaluate, has_complex, is_evaluated
 from eagerjit.fitting import reachable
 from eagerjit.mistakes import explained
 from eagerjit.numbers import SymbolicInt, TracedFloat
@@ -199,7 +199,7 @@ class Op:
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""
-        if self.evaluated or has_complex(arguments):
+        if self.evaluated or is_evaluated(arguments):
             return evaluate(self, arguments)
         common(arguments)
         key, leaves = self.signature(arguments)

@@ -1,4 +1,4 @@
-"""Calls with complex numbers: an op's body is recorded as ever, and the recording evaluated by NumPy.
+"""Calls with complex numbers, or with floats of 8 bits: an op's body is recorded as ever, and NumPy evaluates it.
 
 Gradients follow PyTorch's convention, that of the conjugate: with respect to z = x + iy it is dL/dx + i dL/dy. Rules
 are written for real numbers, where they are transposed Jacobians; for a function with a complex derivative what is
@@ -15,7 +15,7 @@ from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph
 from eagerjit.placement import gpu, host_array, named, put, store
 from eagerjit.runtime import mode
-from eagerjit.runtime.dtypes import COMPLEX, DType
+from eagerjit.runtime.dtypes import COMPLEX, EVALUATED, DType
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
 
@@ -23,20 +23,25 @@ if TYPE_CHECKING:
     from eagerjit.dispatch import Op
 
 
-def has_complex(arguments: Any) -> bool:
-    """Whether complex numbers are among arguments, or asked for."""
+def has_complex(arguments: Any, dtypes: tuple[DType, ...] = COMPLEX) -> bool:
+    """Whether complex numbers are among arguments, or asked for; or tensors of other dtypes."""
     for a in arguments:
         if isinstance(a, Tensor):
-            if a.dtype in COMPLEX:
+            if a.dtype in dtypes:
                 return True
         elif isinstance(a, complex):
             return True
         elif isinstance(a, DType):
-            if a in COMPLEX:
+            if a in dtypes:
                 return True
-        elif type(a) in (tuple, list) and has_complex(a):
+        elif type(a) in (tuple, list) and has_complex(a, dtypes):
             return True
     return False
+
+
+def is_evaluated(arguments: Any) -> bool:
+    """Whether NumPy computes a call on these: no kernel has complex numbers or floats of 8 bits."""
+    return has_complex(arguments, EVALUATED)
 
 
 def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:

@@ -6,8 +6,9 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, NoReturn
 
+from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import state
 
@@ -24,6 +25,11 @@ class TraceBreak(BaseException):
         self.reason, self.source = reason, source
         if state.tracer is not None:
             state.tracer.broken = state.tracer.broken or self
+
+
+def refuse_evaluated(dtype: DType) -> NoReturn:
+    """End a recording that has numbers which no kernel computes with."""
+    raise TraceBreak(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())
 
 
 @contextlib.contextmanager

@@ -26,6 +26,7 @@ TYPE_NAMES = {
     dtypes.bool_: "Bool",
     dtypes.complex64: "ComplexFloat",
     dtypes.complex128: "ComplexDouble",
+    **{dtype: dtype.name.capitalize() for dtype in dtypes.FLOAT8},
 }
 """Names of dtypes in messages and legacy constructors."""
 
@@ -36,6 +37,9 @@ def promote_types(a: DType, b: DType) -> DType:
     """The smallest dtype that holds both. RuntimeError for uint64 and a signed one, which no dtype does."""
     if a is b:
         return a
+    if a in dtypes.FLOAT8 or b in dtypes.FLOAT8:
+        names = f"{TYPE_NAMES[a]} and {TYPE_NAMES[b]}"
+        raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {names}")
     if a.kind == "complex" or b.kind == "complex":
         wide = dtypes.complex128 in (a, b) or dtypes.float64 in (a, b)
         return dtypes.complex128 if wide else dtypes.complex64

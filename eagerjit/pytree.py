@@ -34,7 +34,9 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
 
 
 def is_its_fields(value: Any) -> bool:
-    """Whether an instance of a dataclass has all its fields and no other attributes."""
+    """Whether an instance of a dataclass has all its fields and no other attributes, and is no container besides."""
+    if isinstance(value, (dict, list, set)):
+        return False
     names = [f.name for f in dataclasses.fields(value)]
     return getattr(value, "__dict__", {}).keys() <= set(names) and all(hasattr(value, n) for n in names)
 

@@ -6,7 +6,7 @@ The class holds state and identity only; operators and methods are attached from
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,6 @@ from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
 from eagerjit.state import state
 from eagerjit.typed import TensorOperators
-
-if TYPE_CHECKING:
-    from eagerjit.autograd.engine import GradNode
 
 
 class Storage:
@@ -81,7 +78,7 @@ class Tensor(TensorOperators):
     )
 
     _data: Any
-    _node: GradNode | None
+    _node: Any
     _index: int
     _requires_grad: bool
     _grad: Tensor | None

@@ -19,7 +19,7 @@ from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
-from eagerjit.observation import TraceBreak, user_line
+from eagerjit.observation import TraceBreak, refuse_evaluated, user_line
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
@@ -124,15 +124,15 @@ class Tracer(Places, Numbers):
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         array: np.ndarray = tensor._data
-        if array.dtype.kind == "c" and not self.evaluated:
-            raise TraceBreak("complex numbers are computed by NumPy", user_line())
+        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.EVALUATED and not self.evaluated:
+            refuse_evaluated(dtype)
         shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
         strides: tuple[sizes.Expr, ...] | None = None
         if not array.flags.c_contiguous:
             steps = [s // array.itemsize for s in array.strides]
             strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
             self._refuse_contiguous(shape, strides)
-        type_ = TensorType(dtypes.BY_NUMPY[array.dtype], shape)
+        type_ = TensorType(dtype, shape)
         node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())
         self.inputs.append(node)
         grad = int(tensor._requires_grad) if self.needs_grad else 2
@@ -281,8 +281,8 @@ class Tracer(Places, Numbers):
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        if type_.dtype.kind == "complex" and not self.evaluated:
-            raise TraceBreak("complex numbers are computed by NumPy", user_line())
+        if type_.dtype in dtypes.EVALUATED and not self.evaluated:
+            refuse_evaluated(type_.dtype)
         shape = tuple(map(self._settled, type_.shape))
         if shape != type_.shape:
             type_ = TensorType(type_.dtype, shape)

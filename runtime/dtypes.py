@@ -92,10 +92,17 @@ ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16,
 complex64 = DType("complex64", "c64", "complex", np.complex64, 13)
 complex128 = DType("complex128", "c128", "complex", np.complex128, 14)
 COMPLEX = (complex64, complex128)
+FLOAT8 = tuple(
+    DType(name, name.removeprefix("float8_"), "float", getattr(ml_dtypes, name), 15 + i)
+    for i, name in enumerate(
+        ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
+    )
+)
+EVALUATED = (*COMPLEX, *FLOAT8)
 """What NumPy computes with."""
 
 REAL_OF = {complex64: float32, complex128: float64}
 COMPLEX_OF = {float32: complex64, float64: complex128}
-BY_NAME = {d.name: d for d in (*ALL, *COMPLEX)}
-BY_SHORT = {d.short: d for d in (*ALL, *COMPLEX)}
-BY_NUMPY = {d.numpy: d for d in (*ALL, *COMPLEX)}
+BY_NAME = {d.name: d for d in (*ALL, *EVALUATED)}
+BY_SHORT = {d.short: d for d in (*ALL, *EVALUATED)}
+BY_NUMPY = {d.numpy: d for d in (*ALL, *EVALUATED)}

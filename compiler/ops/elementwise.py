@@ -11,6 +11,7 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Derivative, Primitive, broadcast_shapes, declare, same_dtype
+from eagerjit.compiler.ops.float8 import to_float8
 from eagerjit.compiler.ops.philox import philox
 from eagerjit.runtime import dtypes
 
@@ -295,7 +296,7 @@ def _cast_reference(x: np.ndarray, dtype: dtypes.DType) -> np.ndarray:
     if x.dtype.kind == "c" and dtype.kind not in ("complex", "bool"):
         x = x.real
     with np.errstate(all="ignore"):
-        return x.astype(dtype.numpy)
+        return to_float8(x, dtype) if dtype in dtypes.FLOAT8 else x.astype(dtype.numpy)
 
 
 def _cast_compose(

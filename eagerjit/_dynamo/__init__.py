@@ -17,7 +17,12 @@ def mark_dynamic(t: Any, index: Any, **limits: Any) -> None:
     """Nothing: all sizes are run-time inputs anyway."""
 
 
-maybe_mark_dynamic = mark_static = mark_dynamic
+maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """The function itself, which compiled functions call as they call any other."""
+    return fn
 
 
 def optimize(*args: Any, **kwargs: Any) -> Any:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from eagerjit.runtime.gpu import stream as gpu_stream
 
 __all__ = [
-    "Event", "ExternalStream", "Stream", "current_stream", "default_stream", "get_stream_from_external",
-    "is_current_stream_capturing", "set_stream", "stream",
+    "Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream",
+    "get_stream_from_external", "is_current_stream_capturing", "set_stream", "stream",
 ]  # fmt: skip
 
 
@@ -180,9 +180,24 @@ def _in_stream(stream: Stream) -> Iterator[None]:
         yield
 
 
-def stream(stream: Stream | None) -> Any:
+class StreamContext:
     """A context in which a stream is this thread's; None, or having no devices, changes nothing."""
-    return contextlib.nullcontext() if stream is None or found() is None else _in_stream(stream)
+
+    def __init__(self, stream: Stream | None):
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        inert = self.stream is None or found() is None
+        self._entered: Any = contextlib.nullcontext() if inert else _in_stream(self.stream)
+        self._entered.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        return self._entered.__exit__(*error)
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """`StreamContext` of a stream."""
+    return StreamContext(stream)
 
 
 def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:

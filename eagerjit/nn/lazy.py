@@ -23,7 +23,7 @@ class LazyModuleMixin:
     After it the module is one of `cls_to_become`.
     """
 
-    cls_to_become: type[Module] | None = None
+    cls_to_become: type[Any] | None = None
 
     def has_uninitialized_params(self) -> bool:
         """Whether a parameter or buffer has no shape yet."""

@@ -110,7 +110,7 @@ _VALUES: dict[str, Any] = {
     "torch._tensor.Tensor": Tensor,
     "torch.nn.parameter.Parameter": Parameter,
     **{f"builtins.{kind.__name__}": kind for kind in (list, dict, int, float)},
-    **{f"torch.{dtype.name}": dtype for dtype in dtypes.ALL},
+    **{f"torch.{dtype.name}": dtype for dtype in (*dtypes.ALL, *dtypes.EVALUATED)},
 }
 """What a file may name without calling it."""
 

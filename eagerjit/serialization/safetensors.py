@@ -25,6 +25,7 @@ _LONGEST_HEADER = 100_000_000
 _CODES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64",
     "uint16": "U16", "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16",
+    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
     "float32": "F32", "float64": "F64", "complex64": "C64",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
@@ -86,6 +87,16 @@ def save_model(model: Any, filename: str | os.PathLike[str], metadata: Mapping[s
 def load_model(model: Any, filename: str | os.PathLike[str], strict: bool = True, device: Any = "cpu") -> Any:
     """Give a Module the parameters and buffers in a file; returns the names that are missing and unexpected."""
     return model.load_state_dict(load_file(filename, device), strict)
+
+
+def storage_ptr(tensor: Tensor) -> int:
+    """The address of the memory that a tensor shares with its views; 0 for none."""
+    return tensor.untyped_storage().data_ptr()
+
+
+def storage_size(tensor: Tensor) -> int:
+    """The bytes of that memory."""
+    return tensor.untyped_storage().nbytes()
 
 
 class safe_open:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.device_array import as_strided
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
 from eagerjit.tensor import Parameter, Storage, Tensor, new_tensor
@@ -88,7 +87,7 @@ def rebuild_tensor(
         raise LoadError(f"it describes a tensor that ends at element {last + 1} of memory for {len(data)}")
     if math.prod(sizes):
         steps = tuple(s * kind.itemsize for s in strides)
-        array = as_strided(data[offset:], sizes, steps)
+        array = np.ndarray(sizes, kind.numpy, storage.memory, offset * kind.itemsize, steps)
     else:
         array = data[:0].reshape(sizes)
     made = new_tensor(array)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PyTree = Any
+Context = Any
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,30 @@ class TreeSpec:
         return self.type is None
 
 
+_registered: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Iterable[Any], Any], Any]]] = {}
+
+
+def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **described: Any) -> None:
+    """Lets instances of a class be containers: flatten_fn(x) gives (children, context), unflatten_fn makes x of both.
+
+    Raises ValueError for a class that is one already.
+    """
+    if cls in _registered:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    _registered[cls] = flatten_fn, unflatten_fn
+
+
+def _register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, *described: Any, **options: Any) -> None:
+    """`register_pytree_node` under an older name."""
+    register_pytree_node(cls, flatten_fn, unflatten_fn)
+
+
 def _children(tree: Any) -> tuple[list[Any], Any] | None:
     """What a container holds and what is needed to make it again; None for a leaf."""
     kind = type(tree)
+    if kind in _registered:
+        children, context = _registered[kind][0](tree)
+        return list(children), context
     if kind in (list, tuple):
         return list(tree), None
     if kind in (dict, OrderedDict):
@@ -46,6 +68,8 @@ def _children(tree: Any) -> tuple[list[Any], Any] | None:
 
 def _made(spec: TreeSpec, parts: list[Any]) -> Any:
     kind, context = spec.type, spec.context
+    if kind in _registered:
+        return _registered[kind][1](parts, context)
     if kind in (dict, OrderedDict):
         return kind(zip(context, parts, strict=True))
     if kind is defaultdict:
@@ -128,3 +152,18 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
     """Whether a predicate holds for some leaf."""
     return any(map(pred, tree_leaves(tree)))
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """A dictionary's values and keys, under PyTorch's name."""
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
+    """The dictionary again."""
+    return dict(zip(context, values, strict=True))
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:
+    """The dictionary's items, and its keys."""
+    return list(d.items()), list(d)

@@ -166,7 +166,7 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "dtype": lambda t: [t.float32, str(t.bfloat16), t.float64.itemsize, t.int8.is_signed, t.float16.is_floating_point],
     "default dtype": lambda t: (t.set_default_dtype(t.float64), t.tensor(1.0), t.set_default_dtype(t.float32)),
     "default dtype of integers": lambda t: t.set_default_dtype(t.int32),
-    "distributed": lambda t: [t.distributed.is_available(), t.distributed.is_initialized()],
+    "distributed": lambda t: [t.distributed.is_initialized()],
     "distributed rank": lambda t: t.distributed.get_rank(),
     "distributed size": lambda t: t.distributed.get_world_size(),
     "distributed backend": lambda t: [t.distributed.get_default_backend_for_device(d) for d in ("cpu", "cuda")],

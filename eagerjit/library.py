@@ -1,0 +1,174 @@
+"""Names of `torch.library`: functions of a program as operators under a name, with gradients of their own.
+
+Nothing has to be told how such a function acts on shapes (`register_fake`): compiled functions record its body, as they
+record any other code, or run eagerly where they cannot.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eagerjit.autograd.function import Function
+from eagerjit.tensor import Tensor
+
+__all__ = [
+    "CustomOpDef", "custom_op", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",
+    "register_vmap", "triton_op",
+]  # fmt: skip
+
+OPERATORS: dict[str, CustomOpDef] = {}
+"""By qualified name, "namespace::name"."""
+
+
+class CustomOpDef:
+    """A function under a qualified name; `torch.ops.namespace.name` is the same."""
+
+    def __init__(self, name: str, function: Callable[..., Any]):
+        self._qualname, self._function = name, function
+        self._signature = inspect.signature(function)
+        self._gradient: Any = None
+        self._kernels: dict[str, Callable[..., Any]] = {}
+        self.__name__, self.__doc__ = name.rpartition(":")[2], function.__doc__
+
+    @property
+    def default(self) -> CustomOpDef:
+        """The operator itself: it has no overloads."""
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        values = tuple(bound.arguments.values())
+        return self._run(*values) if self._gradient is None else self._gradient.apply(*values)
+
+    def _run(self, *values: Any) -> Any:
+        kinds = {v.device.type for v in values if isinstance(v, Tensor)}
+        chosen = next((self._kernels[k] for k in kinds if k in self._kernels), self._function)
+        return chosen(*values)
+
+    def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
+        """backward(ctx, *grads) gives the arguments' gradients; setup_context(ctx, inputs, output) saves for it."""
+        operator = self
+
+        class Operator(Function):
+            @staticmethod
+            def forward(*values: Any) -> Any:
+                return operator._run(*values)
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+                if setup_context is not None:
+                    setup_context(ctx, inputs, output)
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                return backward(ctx, *grads)
+
+        Operator.__name__ = self.__name__
+        self._gradient = Operator
+
+    def register_fake(self, fn: Any = None, /) -> Any:
+        """Nothing: shapes follow from the function. Gives `fn` back, also as a decorator."""
+        return fn if fn is not None else _same
+
+    def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
+        """Another function for tensors of some kinds of device; None for all. Also as a decorator."""
+        if fn is None:
+            return lambda fn: self.register_kernel(device_types, fn)
+        kinds = ("cpu", "cuda") if device_types is None else _several(device_types)
+        self._kernels |= dict.fromkeys(kinds, fn)
+        return fn
+
+    def register_vmap(self, func: Any = None, /) -> Any:
+        """Nothing: `vmap` goes through the function. Gives `func` back, also as a decorator."""
+        return func if func is not None else _same
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+
+class Namespace:
+    """`torch.ops.namespace`: the operators whose names begin so."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> CustomOpDef:
+        found = OPERATORS.get(f"{self._name}::{name}")
+        if found is None:
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        return found
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def _several(names: Any) -> Sequence[str]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def custom_op(
+    name: str, fn: Any = None, /, *, mutates_args: Any = (), device_types: Any = None, schema: str | None = None,
+    tags: Any = None,
+) -> Any:  # fmt: skip
+    """The function as an operator named "namespace::name"; without a function, what makes one, as a decorator.
+
+    Raises ValueError for a name without a namespace.
+    """
+    if fn is None:
+        return lambda fn: custom_op(name, fn, mutates_args=mutates_args, device_types=device_types)
+    if "::" not in name:
+        raise ValueError(f"custom_op: the name {name!r} has no namespace: it is written as namespace::name")
+    made = OPERATORS[name] = CustomOpDef(name, fn)
+    return made
+
+
+triton_op = custom_op
+
+
+def operator(op: Any) -> CustomOpDef:
+    """The operator with a name. RuntimeError where there is none."""
+    if isinstance(op, CustomOpDef):
+        return op
+    if op not in OPERATORS:
+        raise RuntimeError(f"there is no operator {op}: torch.library.custom_op makes one")
+    return OPERATORS[op]
+
+
+def register_autograd(op: Any, backward: Any, /, *, setup_context: Any = None, lib: Any = None) -> None:
+    """`CustomOpDef.register_autograd` of an operator, or of the one with a name."""
+    operator(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, **options: Any) -> Any:
+    """`CustomOpDef.register_fake`."""
+    return operator(op).register_fake(func)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """`CustomOpDef.register_kernel`."""
+    return operator(op).register_kernel(device_types, func)
+
+
+impl = register_kernel
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Any = None) -> Any:
+    """`CustomOpDef.register_vmap`."""
+    return operator(op).register_vmap(func)
+
+
+def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, **options: Any) -> dict[str, str]:
+    """Whether the operator can be called with these arguments, and differentiated if it has a gradient."""
+    from eagerjit.autograd import grad
+
+    result = operator(op)(*args, **(kwargs or {}))
+    results = [r for r in (result if isinstance(result, tuple) else (result,)) if isinstance(r, Tensor)]
+    leaves = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+    differentiable = [r for r in results if r.requires_grad]
+    if leaves and differentiable:
+        grad([r.sum() for r in differentiable], leaves, allow_unused=True)
+    return {"test_schema": "SUCCESS", "test_autograd_registration": "SUCCESS"}
