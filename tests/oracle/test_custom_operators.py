@@ -16,7 +16,7 @@ LIBRARIES = (torch, eagerjit)
 def sine(t: Any) -> Any:
     @t.library.custom_op("oracle::sine", mutates_args=())
     def sine(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
-        return t.from_numpy((x.detach().numpy() * scale))
+        return t.from_numpy(x.detach().numpy() * scale)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.scale = inputs[1]

@@ -82,7 +82,7 @@ def test_values_and_gradients(score: str, mask: str, heads: int) -> None:
 
 def test_block_masks() -> None:
     made = []
-    for t, module in ((torch, theirs), (eagerjit, ours)):
+    for _t, module in ((torch, theirs), (eagerjit, ours)):
         window = module.and_masks(lambda b, h, i, j: i >= j, lambda b, h, i, j: i - j < 200)
         mask = module.create_block_mask(window, 1, 2, 512, 512, device="cpu")
         lists = [mask.kv_num_blocks.tolist(), mask.full_kv_num_blocks.tolist(), mask.q_num_blocks.tolist()]
