@@ -35,6 +35,9 @@ from dataclasses import dataclass
 LANES = 32
 """Lanes of every accumulation: part of the numerical contract, not of the machine."""
 
+FLAGS = 4096
+"""Flags that one program takes."""
+
 Index = tuple[tuple[str, "int | str"], ...]
 
 
@@ -163,7 +166,8 @@ class Search:
 
     "search", "search right"         sizes: elements and values per row; a task is a value
     "running max", "running min", "recurrence"   sizes: elements per line, how far apart; a task is a line
-    "positions"                      sizes: flags, and how many hold; one task
+    "count flags"                    sizes: flags; a task counts those of FLAGS that hold
+    "positions"                      sizes: flags, and how many hold; a task is FLAGS of them, and reads those counts
     """
 
     op: str

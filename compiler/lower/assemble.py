@@ -22,7 +22,7 @@ from eagerjit.compiler.lower.product import convolution, is_product, product, wi
 from eagerjit.compiler.lower.reduction import RowKernel, total
 from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, order, work_of
-from eagerjit.compiler.lower.searches import SEARCHES, search_kernel
+from eagerjit.compiler.lower.searches import SEARCHES, search_kernels
 from eagerjit.compiler.lower.several import merged
 from eagerjit.compiler.ops import linear, routines
 from eagerjit.compiler.shapes import Shape, contiguous_strides
@@ -135,7 +135,7 @@ class Assembler(Placement):
         if node.op is routines.order:
             return order(name, node, place)
         if node.op.family == "routine":
-            return [search_kernel(name, node, place) if node.op in SEARCHES else along(name, node, place)]
+            return search_kernels(name, node, place) if node.op in SEARCHES else [along(name, node, place)]
         if not node.dtype.is_floating_point or node.op.family != "linear":
             return [None]
         return [product(name, node, place) if node.op is linear.matmul else convolution(name, node, place)]

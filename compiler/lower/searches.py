@@ -7,7 +7,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.calls import RoutineCall
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.ops import searches
 from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
@@ -44,14 +44,43 @@ def search_call(node: Node) -> RoutineCall:
     return RoutineCall("routine running", words, _groups(lines, TOGETHER), 0)
 
 
-def search_kernel(name: str, node: Node, out: Argument) -> Built:
-    """The kernel that does the same, for targets whose kernels do."""
-    arguments: list[Argument] = [out]
-    params = [loops.Param("out", "memory", node.dtype.short)]
-    for position, value in enumerate(node.inputs):
-        where = layout(value)
-        arguments.append(Pointer(where.root, where.offset))
-        params.append(loops.Param(f"x{position}", "memory", value.dtype.short))
+def search_kernels(name: str, node: Node, out: Argument) -> list[Built]:
+    """The kernels that do the same, for targets whose kernels do."""
+    inputs: list[Argument] = [Pointer(where.root, where.offset) for where in map(layout, node.inputs)]
+    dtype = node.inputs[0].dtype.short
+    if node.op is searches.positions:
+        flags = node.inputs[0].type.numel
+        blocks = _groups(flags, loops.FLAGS)
+        counts = Temporary(f"{name}.counts", "i64")
+        first = _kernel(name, node, "count flags", [counts, *inputs], ("i64", dtype), (flags,), blocks)
+        first.temporaries = {counts: blocks}
+        memory, dtypes = [out, *inputs, counts], (node.dtype.short, dtype, "i64")
+        second = _kernel(f"{name}.places", node, "positions", memory, dtypes, (flags, node.type.numel), blocks)
+        return [first, second]
+    dtypes = (node.dtype.short, *(i.dtype.short for i in node.inputs))
+    if node.op is searches.search:
+        op, tasks = "search" + " right" * node.attributes["right"], node.type.numel
+        found: tuple[sizes.Expr, ...] = tuple(i.type.shape[-1] for i in node.inputs)
+    else:
+        op = node.op.name + {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
+        extent, inner, tasks = _lines(node)
+        found = (extent, inner)
+    return [_kernel(name, node, op, [out, *inputs], dtypes, found, tasks)]
+
+
+def _kernel(
+    name: str,
+    node: Node,
+    op: str,
+    memory: list[Argument],
+    dtypes: tuple[str, ...],
+    found: tuple[sizes.Expr, ...],
+    tasks: sizes.Expr,
+) -> Built:
+    """One kernel: its result comes first in memory."""
+    arguments = list(memory)
+    names = ["out", *(f"x{i}" for i in range(len(memory) - 1))]
+    params = [loops.Param(n, "memory", d) for n, d in zip(names, dtypes, strict=True)]
 
     def amount(size: sizes.Expr) -> int | str:
         if isinstance(size, int):
@@ -61,19 +90,7 @@ def search_kernel(name: str, node: Node, out: Argument) -> Built:
             arguments.append(Amount(size))
         return params[arguments.index(Amount(size))].name
 
-    memory = tuple(p.name for p in params)
-    op = node.op.name
-    if node.op is searches.search:
-        op += " right" * node.attributes["right"]
-        found: tuple[sizes.Expr, ...] = tuple(i.type.shape[-1] for i in node.inputs)
-        tasks = node.type.numel
-    elif node.op is searches.positions:
-        found, tasks = (node.inputs[0].type.numel, node.type.numel), 1
-    else:
-        op += {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
-        *found_, tasks = _lines(node)
-        found = tuple(found_)
-    statement = loops.Search(op, memory, tuple(map(amount, found)), node.inputs[0].dtype.short)
+    statement = loops.Search(op, tuple(names), tuple(map(amount, found)), node.inputs[0].dtype.short)
     kernel = loops.Kernel(name, tuple(params), (statement,))
     return Built(kernel, arguments, tasks, search_work(node), 0, (node.source,))
 

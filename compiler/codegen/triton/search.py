@@ -23,12 +23,11 @@ from eagerjit.compiler.codegen.triton.source import (
     power_of_two,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import Kernel, Search
+from eagerjit.compiler.loops import FLAGS, Kernel, Search
 
 VALUES = 256
 """Values that one program looks up."""
-FLAGS = 4096
-"""Flags that are counted at a time."""
+ON_FLAGS = ("count flags", "positions")
 
 AFFINE = '''@triton.jit
 def then(a, b, c, d):
@@ -46,7 +45,7 @@ class SearchText(KernelText):
     """Writes one such kernel."""
 
     def __init__(self, kernel: Kernel, statement: Search):
-        super().__init__(kernel, Shape(statement.op != "positions", "loop"))
+        super().__init__(kernel, Shape(statement.op not in ON_FLAGS, "loop"))
         self.statement = statement
 
     def body(self) -> list[str]:
@@ -56,8 +55,8 @@ class SearchText(KernelText):
         self.emit("    line = line.to(tl.int64)")
         if self.statement.op.startswith("search"):
             lines = self._places()
-        elif self.statement.op == "positions":
-            lines = self._positions()
+        elif self.statement.op in ON_FLAGS:
+            lines = self._positions() if self.statement.op == "positions" else self._count()
         else:
             lines = self._running() if self.statement.op.startswith("running") else self._recurrence()
         for line in lines:
@@ -139,17 +138,27 @@ class SearchText(KernelText):
             "    total = tl.reduce(tl.where(last, totals, 0.0), 1, add, keep_dims=True)",
         ]
 
-    def _positions(self) -> list[str]:
-        (out, flags), (extent, count) = self.statement.memory, self.statement.sizes
+    def _flags(self) -> list[str]:
+        (_, flags, *_), (extent, *_) = self.statement.memory, self.statement.sizes
         self.functions["add"] = Function("add", ADD)
         return [
-            "found = tl.full((1,), 0, tl.int64)",
-            f"for first in range(0, {extent}, LANES):",
-            "    i = first + tl.arange(0, LANES)",
-            f"    flag = tl.load({flags} + i, mask=i < {extent}, other=0).to(tl.int64)",
-            "    place = found + tl.associative_scan(flag, 0, add) - 1",
-            f"    tl.store({out} + place, i.to(tl.int64), mask=(flag != 0) & (place < {count}))",
-            "    found += tl.reduce(flag, 0, add)",
+            "i = line * LANES + tl.arange(0, LANES)",
+            f"flag = tl.load({flags} + i, mask=i < {extent}, other=0).to(tl.int64)",
+        ]
+
+    def _count(self) -> list[str]:
+        return [*self._flags(), f"tl.store({self.statement.memory[0]} + line, tl.reduce(flag, 0, add))"]
+
+    def _positions(self) -> list[str]:
+        (out, _, counts), (_, count) = self.statement.memory, self.statement.sizes
+        return [
+            "before = tl.full((LANES,), 0, tl.int64)",
+            "for first in range(0, line, LANES):",
+            "    block = first + tl.arange(0, LANES)",
+            f"    before += tl.load({counts} + block, mask=block < line, other=0)",
+            *self._flags(),
+            "place = tl.reduce(before, 0, add) + tl.associative_scan(flag, 0, add) - 1",
+            f"tl.store({out} + place, i.to(tl.int64), mask=(flag != 0) & (place < {count}))",
         ]
 
 
@@ -172,13 +181,12 @@ class SearchKernel:
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many values or lines of these sizes."""
-        extent, other = (sizes[x] if isinstance(x, str) else x for x in self.statement.sizes)
+        extent, *others = (sizes[x] if isinstance(x, str) else x for x in self.statement.sizes)
         source = self.sources[0]
         aligned = multiples(source, tasks, sizes)
-        wide = int((tasks + other) * extent >= INT32)
-        if self.statement.op == "positions":
-            lanes = min(power_of_two(extent), FLAGS)
-            return Launch(source, {"LANES": lanes, "WIDE": wide}, 4, 1, aligned)
+        if self.statement.op in ON_FLAGS:
+            return Launch(source, {"LANES": FLAGS, "WIDE": int(extent + FLAGS >= INT32)}, 4, tasks, aligned)
+        wide = int((tasks + others[0]) * extent >= INT32)
         if self.statement.op.startswith("search"):
             lanes = min(power_of_two(tasks), VALUES)
             constants = {"LANES": lanes, "HALVINGS": extent.bit_length(), "WIDE": wide}
