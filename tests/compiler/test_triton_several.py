@@ -90,6 +90,16 @@ def test_what_depends_on_each_other_stays_apart() -> None:
     assert actual == run(lambda f: f) and not any("start" in m.text for e in made for m in sources(e))
 
 
+def test_what_a_scan_gives_is_not_read_before() -> None:
+    def both(g: Any, x: Any) -> Any:
+        return g * x, g * x.cumsum(0)
+
+    given = [torch.tensor(np.arange(1.0, 7.0)).float(), torch.tensor(np.arange(2.0, 8.0)).float()]
+    with gpu_kernels.interpreted():
+        actual = [r._data.tobytes() for r in jit(both, fullgraph=True)(*given)]
+    assert actual == [r._data.tobytes() for r in both(*given)]
+
+
 def sources(executable: Any) -> list[Any]:
     return [launch.source for launch in executable.launched]
 

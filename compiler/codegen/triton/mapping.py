@@ -131,9 +131,9 @@ def index_names(kernel: Kernel) -> set[str]:
 
 
 def largest(kernel: Kernel, tasks: int, sizes: Mapping[str, int]) -> int:
-    """The largest index that a kernel computes, or a bound of it."""
+    """The largest index that a kernel computes, or a bound of it, and the largest integer that it is given."""
     known: dict[str, int] = dict(sizes)
-    found = 0
+    found = max((abs(sizes.get(p.name, 0)) for p in kernel.params if p.kind == "size"), default=0)
 
     def value(name: str | int) -> int:
         return name if isinstance(name, int) else known.get(name, 0)

@@ -72,17 +72,18 @@ def name_problems(kind: str, name: str, most: int = 2) -> list[str]:
                     call.module.to(place)
                 given = [t.detach().to(place).requires_grad_(t.requires_grad) for t in sample.tensors(ej)]
                 ej.manual_seed(SEED)
-                return call.function(*given), given + call.state(), [t for t in given if t.requires_grad]
+                with ej.device(place):  # what the call makes by itself lies there too
+                    return call.function(*given), given + call.state(), [t for t in given if t.requires_grad]
 
             found += [f"{name}, variation {number}: {problem}" for problem in differences(run, name in ANYWHERE)]
     return found
 
 
 ANYWHERE = frozenset(
-    "torch.zeros torch.ones torch.empty torch.full torch.arange torch.linspace torch.eye torch.tensor torch.as_tensor "
-    "Tensor|Module.to Tensor|Module.cpu Tensor|Module.cuda".split()
+    "torch.from_numpy torch.utils.data.DataLoader Tensor|Module.to Tensor|Module.cpu Tensor|Module.cuda "
+    "Tensor.type".split()
 )
-"""Names that make tensors where they are asked to, whatever they are given."""
+"""Names that give tensors where they are asked to, whatever the default is."""
 ARRAYS = "can't convert"
 """How the error of a name begins that gives an array, which device memory cannot be."""
 

@@ -283,6 +283,11 @@ def test_random_numbers_are_the_cpu_s() -> None:
     generators = [ej.Generator(device=place).manual_seed(1) for place in ("cpu", "cuda")]
     a, b = (ej.rand(4, device=g.device, generator=g) for g in generators)
     assert b.is_cuda and a.tolist() == b.tolist()
+    draws = []
+    for place in ("cpu", "cuda"):
+        ej.manual_seed(0)
+        draws.append(ej.randint(-(2**62), 2**62, (3,), device=place).tolist())  # bounds of 64 bits
+    assert draws[0] == draws[1]
     assert sorted(ej.randperm(4, device="cuda").tolist()) == [0, 1, 2, 3] and ej.multinomial(x, 2).is_cuda
 
 
