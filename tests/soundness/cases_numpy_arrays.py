@@ -478,6 +478,17 @@ def one_tensor_in_two_places(jit):
             yield a.grad, b.grad
 
 
+@case(versions=2)
+def a_tensor_that_the_function_reaches_as_an_argument(jit):
+    weights = [torch.linspace(0.1, 1.0, 50) ** (i + 1) for i in range(4)]
+    own = torch.rand(50, requires_grad=True)
+    f = jit(lambda x: (x * weights[0] + own * weights[1] + x * weights[2] + own * weights[3]).sum())
+    for _ in range(2):
+        for x in (torch.rand(50, requires_grad=True), own):
+            f(x).backward()
+            yield x.grad, own.grad
+
+
 @case(versions=1)
 def the_length_of_a_tensor(jit):
     f = jit(lambda x: x.sum() / len(x))
