@@ -95,7 +95,8 @@ class RegionBuilder:
         rows, width = sizes.product(lead), sizes.product(base.type.shape[1:])
         dtype = base.dtype.short
         code: list[loops.Stmt] = []
-        start, stop = (0, emitter.amount(width))
+        start: int | str = 0
+        stop = emitter.amount(width)
         if not self.blocking.products:
             start, stop = writer.block("t", width, self.blocking.columns, code)
         row: list[loops.Stmt] = []

@@ -31,14 +31,15 @@ def order(name: str, node: Node, out: Argument) -> list[Built]:
     op = "descending" if node.attributes["descending"] else "ascending"
     kept = [[Temporary(f"{name}.keys{k}", x.dtype.short), Temporary(f"{name}.places{k}", "i32")] for k in (0, 1)]
     built: list[Built] = []
-    part, run, source = 1, RUN, []
+    part, run = 1, RUN
+    source: list[Temporary] = []
     while True:
         last = run >= MOST or (isinstance(extent, int) and extent <= run)
         target = [] if last else kept[len(built) % 2]
         arguments: list[Argument] = [Pointer(where.root, where.offset), out, *source, *target]
         dtypes = (x.dtype.short, node.dtype.short, *(t.dtype for t in (*source, *target)))
         params = [loops.Param(f"m{i}", "memory", d) for i, d in enumerate(dtypes)]
-        amounts = []
+        amounts: list[int | str] = []
         for size in (extent, inner, node.type.shape[dim]):
             if not isinstance(size, int) and Amount(size) not in arguments:
                 params.append(loops.Param(f"s{len(params)}", "size", "i64"))
@@ -46,7 +47,8 @@ def order(name: str, node: Node, out: Argument) -> list[Built]:
             amounts.append(size if isinstance(size, int) else params[arguments.index(Amount(size))].name)
         names = [p.name for p in params[2:]]
         memory = tuple(names[: len(source)]), tuple(names[len(source) : len(source) + len(target)])
-        statement = loops.Sort("m1", "m0", op, *memory, part, run, *amounts, x.dtype.short)
+        many, apart, wanted = amounts
+        statement = loops.Sort("m1", "m0", op, *memory, part, run, many, apart, wanted, x.dtype.short)
         kernel = loops.Kernel(f"{name}.{len(built)}", tuple(params), (statement,))
         tasks = sizes.mul(lines, sizes.floordiv(sizes.add(extent, -1), part)) if source else lines
         built.append(Built(kernel, arguments, tasks, work_of(node), 0, (node.source,)))

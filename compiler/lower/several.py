@@ -33,10 +33,12 @@ class Part:
 
 def merged(work: list[Work], phase: Callable[[Work], int]) -> list[Work]:
     """The work with equal kernels as one, where nothing that lies between them or among them depends on them."""
-    rest, done = [_part(w) for w in work], []
+    rest = [_part(w) for w in work]
+    done: list[Work] = []
     while rest:
         first, *rest = rest
-        run, between = [first], []
+        run = [first]
+        between: list[Part] = []
         for place, part in enumerate(rest if first.flat is not None else ()):
             room = (len(run) + 1) * (len(first.flat.kernel.params) + 1) <= MOST_PARAMS  # type: ignore[union-attr]
             if len(between) > MOST_BETWEEN or not room or phase(part.work) != phase(first.work):

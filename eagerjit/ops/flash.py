@@ -47,7 +47,7 @@ def _scores(query: Any, key: Any, mask: Any, causal: bool, scale: float) -> np.n
     """What weights are the softmax of, in float64; -inf where hidden."""
     scores = np.matmul(query.astype(np.float64), np.swapaxes(key, -1, -2).astype(np.float64)) * scale
     if causal:
-        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+        scores = np.where(np.tri(*scores.shape[-2:]) > 0.0, scores, -np.inf)
     if mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
     return scores

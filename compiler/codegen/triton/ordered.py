@@ -42,8 +42,8 @@ class OrderedText(KernelText):
         super().__init__(statement.kernel, Shape(False, "whole"))
         self.statement = statement
         self.head = [s for s in statement.kernel.body if not isinstance(s, Loop)]
-        _, self.serial, self.across = loops_of(statement.kernel)
-        self.row = [s for s in self.serial.body if s is not self.across]
+        _, self.entries_loop, self.across = loops_of(statement.kernel)
+        self.row = [s for s in self.entries_loop.body if s is not self.across]
         *self.value, last = self.across.body
         assert isinstance(last, Store)
         self.store_ = last
@@ -51,7 +51,7 @@ class OrderedText(KernelText):
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
         self.statements(self.head)
-        count, width = (str(self._bound(x)) for x in (self.serial.stop, self.across.stop))
+        count, width = (str(self._bound(x)) for x in (self.entries_loop.stop, self.across.stop))
         for name, text in (("smaller", "tl.minimum(x, y)"), ("either_of", "x | y")):
             self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {text}\n")
         self._lines(
@@ -65,7 +65,7 @@ class OrderedText(KernelText):
             f"column = i < {width}",
         )
         self.values[self.across.var] = Name("i", "index", LANES_OF)
-        self.values[self.serial.var] = Name("entry", "index")
+        self.values[self.entries_loop.var] = Name("entry", "index")
         self.conditions.append(("column", LANES_OF))
         self.statements(self.row)
         self.emit(f"own = {self.values[self.statement.key].text}")
@@ -80,14 +80,14 @@ class OrderedText(KernelText):
         self.emit("nearest = tl.reduce(places, 0, smaller)")
         self.emit(f"while nearest < {count}:")
         inner = self._enter(set())
-        self.values[self.serial.var] = Name("nearest", "index")
+        self.values[self.entries_loop.var] = Name("nearest", "index")
         self.statements(_renamed([s for s in self.row if not isinstance(s, Check)], "_next"))
         self._add("_next", self.value)
         self.emit(f"places = tl.where(places > nearest, places, {count})")
         self.emit("nearest = tl.reduce(places, 0, smaller)")
         self._leave(inner)
         self.depth -= 1
-        self.values[self.serial.var] = Name("entry", "index")
+        self.values[self.entries_loop.var] = Name("entry", "index")
         dtype = self.dtypes[self.store_.param]
         self.store(self.store_.param, self.store_.index, Name("kept", dtype, LANES_OF))
         self._leave(outside)
@@ -107,17 +107,18 @@ class OrderedText(KernelText):
         )
         outside = self._enter(set())
         self.conditions = [("among", LANES_OF)]
-        self.values[self.serial.var] = Name("j", "index", LANES_OF)
+        self.values[self.entries_loop.var] = Name("j", "index", LANES_OF)
         needed = self._needed()
         self.statements(_renamed(needed, suffix))
         equal = f"({self.values[self.statement.key + suffix].text} == own) & " if needed else ""
         self.emit(f"same = {equal}among")
         self._leave(outside)
-        self.values[self.serial.var] = Name("entry", "index")
+        self.values[self.entries_loop.var] = Name("entry", "index")
 
     def _needed(self) -> list[Stmt]:
         """What an entry's index is computed from."""
-        needed, found = {self.statement.key}, []
+        needed = {self.statement.key}
+        found: list[Stmt] = []
         for s in reversed(self.row):
             if isinstance(s, Let | Load) and s.name in needed:
                 found.append(s)

@@ -121,7 +121,7 @@ def cost(tile: Tile, m: int, n: int, k: int, batch: int, kind: str, device: Gpu)
     fitting = (device.shared // (step * tile.stages), REGISTERS // (area + 48 * threads), THREADS // threads)
     resident = max(1, min(fitting))
     together = min(own, resident)
-    rate = device.rates[kind]
+    rate: float = device.rates[kind]
     if kind in ("16", "tf32"):
         rate *= (1.0 if tile.rows >= device.group else 0.5) * min(1.0, (64 + tile.columns) / 192)
     else:  # a thread's square of results says how often it uses what it reads from shared memory
