@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo digits test lint bench clean
+.PHONY: demo digits test lint bench packages clean
 
 demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
 	$(BIN)/python examples/train_gpt.py $(if $(DEVICE),--device $(DEVICE))
@@ -20,6 +20,9 @@ lint: $(VENV)/test.stamp  ## Check style and types.
 
 bench: $(VENV)/bench.stamp  ## Compare with other libraries; writes benchmarks/results.
 	$(BIN)/python -m benchmarks latency chain train memory eager coldstart higher_order
+
+packages: $(VENV)/packages.stamp  ## Run packages written for PyTorch, transformers among them, on both and compare.
+	$(BIN)/python examples/packages/compare.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
