@@ -107,7 +107,7 @@ COUNTED = {
     "isin": lambda t, x: t.isin(x.reshape(10, 100), x[:7], invert=True),
     "isin mixed": lambda t, x: t.isin(x, t.tensor([1.0, 2.5, float("nan")])),
     "isin nothing": lambda t, x: t.isin(x, t.tensor([], dtype=t.int64)),
-    "repeat": lambda t, x: t.repeat_interleave(x, x % 3),
+    "repeat": lambda t, x: (t.repeat_interleave(x, x % 3), t.repeat_interleave(x % 3)),
     "mode": lambda t, x: (t.mode(x).values, t.mode(x.reshape(10, 100), 0, keepdim=True).values),
     "cummax": lambda t, x: t.cummax((x % 7).to(t.int8), 0),
     "cummin": lambda t, x: t.cummin(x.reshape(10, 100).to(t.bfloat16), 0),

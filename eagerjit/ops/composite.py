@@ -76,13 +76,13 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 
 
 def repeat_interleave(
-    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Every element `repeats` times in a row; a tensor of counts gives each its own.
+    """Every element `repeats` times in a row; a tensor of counts gives each its own, and alone the positions.
 
     `output_size` is the size of the result along `dim`, for who knows it. Raises RuntimeError if it is another.
     """
-    out = _repeated(input, repeats, dim)
+    out = repeated_positions(input) if repeats is None else _repeated(input, repeats, dim)
     if output_size is not None and out.shape[0 if dim is None else dim] != output_size:
         raise RuntimeError(f"allocated size does not match required size: output_size is {output_size}")
     return out
