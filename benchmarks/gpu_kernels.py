@@ -17,6 +17,7 @@ ROUNDS = 1
 PHASES = ("all",)
 
 CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS, SIDE = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26, 8192
+HEADS, LENGTH, FEATURES = 64, 4096, 128
 REPEATS = 5  # calls between two events
 SMALL = "queue a compiled call on 16 floats (host)"
 
@@ -39,6 +40,14 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
     def linear(x, w, b):
         return functional.gelu(x @ w + b, approximate="tanh")
 
+    def attention(query, key, value):
+        return functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+    def attention_gradients(query, key, value, gradient):
+        given = [x.detach().requires_grad_() for x in (query, key, value)]
+        return torch.autograd.grad(attention(*given), given, gradient)
+
+    heads = (1, HEADS, LENGTH, FEATURES)
     matrix, classes, square = (ROWS, COLUMNS), (ROWS // 4, CLASSES), (SIDE, SIDE)
     return {
         "elementwise chain": (chain, [(CHAIN,)]),
@@ -51,6 +60,8 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
         "Adam's update": (adam, [(PARAMETERS,)] * 4),
         "matrix product, bfloat16": (lambda x, w: x @ w, [square, square]),
         "the same with bias and GELU, bfloat16": (linear, [square, square, square[1:]]),
+        "causal attention, bfloat16": (attention, [heads] * 3),
+        "the same with its gradients, bfloat16": (attention_gradients, [heads] * 4),
     }  # fmt: skip
 
 
@@ -118,7 +129,8 @@ def _torch(peer: str) -> Rows:
     rows = Rows()
     options = {} if peer == "torch.compile" else {"mode": "reduce-overhead"}
     for name, (function, shapes) in cases(torch).items():
-        call = function if peer == "torch" else torch.compile(function, **options)
+        # torch.compile leaves a gradient inside of a function to the plain call.
+        call = function if peer == "torch" or "gradients" in name else torch.compile(function, **options)
         half = "bfloat16" in name
         tensors = [torch.from_numpy(x).cuda().to(torch.bfloat16 if half else torch.float32) for x in inputs(shapes)]
         result = call(*tensors)

@@ -46,6 +46,9 @@ def test_kernels_on_a_fake_device(
         ("CLASSES", 7),
         ("PARAMETERS", 32),
         ("SIDE", 32),
+        ("HEADS", 2),
+        ("LENGTH", 20),
+        ("FEATURES", 8),
         ("REPEATS", 1),
     ):
         monkeypatch.setattr(gpu_kernels, name, value)
