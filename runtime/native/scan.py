@@ -38,8 +38,11 @@ def scan_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     last = last if last < load_i64(job, LINES) else load_i64(job, LINES)
     while first < last:
         if first + TOGETHER <= last:
-            if load_i64(job, FLOAT) and load_i64(job, ITEM) == 4 and not load_i64(job, PRODUCT):
-                _eight_sums(job, first)
+            if load_i64(job, FLOAT) and load_i64(job, ITEM) == 4:
+                if load_i64(job, PRODUCT):
+                    _eight_products(job, first)
+                else:
+                    _eight_sums(job, first)
             elif load_i64(job, FLOAT):
                 _eight_of_floats(job, first)
             else:
@@ -178,6 +181,48 @@ def _eight_sums(job: ptr, line: i64) -> None:
         t6 += f64(load_f32(x, p6))
         store_f32(out, p6, f32(t6))
         t7 += f64(load_f32(x, p7))
+        store_f32(out, p7, f32(t7))
+        x = x + step
+        out = out + step
+
+
+def _eight_products(job: ptr, line: i64) -> None:
+    """Products of float32, likewise."""
+    step = load_i64(job, INNER) * 4
+    x = load_ptr(job, X)
+    out = load_ptr(job, OUT)
+    p0 = _start(job, line)
+    p1 = _start(job, line + 1)
+    p2 = _start(job, line + 2)
+    p3 = _start(job, line + 3)
+    p4 = _start(job, line + 4)
+    p5 = _start(job, line + 5)
+    p6 = _start(job, line + 6)
+    p7 = _start(job, line + 7)
+    t0: f64 = 1.0
+    t1 = t0
+    t2 = t0
+    t3 = t0
+    t4 = t0
+    t5 = t0
+    t6 = t0
+    t7 = t0
+    for _ in range(load_i64(job, N)):
+        t0 *= f64(load_f32(x, p0))
+        store_f32(out, p0, f32(t0))
+        t1 *= f64(load_f32(x, p1))
+        store_f32(out, p1, f32(t1))
+        t2 *= f64(load_f32(x, p2))
+        store_f32(out, p2, f32(t2))
+        t3 *= f64(load_f32(x, p3))
+        store_f32(out, p3, f32(t3))
+        t4 *= f64(load_f32(x, p4))
+        store_f32(out, p4, f32(t4))
+        t5 *= f64(load_f32(x, p5))
+        store_f32(out, p5, f32(t5))
+        t6 *= f64(load_f32(x, p6))
+        store_f32(out, p6, f32(t6))
+        t7 *= f64(load_f32(x, p7))
         store_f32(out, p7, f32(t7))
         x = x + step
         out = out + step
