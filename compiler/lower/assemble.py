@@ -50,7 +50,8 @@ class Assembler(Placement):
         steps = self._in_phases(self.scheduler.run())
         stored = self._stored(steps)
         self._read_leaves()
-        self._choose_in_place(steps, stored)
+        self._choose_overwritten(steps)
+        self._choose_in_place(steps)
         work = self._build(steps, stored)
         self._choose_direct()
         copied, written = self._strided_outputs(len(steps)), self._strided_writes(len(steps))
@@ -90,7 +91,7 @@ class Assembler(Placement):
 
     def _build(self, steps: list[Step], stored: set[Node]) -> list[Work]:
         work: list[Work] = []
-        inline = self.scheduler.inline
+        inline, changed = self.scheduler.inline, set(self.overwritten.values())
         for position, step in enumerate(steps):
             if isinstance(step, Library):
                 made = self._library_kernels(position, step.node) if self.blocking.products else [None]
@@ -107,8 +108,9 @@ class Assembler(Placement):
             if not isinstance(step, Group):
                 name = f"k{position}_{step.node.op.name}"
                 place = Pointer(self._memory(step.node))
-                in_place = step.node in self.in_place
-                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.blocking, in_place)
+                shared, written = step.node in changed, self._last(step.node) in self.in_place
+                sharing = (shared or written, written)
+                builder = RegionBuilder(name, step.node, place, inline, self.failures, self.blocking, *sharing)
                 work += [Work(position, b) for b in builder.build()]
                 continue
             name = f"k{position}_{_title(step)}"
@@ -127,7 +129,7 @@ class Assembler(Placement):
             w.reads = self._reads(w)
         if not self.blocking.products:
             return work
-        return merged(self._with_following(work), lambda w: self.phase_of[steps[w.step].number])
+        return merged(self._with_following(work), lambda w: self.phase_of[steps[w.step].number], self._memory)
 
     def _library_kernels(self, position: int, node: Node) -> list[Built] | list[None]:
         """The kernels that do what a library does for the CPU; None if there are none."""

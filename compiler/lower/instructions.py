@@ -33,6 +33,7 @@ class Instructions:
         self.temporary_slots: dict[str, int] = {}
         self.deferred: list[tuple[int, sizes.Expr]] = []
         self.in_place: dict[Node, int] = {}
+        self.overwritten: dict[Node, Node] = {}
         self.direct: dict[Node, int] = {}
         self.calls: list[HostCall] = []
 

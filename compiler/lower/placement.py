@@ -9,7 +9,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Number, Pointer, Scratch, Temporary
-from eagerjit.compiler.lower.groups import Group, Region, Step
+from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
 from eagerjit.compiler.ops import indexing, views
@@ -71,14 +71,35 @@ class Placement(Instructions):
                 stack += reversed(value.inputs)
         return found
 
+    def _last(self, node: Node) -> Node:
+        """The last of the values that follow each other in a result's memory."""
+        while node in self.overwritten:
+            node = self.overwritten[node]
+        return node
+
     def _memory(self, node: Node) -> Node:
-        """The node whose memory a result is written to: its own, or the input that it overwrites."""
+        """The node whose memory a result is written to: its own, what follows it, or the input that it overwrites."""
+        node = self._last(node)
         leaf = self.in_place.get(node)
         if leaf is None:
             return node
         return next(b.node for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.leaf == leaf)
 
-    def _choose_in_place(self, steps: list[Step], stored: set[Node]) -> None:
+    def _choose_overwritten(self, steps: list[Step]) -> None:
+        """Let a value be changed where it is by what replaces some of its elements, if nothing reads it afterwards."""
+        kept = {layout(n).root for n in (*self.graph.results(), *(q.node for q in self.trace.questions))}
+        last = {}
+        for position, step in enumerate(steps):
+            nodes = step.nodes if isinstance(step, Group | HostStep) else [step.node]
+            last.update((root, position) for node in nodes for value in node.inputs for root in self._ends(value))
+        for position, step in enumerate(steps):
+            root = layout(step.node.inputs[0]).root if isinstance(step, Region) else None
+            if root is None or root in kept or root not in self.scheduler.step_of or root in self.overwritten:
+                continue
+            if last[root] == position and self._changes(step.node, root):
+                self.overwritten[root] = step.node
+
+    def _choose_in_place(self, steps: list[Step]) -> None:
         """Let a written input's new value go straight to its memory where nothing reads the old one afterwards."""
         position = {s.number: i for i, s in enumerate(steps)}
         node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
@@ -86,29 +107,32 @@ class Placement(Instructions):
         # An output that is a view of a written input shows what the input holds in the end, so it reads nothing.
         found = [(layout(o.node).root, o.aliases) for o in self.trace.outputs if isinstance(o, Fresh)]
         outputs = {root for root, aliases in found if not aliases or root.op.family != "argument"}
-        readers = self._readers(steps)
+        readers, before = self._readers(steps), {after: node for node, after in self.overwritten.items()}
         for leaf, value in self.trace.writes:
             old, root = node_of[leaf], layout(value).root
             if root in outputs or old in outputs or root in self.in_place or leaf in strided:
                 continue
-            number = self.scheduler.step_of.get(root)
+            first = root
+            while first in before:
+                first = before[first]
+            number = self.scheduler.step_of.get(first)
             step = self.scheduler.steps.get(self.scheduler.find(number)) if number is not None else None
             if not isinstance(step, Group | Region) or self.phase_of[step.number] < len(self.trace.questions):
                 continue
             here = position[step.number]
-            if any(at > here for at, _ in readers.get(old, ())):
+            if not _is_whole(value, root) or any(at > here for at, _ in readers.get(old, ())):
                 continue
             if isinstance(step, Region):
-                alone = self._changes(step.node, value, old)
+                alone = self._changes(step.node, old)
             else:
-                fits = value in step.full and value.type == old.type and (step.dims or len(step.nodes) == 1)
+                fits = first in step.full and first.type == old.type and (step.dims or len(step.nodes) == 1)
                 alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
-            if alone:
+            if alone and (value is root or root.op.family == "index"):
                 self.in_place[root] = leaf
 
-    def _changes(self, node: Node, value: Node, old: Node) -> bool:
-        """Whether `value` is `old` with some elements replaced, by what is not read from it."""
-        if node.op is indexing.cat or not _is_whole(value, node) or not _is_whole(node.inputs[0], old):
+    def _changes(self, node: Node, old: Node) -> bool:
+        """Whether a result is `old` with some elements replaced, by what is not read from it."""
+        if node.op is indexing.cat or not _is_whole(node.inputs[0], old):
             return False
         return not any(old in self._ends(i) for i in node.inputs[1:])
 
@@ -142,7 +166,7 @@ class Placement(Instructions):
         names: dict[Node, str] = {}
         requests: list[Request] = []
         for position, w in enumerate(work):
-            for root in [*w.reads, *w.results]:
+            for root in map(self._last, [*w.reads, *w.results]):
                 if root.op.family == "argument" and root not in self.scheduler.step_of:
                     continue
                 if root in self.direct or root in self.in_place:
@@ -185,6 +209,8 @@ class Placement(Instructions):
             self.pointer_slots[root] = self._new_output(k, root, shape)
         for value in self.in_place:
             self.pointer_slots[value] = self.pointer_slots[self._memory(value)]
+        for value in self.overwritten:
+            self.pointer_slots[value] = self.pointer_slots[self._last(value)]
         self.extra: list[tuple[int, Node]] = []
         self.views: list[tuple[int, Node]] = []
         for k, output in enumerate(self.trace.outputs):

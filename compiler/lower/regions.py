@@ -13,13 +13,16 @@ from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 
 class RegionBuilder:
-    """Builds the kernels of one such node; `out` is the memory of its result, with `in_place` that of its base too."""
+    """Builds the kernels of one such node.
+
+    `out` is the memory of its result, with `in_place` that of its base too, which with `written` is a tensor's.
+    """
 
     def __init__(
         self, name: str, node: Node, out: Argument, inline: dict[Node, bool], failures: Failures, blocking: Blocking,
-        in_place: bool = False,
+        in_place: bool = False, written: bool = False,
     ):  # fmt: skip
-        self.name, self.node, self.out, self.in_place = name, node, out, in_place
+        self.name, self.node, self.out, self.in_place, self.written = name, node, out, in_place, written
         self.inline, self.failures, self.blocking = inline, failures, blocking
         self.strides = contiguous_strides(node.type.shape)
 
@@ -36,10 +39,10 @@ class RegionBuilder:
         return built
 
     def _base(self) -> list[Built]:
-        """What comes before the changes: a copy of the base, or in place the checks, since an error changes nothing."""
+        """What comes before the changes: a copy of the base; the checks in a tensor, which an error does not change."""
         if not self.in_place:
             return [self._copy(0, self.node.inputs[0], self.strides, 0)]
-        return [self._checks()] if "checks_index" in self.node.op.traits else []
+        return [self._checks()] if self.written and "checks_index" in self.node.op.traits else []
 
     def _checks(self) -> Built:
         """Reads every index and writes nothing."""

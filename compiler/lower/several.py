@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.lower.placement import Work
@@ -31,9 +32,12 @@ class Part:
         return not (self.written & other.used or other.written & self.used)
 
 
-def merged(work: list[Work], phase: Callable[[Work], int]) -> list[Work]:
-    """The work with equal kernels as one, where nothing that lies between them or among them depends on them."""
-    rest = [_part(w) for w in work]
+def merged(work: list[Work], phase: Callable[[Work], int], memory: Callable[[Node], Node]) -> list[Work]:
+    """The work with equal kernels as one, where nothing that lies between them or among them depends on them.
+
+    `memory` tells the node that stands for a node's memory: several may follow each other in one.
+    """
+    rest = [_part(w, memory) for w in work]
     done: list[Work] = []
     while rest:
         first, *rest = rest
@@ -54,12 +58,16 @@ def merged(work: list[Work], phase: Callable[[Work], int]) -> list[Work]:
     return done
 
 
-def _part(work: Work) -> Part:
+def _part(work: Work, memory: Callable[[Node], Node]) -> Part:
     built = work.built
+
+    def whole(argument: Argument) -> Argument:
+        return Pointer(memory(argument.root)) if isinstance(argument, Pointer) else argument
+
     if built is None:
-        results: set[Argument] = set(map(Pointer, work.results))
-        return Part(work, results, results | set(map(Pointer, work.reads)))
-    written, used = _written(built), set(map(_memory, built.arguments))
+        results: set[Argument] = {Pointer(memory(node)) for node in work.results}
+        return Part(work, results, results | {Pointer(memory(node)) for node in work.reads})
+    written, used = set(map(whole, _written(built))), set(map(whole, built.arguments))
     if not _is_flat(built):
         return Part(work, written, used)
     flat = _with_extent(built)
@@ -98,11 +106,7 @@ def _written(built: Built) -> set[Argument]:
     stored = {s.param for s in statements if isinstance(s, loops.Store)}
     whole = any(isinstance(s, loops.Whole | loops.Product) for s in statements)  # they write without a store
     pairs = zip(built.kernel.params, built.arguments, strict=True)
-    return {_memory(a) for p, a in pairs if p.name in stored or (whole and p.kind == "memory")}
-
-
-def _memory(argument: Argument) -> Argument:
-    return Pointer(argument.root) if isinstance(argument, Pointer) else argument
+    return {a for p, a in pairs if p.name in stored or (whole and p.kind == "memory")}
 
 
 def _joined(run: list[Part]) -> list[Work]:

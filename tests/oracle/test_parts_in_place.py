@@ -157,3 +157,57 @@ def test_sources_of_other_sizes_are_refused():
     with pytest.raises(RuntimeError):
         z.index_copy_(1, eagerjit.tensor([0, 1]), eagerjit.ones(4, 2))
     assert z.numpy().tobytes() == BASE.tobytes()
+
+
+def filled(t, x, steps):
+    out = t.zeros(steps + 1, x.shape[0])
+    for i in range(steps):
+        out[i + 1] = out[i] * 0.5 + x
+    return out
+
+
+def overwritten(t, x):
+    """Values that are read before, between and after the changes, one of which is a result itself."""
+    first = x * 2.0
+    total = first.sum()
+    first[1:3] = 0.0
+    kept = first.clone()
+    first[0] = kept[1] + 1.0
+    again = first + 1.0
+    first.index_add_(0, t.tensor([0, 3]), t.ones(2))
+    return total, kept, again, first, (x @ x.reshape(-1, 1)).index_fill_(0, t.tensor([0]), 5.0)
+
+
+def moved(t, x):
+    """What is written is read from the memory that is written, elsewhere."""
+    y = x + 1.0
+    y[1:] = y[:-1] * 3.0
+    z = y.clone()
+    z[t.tensor([0, 1])] = z[t.tensor([2, 3])]
+    x.copy_(z * 2.0)
+    x[0] = x[1] * 4.0
+    x.index_fill_(0, t.tensor([5]), 1.0)
+    return y, z, x.sum()
+
+
+@pytest.mark.parametrize(
+    "function", (lambda t, x: filled(t, x, 7), overwritten, moved), ids=("filled", "overwritten", "moved")
+)
+def test_values_made_inside_are_changed_where_they_are(function):
+    start = RANDOM.normal(size=6).astype(np.float32)
+    compiled = eagerjit.jit(lambda x: function(eagerjit, x))
+    for _ in range(2):
+        tensors_ = [torch.tensor(start), eagerjit.tensor(start), eagerjit.tensor(start)]
+        calls = (lambda x: function(torch, x), lambda x: function(eagerjit, x), compiled)
+        results = [call(x) for call, x in zip(calls, tensors_, strict=True)]
+        flat = [r if isinstance(r, tuple) else (r,) for r in results]
+        for expected, eager, jitted in zip(*flat, strict=True):
+            np.testing.assert_allclose(eager.numpy(), expected.numpy(), rtol=1e-5)
+            assert jitted.numpy().tobytes() == eager.numpy().tobytes()
+        assert tensors_[2].numpy().tobytes() == tensors_[1].numpy().tobytes()
+
+
+def test_a_loop_that_fills_a_tensor_copies_nothing():
+    report = eagerjit.jit(lambda x: filled(eagerjit, x, 4)).explain(eagerjit.ones(6))
+    assert Op.COPY not in {instruction[0] for instruction in report.program.instructions}
+    assert sum(k.name.endswith("slice_scatter.0") for k in report.kernels) == 1  # the zeros
