@@ -54,7 +54,7 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
 class Surroundings:
     """Everything that the observed code of `main` read, and the functions found by their code."""
 
-    main: FunctionType | None = None
+    main: Any = None
     functions: dict[CodeType, FunctionType] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)

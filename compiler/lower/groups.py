@@ -145,11 +145,24 @@ def is_uniform(node: Node) -> bool:
     return True
 
 
+def in_memory(nodes: list[Node], inline: dict[Node, bool]) -> None:
+    """What is computed where it is read has to lie in memory, if a reshape reads it at places that are not affine."""
+    for node in nodes:
+        base, shape = node.inputs[0] if node.inputs else node, without_ones(node.type.shape)
+        if node.op.name != "reshape" or refine(without_ones(base.type.shape), shape) == shape:
+            continue
+        if is_inline(base, inline):
+            while base.op.family == "view":
+                base = base.inputs[0]
+            if not is_uniform(base):
+                inline[base] = False
+
+
 def viewed(node: Node, map_: Map, group: Group) -> Map | None:
     """Where a view reads its base; None if these places are not affine and matter."""
     base = node.inputs[0]
     found = node.op.index_map(map_, node.type.shape, base.type.shape, group.extents(), **node.attributes)
-    if found is None and is_uniform(base):
+    if found is None and (0 in base.type.shape or is_uniform(base)):
         return (ZERO,) * len(base.type.shape)
     return found
 

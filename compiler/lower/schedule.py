@@ -13,7 +13,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, is_inline, refined
+from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, in_memory, is_inline, refined
 from eagerjit.compiler.lower.kinds import phases, reduction_kind
 from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
@@ -37,6 +37,7 @@ class Scheduler:
         self._merged: dict[int, int] = {}
         self._count = 0
         self._order = {n: i for i, n in enumerate(graph.nodes)}
+        in_memory(graph.nodes, self.inline)
 
     def run(self) -> list[Step]:
         """The steps in an order in which each finds what it needs."""

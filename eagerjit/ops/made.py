@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +110,7 @@ def _window(name: str, shape: Callable[..., np.ndarray], doc: str) -> Callable[.
         requires_grad: bool = False, **named: Any,
     ) -> Tensor:  # fmt: skip
         check_device(device)
+        window_length = operator.index(window_length)
         if window_length < 0:
             raise RuntimeError(f"{name}_window requires non-negative window_length, got window_length={window_length}")
         dtype = dtype or Defaults.dtype

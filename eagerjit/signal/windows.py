@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ def _made(
     name: str, points: int, sym: bool, rule: Callable[[np.ndarray, int], np.ndarray], dtype: Any, requires_grad: bool
 ) -> Tensor:
     """The window with `rule` (positions 0 to n - 1, n) as its values."""
-    dtype = dtype or Defaults.dtype
+    dtype, points = dtype or Defaults.dtype, operator.index(points)
     if points < 0:
         raise ValueError(f"{name} requires non-negative window length, got M={points}")
     if not dtype.is_floating_point:

@@ -430,3 +430,29 @@ def embedding_sizes(jit):
         w.grad = None
         f(torch.arange(n)).sum().backward()
         yield w.grad
+
+
+@case
+def counts_expanded_and_flattened(jit):
+    @jit
+    def f(n):
+        first, second = torch.arange(n)[:, None].expand(n, 2), torch.arange(2)[None].expand(n, 2)
+        pairs = torch.stack([first.reshape(-1), second.reshape(-1)], 1)
+        return pairs, torch.cartesian_prod(torch.arange(n), torch.arange(2)), first.flatten() + 1, second.reshape(2, -1)
+
+    for n in (2, 3, 5, 1, 0):
+        yield attempt(f, n)
+    g = jit(lambda x: torch.cartesian_prod(x, torch.arange(2.0)) * 2)
+    for n in (2, 3, 5):
+        yield g(torch.rand(n))
+
+
+@case
+def windows_of_sizes(jit):
+    @jit
+    def f(x):
+        n = x.shape[0]
+        return x * torch.hann_window(n), torch.kaiser_window(n), torch.signal.windows.cosine(n)
+
+    for n in (2, 3, 5, 3):
+        yield f(torch.rand(n))
