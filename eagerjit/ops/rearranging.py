@@ -188,7 +188,7 @@ def fold(
     size = output_size if isinstance(output_size, (tuple, list)) and len(output_size) == 2 else (
         numbers("output_size", output_size, 2)
     )
-    size, kernel = views.shape_argument(size), numbers("kernel_size", kernel_size, 2)
+    size, kernel = views.shape_argument(tuple(size)), numbers("kernel_size", kernel_size, 2)
     spread, zeros, steps = (
         numbers(name, v, 2) for name, v in (("dilation", dilation), ("padding", padding), ("stride", stride))
     )
