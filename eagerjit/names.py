@@ -131,6 +131,7 @@ class Account:
     """What the tests compare of a name, as `names.tsv` has it: they write that file and check that it is current.
 
     forward, gradient   letters of the kinds of samples of which these are compared with PyTorch's
+    refused             letters of the kinds that PyTorch refuses altogether, with the same class of error
     dtypes              of how many dtypes results are compared
     errors              how many samples and other wrong calls raise, as PyTorch's do
     compiled            how many samples give the eager call's bits when compiled
@@ -141,6 +142,7 @@ class Account:
     samples: str = ""
     forward: str = ""
     gradient: str = ""
+    refused: str = ""
     dtypes: str = ""
     errors: str = ""
     compiled: str = ""
@@ -182,7 +184,8 @@ def summary(wanted: Iterable[str]) -> Iterator[str]:
         yield f"{len(some):5} compare {_COMPARED[what]}"
     for letter, kind in KINDS.items():
         forward, gradient = (sum(letter in getattr(a, what) for a in known) for what in ("forward", "gradient"))
-        yield f"{forward:5} on {kind} inputs, of {gradient} of them gradients"
+        refused = sum(letter in a.refused for a in known)
+        yield f"{forward:5} on {kind} inputs, of {gradient} of them gradients; {refused} refuse such, as PyTorch does"
     yield "on GPUs, by Triton's interpreter:"
     for said, number in Counter(a.gpu for a in known).most_common():
         yield f"{number:5} {said}"

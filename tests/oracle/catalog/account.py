@@ -29,6 +29,7 @@ interpreter: they give the CPU's bits too, but for sums of floats. The samples a
 
 - *forward*, *gradient*: the kinds of samples of which these were compared: u usual, e empty, 0 no dimensions, 1 sizes
   of one, t transposed, s strided, x expanded, b broadcast, m mixed dtypes. No gradient: PyTorch has none either.
+- *refused*: the kinds that PyTorch refuses altogether; the class of its error was compared.
 - *dtypes*: of how many of {len(DTYPES)} dtypes results were compared; *errors*: how many samples and other wrong calls
   raise; *compiled*: how many samples were compiled.
 - *GPU*: kernels do all of its work, or why something else does some of it, or that there is no work.
@@ -49,6 +50,7 @@ def cells(compared: Compared) -> dict[str, str]:
         "samples": str(compared.samples),
         "forward": _letters(compared.forward),
         "gradient": _letters(compared.gradient),
+        "refused": _letters(compared.refused - compared.forward),
         "dtypes": str(len(compared.dtypes)),
         "errors": str(compared.errors),
         "compiled": str(compared.compiled),
@@ -92,7 +94,7 @@ def _write(name: str, found: dict[str, str]) -> None:
 
 def table() -> str:
     """The whole page."""
-    heads = ["name", "samples", "forward", "gradient", "dtypes", "errors", "compiled", "GPU", "jit", "beyond PyTorch",
+    heads = ["name", "samples", "forward", "gradient", "refused", "dtypes", "errors", "compiled", "GPU", "jit", "beyond PyTorch",
              "differences"]  # fmt: skip
     rows = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
     counted = [name for name in LISTED if name in ENTRIES]
@@ -106,7 +108,7 @@ def _row(name: str) -> str:
     entry, account = ENTRIES[name], names.account()[name]
     eager = " ".join(dict.fromkeys(v.eager for v in entry.variations if v.eager))
     counts = account.dtypes, account.errors, account.compiled
-    kinds = " ".join(account.forward), " ".join(account.gradient)
+    kinds = " ".join(account.forward), " ".join(account.gradient), " ".join(account.refused)
     more = eager, MORE.get(name, ""), entry.difference
     shown = [name.replace("|", "\\|"), account.samples, *kinds, *counts, account.gpu, *more]
     return f"| {' | '.join(shown)} |"

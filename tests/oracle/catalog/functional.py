@@ -167,7 +167,7 @@ FUNCTIONAL: Table = {
         call(lambda t, f, x: f(x, -1), "nchw", kinds=FEW),
     ],
     "interpolate": [
-        call(lambda t, f, x: f(x, scale_factor=2), "nchw", broadcast=(("chw",), ("hw",))),
+        call(lambda t, f, x: f(x, scale_factor=2), "nchw", broadcast=(("chw",), ("hw",), ("0chw",))),
         call(lambda t, f, x: f(x, size=(3, 9), mode="bilinear"), "nchw", dtypes=SIZED),
         call(lambda t, f, x: f(x, (8, 3), mode="bilinear", align_corners=True), "nchw", dtypes=SIZED),
         call(lambda t, f, x: f(x, scale_factor=1.5, mode="bicubic"), "nchw", dtypes=SIZED),

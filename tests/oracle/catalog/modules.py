@@ -97,15 +97,15 @@ MODULES: Table = {
         ),
     ],
     "ParameterList": [module(with_parameters, "ab")],
-    "ModuleList": [module(lambda t: with_list(t, "ModuleList"), "ab")],
-    "ModuleDict": [module(lambda t: with_list(t, "ModuleDict"), "ab")],
-    "Sequential": [module(sequential, "ab", broadcast=(("cab",), ("b",), ("a",)))],
+    "ModuleList": [module(lambda t: with_list(t, "ModuleList"), "ab", broadcast=(("14",), ("0b",)))],
+    "ModuleDict": [module(lambda t: with_list(t, "ModuleDict"), "ab", broadcast=(("14",), ("0b",)))],
+    "Sequential": [module(sequential, "ab", broadcast=(("cab",), ("b",), ("a",), ("14",)))],
     "Linear": [
         *modules(
             "Linear",
             "ab",
             options=({"args": (4, 3)}, {"args": (4, 3), "bias": False}),
-            broadcast=(("b",), ("dab",), ("a",), ("0b",)),
+            broadcast=(("b",), ("dab",), ("a",), ("0b",), ("14",)),
         ),
         *modules("Linear", "a0", options=({"args": (0, 3)},), kinds=FEW),
     ],
@@ -136,7 +136,7 @@ MODULES: Table = {
             {"args": (4,), "elementwise_affine": False, "eps": 0.1},
             {"args": (4,), "bias": False, "eps": 0.2},
         ),
-        broadcast=(("ab",), ("b",), ("aa",), ("0b",)),
+        broadcast=(("ab",), ("b",), ("aa",), ("0b",), ("114",)),
     ),
     "BatchNorm1d": [
         *modules(
@@ -147,7 +147,7 @@ MODULES: Table = {
                 {"args": (4,), "momentum": None},
                 {"args": (4,), "affine": False, "track_running_stats": False},
             ),
-            broadcast=(("a4c",), ("4",), ("a3",), ("14",)),
+            broadcast=(("a4c",), ("4",), ("a3",), ("14",), ("14c",)),
         ),
         module(evaluated(lambda t: t.nn.BatchNorm1d(4)), "ab"),
     ],
@@ -156,7 +156,7 @@ MODULES: Table = {
             "BatchNorm2d",
             "nchw",
             options=({"args": (2,)}, {"args": (2,), "eps": 0.1, "momentum": 0.3}, {"args": (2,), "affine": False}),
-            broadcast=(("chw",), ("nahw",), ("1211",)),
+            broadcast=(("chw",), ("nahw",), ("1211",), ("12hw",), ("0chw",)),
         ),
         module(evaluated(lambda t: t.nn.BatchNorm2d(2)), "nchw"),
     ],
@@ -183,7 +183,7 @@ MODULES: Table = {
             {"args": (2, 4, 2), "stride": 2, "padding": 1, "groups": 2, "bias": False},
             {"args": (2, 3, 3), "padding": 1, "padding_mode": "reflect"},
         ),
-        broadcast=(("ch",), ("nah",), ("h",), ("0ch",)),
+        broadcast=(("ch",), ("nah",), ("h",), ("0ch",), ("12h",)),
     ),
     "Conv2d": modules(
         "Conv2d",
@@ -194,7 +194,7 @@ MODULES: Table = {
             {"args": (2, 3, 3), "padding": 1, "padding_mode": "circular"},
             {"args": (2, 3, 2), "dilation": 2, "padding": "same"},
         ),
-        broadcast=(("chw",), ("nahw",), ("hw",), ("0chw",)),
+        broadcast=(("chw",), ("nahw",), ("hw",), ("0chw",), ("12hw",)),
     ),
     "Conv3d": modules(
         "Conv3d",
@@ -203,7 +203,7 @@ MODULES: Table = {
             {"args": (2, 3, 2)},
             {"args": (2, 2, (1, 2, 3)), "stride": (1, 2, 1), "padding": (0, 1, 1), "groups": 2},
         ),
-        broadcast=(("ca45",), ("naa45",)),
+        broadcast=(("ca45",), ("naa45",), ("12a45",), ("0ca45",)),
     ),
     "ConvTranspose2d": modules(
         "ConvTranspose2d",
@@ -213,7 +213,7 @@ MODULES: Table = {
             {"args": (2, 4, 2), "stride": 2, "padding": 1, "output_padding": 1, "groups": 2},
             {"args": (2, 3, 2), "dilation": 2, "bias": False},
         ),
-        broadcast=(("cab",), ("naab",), ("0cab",)),
+        broadcast=(("cab",), ("naab",), ("0cab",), ("12ab",)),
     ),
     "MaxPool2d": modules(
         "MaxPool2d",
@@ -223,18 +223,22 @@ MODULES: Table = {
             {"args": ((3, 2),), "stride": (2, 1), "padding": 1},
             {"args": (2,), "return_indices": True},
         ),
-        broadcast=(("chw",), ("hw",)),
+        broadcast=(("chw",), ("hw",), ("0chw",)),
     ),
     "AvgPool2d": modules(
         "AvgPool2d",
         "nchw",
         options=({"args": (2,)}, {"args": ((3, 2),), "stride": (2, 1), "padding": 1, "count_include_pad": False}),
-        broadcast=(("chw",), ("hw",)),
+        broadcast=(("chw",), ("hw",), ("0chw",)),
     ),
     "AdaptiveAvgPool2d": [
-        *modules("AdaptiveAvgPool2d", "nchw", options=({"args": (1,)},), broadcast=(("chw",), ("hw",))),
+        *modules("AdaptiveAvgPool2d", "nchw", options=({"args": (1,)},), broadcast=(("chw",), ("hw",), ("0chw",))),
         *modules(
-            "AdaptiveAvgPool2d", "nchw", options=({"args": ((3, None),)},), broadcast=(("chw",), ("hw",)), kinds=FILLED
+            "AdaptiveAvgPool2d",
+            "nchw",
+            options=({"args": ((3, None),)},),
+            broadcast=(("chw",), ("hw",), ("0chw",)),
+            kinds=FILLED,
         ),
     ],
     "Upsample": modules("Upsample", "nchw", options=({"scale_factor": 2}, {}), broadcast=(("chw",),))
@@ -248,19 +252,22 @@ MODULES: Table = {
         "Unfold",
         "nchw",
         options=({"args": (2,)}, {"args": ((3, 2),), "dilation": (1, 2), "padding": 1, "stride": 2}),
-        broadcast=(("chw",), ("hw",)),
+        broadcast=(("chw",), ("hw",), ("0chw",)),
     ),
     "ZeroPad2d": modules(
         "ZeroPad2d", "nchw", options=({"args": (1,)}, {"args": ((1, 2, 0, -1),)}), broadcast=(("hw",),)
     ),
     "ReplicationPad2d": modules(
-        "ReplicationPad2d", "nchw", options=({"args": (1,)}, {"args": ((1, 2, 0, 3),)}), broadcast=(("chw",), ("hw",))
+        "ReplicationPad2d",
+        "nchw",
+        options=({"args": (1,)}, {"args": ((1, 2, 0, 3),)}),
+        broadcast=(("chw",), ("hw",), ("0chw",)),
     ),
     "ReflectionPad2d": modules(
         "ReflectionPad2d",
         "nchw",
         options=({"args": (1,)}, {"args": ((1, 2, 0, 3),)}, {"args": (9,)}),
-        broadcast=(("chw",), ("hw",)),
+        broadcast=(("chw",), ("hw",), ("11hw",), ("0chw",)),
     ),
     "Embedding": modules(
         "Embedding",

@@ -251,11 +251,15 @@ def jitted_is_eager(call: Call, sample: Sample, eager: Outcome) -> None:
 
 @dataclass
 class Compared:
-    """What of a name was compared with PyTorch, by kind of sample; and how many samples were compiled."""
+    """What of a name was compared with PyTorch, by kind of sample; and how many samples were compiled.
+
+    `refused` are kinds of which PyTorch refuses a sample, and of which the class of the error was compared.
+    """
 
     samples: int = 0
     forward: set[str] = field(default_factory=set)
     gradient: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
     errors: int = 0
     dtypes: set[str] = field(default_factory=set)
     compiled: int = 0
@@ -263,7 +267,9 @@ class Compared:
     def add(self, sample: Sample, what: set[str]) -> None:
         """Note a sample."""
         self.samples += 1
-        self.errors += "error" in what
+        if "error" in what:
+            self.errors += 1
+            self.refused.add(sample.kind)
         if "forward" in what:
             self.forward.add(sample.kind)
             self.dtypes.add(sample.dtype)

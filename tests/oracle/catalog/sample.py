@@ -53,7 +53,8 @@ class Variation:
     function    (library, the name's function, *tensors) -> results; a name that is no function comes as None
     inputs      descriptions of the tensors
     module      library -> the Module that is called instead; `function` calls it
-    broadcast   sizes of all tensors, once more for each entry
+    broadcast   sizes of all tensors, once more for each entry; of one tensor alone these are other sizes, which may
+                be empty ones, those of one, or none
     mixed       dtypes of all tensors, once more for each entry
     dtypes      what the tensors that leave it open are tried with
     random      whether numbers are drawn: only dtypes, shapes, integers' ranges and booleans are compared
@@ -88,16 +89,27 @@ class Variation:
             made += [replace(base, kind="size-1", sizes={**usual, **dict.fromkeys(letters, 1)})]
             made += [replace(base, kind="0-d", inputs=tuple(replace(i, sizes="") for i in self.inputs))]
             made += [replace(base, kind=layout, layout=layout) for layout in LAYOUTS]
-        for shapes in self.broadcast:
+        made = [sample for sample in made if sample.kind in self.kinds]
+        for shapes in self.broadcast if "broadcast" in self.kinds else ():
             inputs = tuple(replace(i, sizes=s) for i, s in zip(self.inputs, shapes, strict=True))
-            made.append(replace(base, kind="broadcast", inputs=inputs))
-        for dtypes in self.mixed:
+            made.append(replace(base, kind=_kind_of(shapes), inputs=inputs))
+        for dtypes in self.mixed if "mixed dtypes" in self.kinds else ():
             inputs = tuple(replace(i, dtype=d) for i, d in zip(self.inputs, dtypes, strict=True))
             made.append(replace(base, kind="mixed dtypes", inputs=inputs))
-        yield from (sample for sample in made if sample.kind in self.kinds)
+        yield from made
         if any(i.dtype is None for i in self.inputs):
             dtypes = [d for d in self.dtypes if first or d in ("bfloat16", "int64")]
             yield from (replace(base, dtype=dtype) for dtype in dtypes if dtype != "float32")
+
+
+def _kind_of(shapes: tuple[str, ...]) -> str:
+    """The kind of sizes that were given as such: of one tensor there is nothing to broadcast."""
+    if len(shapes) > 1:
+        return "broadcast"
+    (shape,) = shapes
+    if not shape:
+        return "0-d"
+    return "empty" if "0" in shape else "size-1" if "1" in shape else "usual"
 
 
 @dataclass(frozen=True)
