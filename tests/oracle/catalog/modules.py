@@ -168,13 +168,16 @@ MODULES: Table = {
             broadcast=(("chw",), ("nahw",), ("1211",)),
         )
     ],
-    "GroupNorm": modules(
-        "GroupNorm",
-        "n4hw",
-        options=({"args": (2, 4)}, {"args": (1, 4), "eps": 0.1}, {"args": (4, 4), "affine": False}),
-        broadcast=(("n4",), ("n4a",)),
-        kinds=FILLED,
-    ),
+    "GroupNorm": [
+        *modules(
+            "GroupNorm",
+            "n4hw",
+            options=({"args": (2, 4)}, {"args": (4, 4), "affine": False}),
+            broadcast=(("n4a",),),
+            kinds=FILLED,
+        ),
+        *modules("GroupNorm", "n4hw", options=({"args": (1, 4), "eps": 0.1},), broadcast=(("n4",),), kinds=FILLED),
+    ],
     "Conv1d": modules(
         "Conv1d",
         "nch",
