@@ -153,7 +153,9 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """`reshape`, under the name it had; also of the same number of elements only."""
-    return views.reshape(self, *sizes)
+    if not sizes:
+        raise TypeError("resize(): sizes are missing")
+    return views.reshape(self.contiguous(), *sizes)
 
 
 FUNCTIONS = {f.__name__: f for f in (get_device, is_distributed, is_inference, is_signed, is_same_size, is_nonzero)}

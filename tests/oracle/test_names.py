@@ -151,9 +151,13 @@ def test_every_name_is_accounted_for() -> None:
         assert sampled == (account.name not in NO_SAMPLES)
         assert account.gpu.startswith(("kernels", "on the host: ", "no work: ")), account
         assert not sampled or account.forward or account.name in RAISES, account
+        tried = set(account.forward + account.refused)
+        assert not sampled or tried >= KINDS or account.forward in ("", "u"), account
         assert not sampled or int(account.errors) or account.name in TAKES_ANYTHING, account
 
 
+KINDS = set("ue01tsx")
+"""What every name that takes tensors is tried with."""
 RAISES = ("torch.accelerator.set_device_index", "Tensor|Module.cuda")
 """Names that do nothing else where there is no accelerator."""
 TAKES_ANYTHING = ("torch.nn.Identity",)
