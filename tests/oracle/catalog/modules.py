@@ -178,7 +178,10 @@ MODULES: Table = {
         ),
         *modules("GroupNorm", "n4hw", options=({"args": (1, 4), "eps": 0.1},), broadcast=(("n4",),), kinds=FILLED),
         call(
-            lambda t, f, x: f(x.detach()).detach(), "n4hw", module=lambda t: t.nn.GroupNorm(2, 4), kinds=("empty", "0-d")
+            lambda t, f, x: f(x.detach()).detach(),
+            "n4hw",
+            module=lambda t: t.nn.GroupNorm(2, 4),
+            kinds=("empty", "0-d"),
         ),
     ],
     "Conv1d": modules(
