@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish, sizes_of
@@ -52,6 +54,11 @@ def _state(generator: Generator | None, device: Any = None) -> Tensor:
         place = device or state.device
         return default_generator.state if place is None or place is CPU else generator_of(place).state
     return generator.state
+
+
+def _state_for(input: Tensor) -> Tensor:
+    """The default state where a tensor lies."""
+    return default_generator.state if type(input._data) is np.ndarray else _state(None, device_of(input))
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
@@ -364,4 +371,4 @@ def dropout(input: Tensor, p: float, training: bool) -> Tensor:
         return input * input.new_zeros(())
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
-    return _dropout_op.call(input, _state(None, device_of(input)), float(p), 1.0 / (1.0 - p))[0]
+    return _dropout_op.call(input, _state_for(input), float(p), 1.0 / (1.0 - p))[0]

@@ -19,6 +19,7 @@ from eagerjit.ops.inplace import InplaceOp, inplace
 from eagerjit.ops.searching import select_masked
 from eagerjit.placement import beside
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -143,13 +144,15 @@ def get_item(input: Tensor, key: Any) -> Tensor:
     if type(key) is int:
         return views.select(input, 0, key)
     if type(key) is Tensor and input.ndim and state.tracer is None:
+        key = beside(key, input) if DeviceArray.exist else key
         if key.dtype in _INTEGERS:
-            return take_rows.call(input, beside(key, input))
+            return take_rows.call(input, key)
         if key.dtype is dtypes.bool_ and key._data.shape == input._data.shape:
-            return _select(input, beside(key, input))
+            return _select(input, key)
     if type(key) is tuple and state.tracer is None and 0 < len(key) <= input.ndim:
         if all([type(e) is Tensor and e.dtype in _INTEGERS for e in key]):
-            return _index_op.call(input, tuple([beside(e, input) for e in key]), tuple(range(len(key))))
+            key = tuple([beside(e, input) for e in key]) if DeviceArray.exist else key
+            return _index_op.call(input, key, tuple(range(len(key))))
     base, tensors = _basic(input, _expanded_key(key, input.ndim))
     if all(e is None for e in tensors):
         return base if base is not input else views.alias(input)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
 from eagerjit.tensor import Parameter, Storage, Tensor, new_tensor
@@ -87,7 +88,11 @@ def rebuild_tensor(
         raise LoadError(f"it describes a tensor that ends at element {last + 1} of memory for {len(data)}")
     if math.prod(sizes):
         steps = tuple(s * kind.itemsize for s in strides)
-        array = np.ndarray(sizes, kind.numpy, storage.memory, offset * kind.itemsize, steps)
+        memory, first = storage.memory, offset * kind.itemsize
+        if isinstance(memory, DeviceArray):
+            array = memory.laid_out(memory.address + first, sizes, kind.numpy, steps)
+        else:
+            array = np.ndarray(sizes, kind.numpy, memory, first, steps)
     else:
         array = data[:0].reshape(sizes)
     made = new_tensor(array)
