@@ -60,3 +60,19 @@ def test_versions_compare_as_torchs_do(other: str) -> None:
         assert found == (theirs < other, theirs <= other, theirs == other, theirs != other, theirs >= other,
                          theirs > other), (text, other)  # fmt: skip
     assert (ej.__version__ >= (2, 13)) and ej.__version__ < (2, 14) and ej.__version__.split(".")[:2] == ["2", "13"]
+
+
+def test_what_is_tested_is_counted() -> None:
+    lines = list(names.summary(["torch.exp", "torch.multiprocessing.spawn", "torch.absent"]))
+    exp = names.account()["torch.exp"]
+    assert lines[0] == f"2 have a test against PyTorch, on {exp.samples} samples:"
+    assert "    1 compare gradients" in lines
+    assert "    1 on empty inputs, of 1 of them gradients; 0 refuse such, as PyTorch does" in lines
+    assert lines[-2:] == ["    1 kernels", "    1 no work: it starts processes"]
+
+
+def test_accounts_are_lines() -> None:
+    account = names.Account("torch.exp", "7", "ue", errors="2", gpu="kernels")
+    assert names.Account.parse(account.line()) == account
+    assert account.changed(gpu="none").line().split("\t")[0::8] == ["torch.exp", "none"]
+    assert names.Account.heading().split("\t")[0] == "name"
