@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.compiler.codegen.builder import BITS, SIGNED, Value
+from eagerjit.compiler.codegen.builder import SIGNED, Value
 from eagerjit.compiler.codegen.cast import resize
 
 
@@ -48,13 +48,6 @@ def remainder(a: Value, c: Value) -> Value:
 def remainder_truncated(a: Value, c: Value) -> Value:
     """The remainder with the sign of a, as C's %."""
     return a - divide(a, c) * c
-
-
-def multiply_high(a: Value, c: Value) -> Value:
-    """The upper half of the product of two integers of up to 32 bits."""
-    wide = "i64" if a.dtype in SIGNED else "u64"
-    product = resize(a, wide) * resize(c, wide)
-    return resize(product >> BITS[a.dtype], a.dtype)
 
 
 def shift_left(a: Value, count: Value) -> Value:

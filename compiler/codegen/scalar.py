@@ -172,7 +172,6 @@ _define("xor", 2, frozenset((BOOL, INT)), lambda a, c: a ^ c)
 _define("not", 1, frozenset((BOOL, INT)), _not)
 _define("shl", 2, frozenset((INT,)), integer.shift_left)
 _define("shr", 2, frozenset((INT,)), integer.shift_right)
-_define("mulhi", 2, frozenset((INT,)), integer.multiply_high)
 _define("gcd", 2, frozenset((INT,)), integer.gcd)
 _define("lcm", 2, frozenset((INT,)), integer.lcm)
 

@@ -20,7 +20,6 @@ ARITHMETIC = [
     for dtype in (*DTYPES, "u32", "u64")
     if kind_of(dtype) in op.kinds
     and name not in ("cast", "bitcast", "where", *GAMMA)
-    and (name, dtype[1:]) != ("mulhi", "64")
 ]
 
 

@@ -58,8 +58,6 @@ def infix(op: str, operands: tuple[str, ...], dtypes: tuple[str, ...]) -> str | 
         return f"tl.sqrt({operands[0]})" if first == "f64" else f"tl.sqrt_rn({operands[0]})"
     if op in ("floor", "ceil") and first in FLOATS:
         return f"tl.{op}({operands[0]})"
-    if op == "mulhi" and first == "u32":
-        return f"tl.umulhi({operands[0]}, {operands[1]})"
     return None
 
 
