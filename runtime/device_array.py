@@ -17,6 +17,7 @@ _LAYOUT = {
     np.squeeze, np.expand_dims, np.flip, np.shape, np.ndim, np.size,
 }  # fmt: skip
 """Functions that look at layouts alone."""
+_Bytes = ctypes.c_char * (1 << 62)  # ctypes keeps every type that it makes: this one serves arrays of all sizes
 
 
 class DeviceArray(np.ndarray[Any, Any]):
@@ -35,7 +36,7 @@ class DeviceArray(np.ndarray[Any, Any]):
         DeviceArray.exist = True
         size = math.prod(shape) * dtype.itemsize
         start = memory.address if address is None else address
-        buffer: Any = (ctypes.c_char * size).from_address(start) if size else None
+        buffer: Any = _Bytes.from_address(start) if size else None
         made = np.ndarray.__new__(cls, shape, dtype, buffer)
         made.memory, made._address = memory, start if size else 0
         return made
@@ -60,9 +61,7 @@ class DeviceArray(np.ndarray[Any, Any]):
         if not math.prod(shape):
             return DeviceArray(self.memory, shape, dtype)
         low = address + sum(min((d - 1) * s, 0) for d, s in zip(shape, strides, strict=True))
-        high = address + sum(max((d - 1) * s, 0) for d, s in zip(shape, strides, strict=True)) + dtype.itemsize
-        buffer: Any = (ctypes.c_char * (high - low)).from_address(low)
-        made = np.ndarray.__new__(DeviceArray, shape, dtype, buffer, address - low, strides)
+        made = np.ndarray.__new__(DeviceArray, shape, dtype, _Bytes.from_address(low), address - low, strides)
         made.memory, made._address = self.memory, address
         return made
 
