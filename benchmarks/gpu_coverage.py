@@ -101,7 +101,7 @@ def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
 def of_host(program: Program) -> set[str]:
     """What a GPU's Program leaves to the host: functions of NumPy, libraries, routines of the native runtime."""
     found = {c.function for c in program.calls}
-    found |= {code.name for code, *_ in program.instructions if code in LIBRARY}
+    found |= {Op(code).name for code, *_ in program.instructions if code in LIBRARY}
     return found | {name for name in program.kernels if name.startswith("routine ")}
 
 

@@ -54,13 +54,14 @@ def search_kernels(name: str, node: Node, out: Argument) -> list[Built]:
         counts = Temporary(f"{name}.counts", "i64")
         first = _kernel(name, node, "count flags", [counts, *inputs], ("i64", dtype), (flags,), blocks)
         first.temporaries = {counts: blocks}
-        memory, dtypes = [out, *inputs, counts], (node.dtype.short, dtype, "i64")
-        second = _kernel(f"{name}.places", node, "positions", memory, dtypes, (flags, node.type.numel), blocks)
+        found = (flags, node.type.numel)
+        memory = (node.dtype.short, dtype, "i64")
+        second = _kernel(f"{name}.places", node, "positions", [out, *inputs, counts], memory, found, blocks)
         return [first, second]
     dtypes = (node.dtype.short, *(i.dtype.short for i in node.inputs))
     if node.op is searches.search:
         op, tasks = "search" + " right" * node.attributes["right"], node.type.numel
-        found: tuple[sizes.Expr, ...] = tuple(i.type.shape[-1] for i in node.inputs)
+        found = node.inputs[0].type.shape[-1], node.inputs[1].type.shape[-1]
     else:
         op = node.op.name + {True: " max", False: " min", None: ""}[node.attributes.get("largest")]
         extent, inner, tasks = _lines(node)
