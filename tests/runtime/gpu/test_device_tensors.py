@@ -359,6 +359,16 @@ def test_pinned_memory_and_streams() -> None:
         assert a.is_pinned() and b.is_pinned() and a.cuda(non_blocking=True).tolist() == [[1, 1], [1, 1]]
 
 
+def test_workers_leave_devices_alone(target: Machine) -> None:
+    ej.randn(1, device="cuda")
+    target.device.platform.forked = True  # as in a process that was forked
+    try:
+        ej.manual_seed(1)
+    finally:
+        target.device.platform.forked = False
+    assert ej.rand(2).tolist() != ej.rand(2, device="cuda").tolist()
+
+
 def test_autocast_and_scaling() -> None:
     x, w = ones(2, 3), ones(3, 2)
     jitted = ej.jit(lambda a: a @ w)
