@@ -12,6 +12,7 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
     CodeType,
@@ -33,6 +34,7 @@ from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, items_of
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
+from eagerjit.memoized import remembered
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.putting_off import log_again, prints_later, put_off, warn_again, write_later
 from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
@@ -165,7 +167,8 @@ class Calls:
         if type(function) is weakref.ref:
             return self.refused("follows a weak reference, whose object it would keep alive", source)
         if type(function) is _Cached:
-            return self.refused(f"calls {name}, which keeps its results", source)
+            known = remembered(journal, function, args, kwargs, source)
+            return known or self.refused(f"calls {name}, which keeps its results", source)
         if module == "time" and function in CLOCKS | NANOSECONDS:
             return functools.partial(journal.clocks.read, journal.tracer, function)
         if self._of_the_world(module, name):
@@ -234,6 +237,8 @@ class Calls:
         if name in ("__setattr__", "__delattr__") and args:
             self.attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
             return None
+        if isinstance(owner, ContextVar) and (instead := journal.variables.method(owner, name, args, source)) is not None:
+            return instead
         plain = all(isinstance(a, (str, bytes)) for a in args)
         if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
             if journal.is_fresh(owner):

@@ -166,7 +166,7 @@ class JitFunction(Function):
             while made is None:
                 known = len(self.variants)
                 for variant in self.variants:
-                    if variant.structure == structure and self._applies(variant):
+                    if variant.structure == structure and self._applies(variant, leaves):
                         flat = variant.run(leaves, call)
                         if flat is not MISS:
                             self.info.hits += 1
@@ -207,13 +207,13 @@ class JitFunction(Function):
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
         for variant in self.variants:
-            if variant.structure == structure and self._applies(variant) and variant.key == key_of(leaves):
+            if variant.structure == structure and self._applies(variant, leaves) and variant.key == key_of(leaves):
                 return variant
         return None
 
-    def _applies(self, variant: Variant) -> bool:
+    def _applies(self, variant: Variant, leaves: Sequence[Any]) -> bool:
         """Check what native guards cannot, and let the native ones know of a new epoch."""
-        if not all(guard() for guard in variant.guards):
+        if not variant.guards_hold(leaves):
             return False
         epochs, epoch = variant.executable.epochs, mode.epoch()  # read first: later changes by other threads count
         if len(epochs) and epochs[0] != epoch:
@@ -297,7 +297,7 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and not (variant.guards or variant.commit or variant.notes or variant.clocks.clocks):
+        if flat and not (variant.guards or variant.calls or variant.commit or variant.notes or variant.clocks.clocks):
             if variant.plain:
                 self.insert(variant.executable)
             else:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.clocks import Readings
+from eagerjit.memoized import ContextVariables
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.program import Op
@@ -62,6 +63,7 @@ class Journal:
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
         self.clocks = Readings()
+        self.variables = ContextVariables(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
         self.checks: list[Callable[[], bool]] = []
@@ -239,6 +241,7 @@ class Journal:
 
     def undo(self) -> None:
         """Put everything back as it was before the recording; what the recording made keeps what it was given."""
+        self.variables.undo()
         while self._undo:
             holder, put_back = self._undo.pop()
             if not self._ended or not self.is_fresh(holder):
@@ -246,6 +249,7 @@ class Journal:
 
     def finished(self) -> None:
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
+        self.variables.finished()
         for container, before, source in self.probed:
             if not self.is_fresh(container) and id(container) not in self.paths and not _same(container, before):
                 self.refuse("it changes a container in a way that is not observed", source)

@@ -44,7 +44,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     """
     known = like or function
     code = getattr(known, "__code__", None)
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
+    parameters = code.co_varnames[: code.co_argcount] if code else ()
     positional = parameters[: code.co_argcount] if code else ()
     annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
 

@@ -14,6 +14,7 @@ from eagerjit.compilation import Report
 from eagerjit.compiler.signature import Load
 from eagerjit.joint import Backward
 from eagerjit.journal import Arguments, Path, Slot
+from eagerjit.leaves import key_of
 from eagerjit.placement import host_array, store
 from eagerjit.results import Finish
 from eagerjit.runtime.program import Op
@@ -37,6 +38,7 @@ class Variant:
     commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
     slots           where the call finds tensors and numbers that it changes
     clocks          what it asks of clocks
+    calls           calls of functions that keep their results, which have to give the same again
     """
 
     executable: Any
@@ -57,6 +59,13 @@ class Variant:
     commit: list[tuple[Callable[..., None], Any]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     clocks: Readings = field(default_factory=Readings)
+    calls: list[Callable[[], bool]] = field(default_factory=list)
+
+    def guards_hold(self, leaves: Sequence[Any]) -> bool:
+        """Whether everything that Python compares is as it was."""
+        if not all(guard() for guard in self.guards):
+            return False
+        return not self.calls or (self.key == key_of(leaves) and all(call() for call in self.calls))
 
     @property
     def plain(self) -> bool:

@@ -1,0 +1,160 @@
+"""Functions that keep their results, and context variables."""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+
+import eagerjit as torch
+from tests.soundness.framework import FELL_BACK, case
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+@case
+def a_kept_number(jit):
+    calls = []
+
+    @functools.lru_cache
+    def scale(name):
+        calls.append(name)
+        return len(name) * 2.0
+
+    f = jit(lambda x, name: x * scale(name))
+    for name in ("a", "bb", "a", "ccc"):
+        yield f(ones(2), name), list(calls)
+    scale.cache_clear()
+    yield f(ones(2), "a"), list(calls)
+    yield f(ones(2), "a"), list(calls)
+
+
+@case
+def a_kept_tensor(jit):
+    made = []
+
+    @functools.lru_cache(maxsize=None)
+    def table(size):
+        made.append(size)
+        return torch.arange(size) * 1.0
+
+    f = jit(lambda x: (x * table(3)).sum() + table(3)[1])
+    yield f(ones(3)), list(made)
+    table(3).add_(1)
+    yield f(ones(3)), list(made)
+    table.cache_clear()
+    yield f(ones(3)), list(made)
+    yield f(ones(3)), table(3), list(made)
+
+
+@case
+def a_kept_tensor_with_a_gradient(jit):
+    weight = ones(3).requires_grad_()
+
+    @functools.lru_cache
+    def doubled(factor):
+        return weight * factor
+
+    f = jit(lambda x: (x * doubled(2.0)).sum())
+    for _ in range(3):
+        f(ones(3)).backward(retain_graph=True)
+        yield weight.grad
+
+
+@case
+def a_few_results_are_kept(jit):
+    calls = []
+
+    @functools.lru_cache(maxsize=1)
+    def scale(factor):
+        calls.append(factor)
+        return factor + 0.5
+
+    f = jit(lambda x: x * scale("ab" * 2 == "abab") + scale(3))
+    for _ in range(3):
+        yield f(ones(2)), list(calls)
+
+
+@case(outcome=FELL_BACK)
+def a_list_is_kept(jit):
+    @functools.lru_cache
+    def values(name):
+        return [1.0, 2.0]
+
+    f = jit(lambda x: x * values("a")[0])
+    yield f(ones(2))
+    values("a")[0] = 5.0
+    yield f(ones(2))
+
+
+@case(outcome=FELL_BACK)
+def a_size_is_the_argument(jit):
+    @functools.lru_cache
+    def half(size):
+        return size / 2
+
+    f = jit(lambda x: x * half(x.shape[0]))
+    for size in (2, 3, 4):
+        yield f(ones(size))
+
+
+@case
+def a_context_variable_is_read(jit):
+    scale = contextvars.ContextVar("scale", default=2.0)
+    f = jit(lambda x: x * scale.get())
+    yield f(ones(2))
+    scale.set(3.0)
+    yield f(ones(2))
+    context = contextvars.copy_context()
+    yield context.run(lambda: (scale.set(7.0), f(ones(2)))[1])
+    yield f(ones(2))
+
+
+@case
+def a_context_variable_is_set_for_a_while(jit):
+    seen = contextvars.ContextVar("seen", default=None)
+
+    def inner(x):
+        found = seen.get()
+        return x if found is None else x * found["scale"]
+
+    def f(x):
+        token = seen.set({"scale": 3.0})
+        try:
+            return inner(x) + 1
+        finally:
+            seen.reset(token)
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), seen.get()
+    seen.set({"scale": 5.0})
+    yield inner(ones(2))
+
+
+@case(outcome=FELL_BACK)
+def a_context_variable_stays_set(jit):
+    last = contextvars.ContextVar("last", default=0)
+
+    def f(x):
+        last.set(last.get() + 1)
+        return x * last.get()
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), last.get()
+
+
+@case(outcome=FELL_BACK)
+def a_context_variable_set_outside_is_set_back(jit):
+    scale = contextvars.ContextVar("scale", default=1.0)
+
+    def f(x, token):
+        y = x * scale.get()
+        scale.reset(token)
+        return y
+
+    f = jit(f)
+    for value in (2.0, 3.0):
+        yield f(ones(2), scale.set(value)), scale.get()
