@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import functools
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar, Token

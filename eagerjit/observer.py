@@ -57,12 +57,6 @@ class Observer:
     def __exit__(self, *exc: object) -> None:
         sys.settrace(self._before)
 
-    def release(self) -> None:
-        """Let go of what the function made: CPython keeps the frame of an abandoned generator, and this with it."""
-        del self.journal, self.calls
-        self._read = None
-        self._making.clear()
-
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if code is _IMPORT and not self._importing:

@@ -133,7 +133,7 @@ class Recording:
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks)
             journal.operations = []
             again = functools.partial(self._recorded_again, structure, varying.settled())
-            observer.release()
+            vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
 
     def _run(self, tracer: Tracer, call: Any, varying: Varying) -> tuple[Observer, Flattening, Any]:

@@ -34,7 +34,7 @@ def a_kept_number(jit):
 def a_kept_tensor(jit):
     made = []
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def table(size):
         made.append(size)
         return torch.arange(size) * 1.0
