@@ -237,7 +237,8 @@ class Calls:
         if name in ("__setattr__", "__delattr__") and args:
             self.attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
             return None
-        if isinstance(owner, ContextVar) and (instead := journal.variables.method(owner, name, args, source)) is not None:
+        instead = journal.variables.method(owner, name, args, source) if isinstance(owner, ContextVar) else None
+        if instead is not None:
             return instead
         plain = all(isinstance(a, (str, bytes)) for a in args)
         if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:

@@ -50,6 +50,7 @@ def remembered(journal: Journal, function: Any, args: tuple[Any, ...], kwargs: d
             raise journal.refuse(f"it calls {function.__name__}, which keeps an object that may change", source)
         # The last of the guards, so that only a call that comes here makes it.
         journal.tracer.kept_results.append(lambda: function(*args, **kwargs) is result)
+        journal.variables.kept_at = source
         return result
 
     return call
@@ -60,6 +61,7 @@ class ContextVariables:
 
     def __init__(self, journal: Journal):
         self.journal = journal
+        self.kept_at = ""
         self.set_inside: list[tuple[ContextVar[Any], Token[Any], str]] = []
 
     def method(self, variable: ContextVar[Any], name: str, args: Any, source: str) -> Callable[..., Any] | None:
@@ -102,6 +104,6 @@ class ContextVariables:
         if self.set_inside:
             variable, _, source = self.set_inside[-1]
             self.undo()
-            raise self.journal.refuse(f"it sets the context variable {variable.name}, as compiled code would not", source)
+            raise self.journal.refuse(f"it sets the context variable {variable.name}, and leaves it so", source)
         if self.journal.tracer.kept_results and any(q.size is None for q in self.journal.tracer.questions):
-            raise self.journal.refuse("it calls a function that keeps its results, and decides by values", "")
+            raise self.journal.refuse("it decides by values, and calls a function that keeps its results", self.kept_at)

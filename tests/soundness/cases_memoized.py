@@ -158,3 +158,28 @@ def a_context_variable_set_outside_is_set_back(jit):
     f = jit(f)
     for value in (2.0, 3.0):
         yield f(ones(2), scale.set(value)), scale.get()
+
+
+@case
+def a_generator_is_left_before_its_end(jit):
+    def parts(x):
+        yield x.sum()
+        yield x * 2
+
+    f = jit(lambda x: next(parts(x)) + any(v is not None for v in (1, x)))
+    for size in (2, 3, 4):
+        yield f(ones(size))
+
+
+@case(outcome=FELL_BACK)
+def a_kept_number_beside_a_decision(jit):
+    @functools.lru_cache
+    def scale(name):
+        return 2.0
+
+    def f(x):
+        return x * scale("a") if x.sum() > 0 else x - scale("b")
+
+    f = jit(f)
+    for value in (1.0, -1.0, 2.0):
+        yield f(ones(2) * value)
