@@ -46,10 +46,10 @@ class Device:
             raise TypeError(f"device(): argument 'type' must be str, not {type.__class__.__name__}")
         if not type:
             raise RuntimeError("Device string must not be empty")
-        found = _FORM.fullmatch(type)
-        if found is None:
+        form = _FORM.fullmatch(type)
+        if form is None:
             raise RuntimeError(f"Invalid device string: '{type}'")
-        name, number = found.groups()
+        name, number = form.groups()
         if name not in _KINDS:
             raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
         if index is not None and number is not None:

@@ -294,7 +294,7 @@ class _Joint:
 
         def cut(summed: tuple[Hashable, ...]) -> Cut:
             chosen = [count + i if key in summed else i for i, key in enumerate(summary.targets)]
-            wanted, on_host = ([found[i] for i in chosen] for found in (nodes, self.on_host))
+            wanted, on_host = [nodes[i] for i in chosen], [self.on_host[i] for i in chosen]
             taken = [*received[:begun], *(starts[key] for key in summed)]
             found = gradient_trace(trace, taken, kept, wanted, bindings, on_host)
             if written & set(found.read) or any(i not in self.where for i in found.numbers):

@@ -43,7 +43,7 @@ def _move(input: Tensor, device: Device | None, wait: bool) -> Tensor:
     assert tracer is not None
     made = emit(elementwise.cast, input, dtype=input.dtype)
     if not tracer.values_only:
-        tracer.laid(tracer.value(made), placement.HOST if device is None else device.index)
+        tracer.laid(tracer.value(made), placement.HOST if device is None else device.index)  # type: ignore[arg-type]
     return made
 
 
@@ -81,7 +81,7 @@ def to(
             switches.append(argument)
         elif argument is not None:
             device = argument
-    non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])
+    non_blocking, copied = (*switches, *(non_blocking, copy)[len(switches) :])  # type: ignore[misc]
     if type(input._data) is np.ndarray and (device is None or device == "cpu" or device == CPU):
         if dtype is not None and dtype is not input.dtype:
             return cast.call, (input, dtype)

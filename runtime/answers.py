@@ -17,7 +17,8 @@ class Answers:
     def __init__(self, owner: Any):
         self._owner = owner
         self._known: dict[bytes, tuple[Any, ...]] = {}
-        self._capacity, self._words = 0, None
+        self._capacity = 0
+        self._words: Any = None
         self._make_room()
 
     def __len__(self) -> int:

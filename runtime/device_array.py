@@ -61,11 +61,11 @@ class DeviceArray(np.ndarray[Any, Any]):
         if not math.prod(shape):
             return DeviceArray(self.memory, shape, dtype)
         low = address + sum(min((d - 1) * s, 0) for d, s in zip(shape, strides, strict=True))
-        made = np.ndarray.__new__(DeviceArray, shape, dtype, _Bytes.from_address(low), address - low, strides)
+        made = np.ndarray.__new__(DeviceArray, shape, dtype, _Bytes.from_address(low), address - low, strides)  # type: ignore[arg-type]
         made.memory, made._address = self.memory, address
         return made
 
-    __array_ufunc__ = None
+    __array_ufunc__ = None  # type: ignore[assignment]
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if function not in _LAYOUT:

@@ -88,13 +88,15 @@ class Placement(Instructions):
     def _choose_overwritten(self, steps: list[Step]) -> None:
         """Let a value be changed where it is by what replaces some of its elements, if nothing reads it afterwards."""
         kept = {layout(n).root for n in (*self.graph.results(), *(q.node for q in self.trace.questions))}
-        last = {}
+        last: dict[Node, int] = {}
         for position, step in enumerate(steps):
             nodes = step.nodes if isinstance(step, Group | HostStep) else [step.node]
             last.update((root, position) for node in nodes for value in node.inputs for root in self._ends(value))
         for position, step in enumerate(steps):
-            root = layout(step.node.inputs[0]).root if isinstance(step, Region) else None
-            if root is None or root in kept or root not in self.scheduler.step_of or root in self.overwritten:
+            if not isinstance(step, Region):
+                continue
+            root = layout(step.node.inputs[0]).root
+            if root in kept or root not in self.scheduler.step_of or root in self.overwritten:
                 continue
             if last[root] == position and self._changes(step.node, root):
                 self.overwritten[root] = step.node

@@ -187,8 +187,8 @@ class StreamContext:
         self.stream = stream
 
     def __enter__(self) -> None:
-        inert = self.stream is None or found() is None
-        self._entered: Any = contextlib.nullcontext() if inert else _in_stream(self.stream)
+        stream = self.stream if found() is not None else None
+        self._entered: Any = contextlib.nullcontext() if stream is None else _in_stream(stream)
         self._entered.__enter__()
 
     def __exit__(self, *error: Any) -> Any:

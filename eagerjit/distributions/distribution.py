@@ -249,7 +249,7 @@ class lazy_property:
 
     def __init__(self, wrapped: Any):
         self.wrapped = wrapped
-        functools.update_wrapper(self, wrapped)
+        functools.update_wrapper(self, wrapped)  # type: ignore[arg-type]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

@@ -35,7 +35,7 @@ def _activation(op: Op) -> Any:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.body.__doc__
-    function.plain = op.call
+    function.plain = op.call  # type: ignore[attr-defined]
     return function
 
 

@@ -100,7 +100,7 @@ def _read(file: Any, name: str, known: Known, locate: _Locations, memory: bool =
             return _read_archive(archive.Archive(file, memory), known, locate)
         if memory:
             raise LoadError("mmap can only be used with files saved with torch.save of version 1.6 or newer")
-        return legacy.load(memoryview(file.read()), known, locate)
+        return legacy.load(memoryview(file.read()), known, locate)  # type: ignore[arg-type]
     except LoadError as error:
         raise LoadError(f"{name} cannot be loaded: {error}") from None
 

@@ -203,6 +203,7 @@ def _arena(frame: DeviceFrame, pointer: int, size: int) -> None:
 def _output(frame: DeviceFrame, output: int, code: int, ndim: int, pointer: int, *dims: int) -> None:
     shape, dtype = tuple(frame.slots[d] for d in dims), TYPES[code]
     places = frame.executable.places
+    array: Any
     if frame.resident if places is None else output not in places[1]:
         array = arrays.empty(shape, dtype, frame.stream)
         frame.slots[pointer] = array.address

@@ -204,6 +204,6 @@ def flex_attention(
     if not return_lse and return_aux is None:
         return out
     lse = (total.log() + largest.masked_fill(largest == -math.inf, 0.0)).squeeze(-1)
-    if return_lse:
+    if return_aux is None:
         return out, lse
     return out, AuxOutput(lse if return_aux.lse else None, largest.squeeze(-1) if return_aux.max_scores else None)
