@@ -50,8 +50,8 @@ class Outcome:
 
 
 def names() -> list[str]:
-    """The ops of the table that compiled code can contain."""
-    return sorted(n for n in OPS if n not in EAGER)
+    """The ops of the table that compiled code can contain; those of modules imported late have no samples there."""
+    return sorted(n for n in OPS if n not in EAGER and samples(n))
 
 
 def checked(name: str) -> Outcome:

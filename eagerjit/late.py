@@ -142,7 +142,8 @@ def load(module: str, name: str) -> Any:
     value = getattr(importlib.import_module(module), name)
     if isinstance(value, Op):
         return value.call
-    return explained(value, name, "eagerjit") if type(value) is FunctionType else value
+    is_public = type(value) is FunctionType and not name.startswith("_")
+    return explained(value, name, "eagerjit") if is_public else value
 
 
 class LateMethod:

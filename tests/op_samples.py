@@ -277,11 +277,13 @@ SAMPLES |= LOSSES
 
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
-    "move": "a copy between the memories of two devices",
     "unfold": "a view that compiled code would copy is returned",
     **dict.fromkeys(COMPLEX, "complex numbers are computed by NumPy"),
 }
 """Ops that no trace can represent, and why."""
+
+ELSEWHERE = {"move"}
+"""Ops that no samples on one device can show; tests of devices have them."""
 
 CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", *COMPLEX)
 """Ops whose gradients hold for symmetric matrices, for results up to a sign, or are complex: see the oracle tests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.array_api.axes import axis_of, reduced
@@ -53,7 +54,14 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
         raise ValueError(f"searchsorted(): side must be 'left' or 'right', not {side!r}")
     check_array("searchsorted", x2)
     order = None if sorter is None else check_array("searchsorted", sorter).long()
-    return bins.searchsorted(x1, x2, right=side == "right", sorter=order)
+    found = bins.searchsorted(x1, x2, right=side == "right", sorter=order)
+    if not x1.dtype.is_floating_point or not x1.shape[0]:
+        return found
+    # Here NaN is the largest, as in `sort`: PyTorch's search expects none.
+    ordered = x1 if order is None else x1[order]
+    numbers = ordered.isnan().logical_not().sum()
+    found = bins.searchsorted(ordered.nan_to_num(math.inf, math.inf, -math.inf), x2, right=side == "right")
+    return pointwise.where.call(x2.isnan(), numbers if side == "left" else x1.shape[0], found.minimum(numbers))
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
