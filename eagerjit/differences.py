@@ -126,7 +126,7 @@ DIFFERENCES = (
         "there are no kernels for them",
     ),
     Difference(
-        "complex tensors, unique, decompositions",
+        "complex tensors, decompositions",
         "computed by NumPy; functions with complex numbers run eagerly under `jit`",
         "kernels compute with real numbers",
     ),

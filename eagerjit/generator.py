@@ -133,7 +133,7 @@ def manual_seed(seed: int) -> Generator:
     """Start the default streams, of the CPU and of all devices, that belong to a seed."""
     number = int(seed)
     for generator in _of_devices.values():
-        if not generator.state._data.memory.device.platform.forked:  # a worker process has no use of its parent's
+        if generator.state._data.memory.device.platform.is_usable:  # a worker process has no use of its parent's
             generator.manual_seed(number)
     return default_generator.manual_seed(number)
 

@@ -140,6 +140,11 @@ class Platform:
         self.captures = 0  # graphs that are being captured; changed under the lock
         self.devices = [Device(self, index) for index in range(driver.integer("cuDeviceGetCount"))]
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is the process's driver, started by the process itself."""
+        return not self.forked and bool(_platforms) and _platforms[-1] is self
+
     def check_process(self) -> None:
         """RuntimeError in the child of a fork, where the parent's contexts are of no use."""
         if self.forked:

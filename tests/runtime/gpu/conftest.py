@@ -8,7 +8,6 @@ import pytest
 from fake_driver import FakeLibrary
 from machines import interpreted
 
-from eagerjit import generator
 from eagerjit.cuda import execution
 from eagerjit.runtime.gpu.devices import Device, Platform, using
 
@@ -25,7 +24,6 @@ def platform(library: FakeLibrary) -> Iterator[Platform]:
     with using(library.driver()) as found:
         yield found
         library.finish()
-    generator._of_devices.clear()
 
 
 @pytest.fixture
