@@ -182,7 +182,8 @@ def test_modules_and_explain() -> None:
 @pytest.mark.parametrize("ending", ["", "sys.exit(3)", "raise KeyError('end')", "os.kill(os.getpid(), 2)"])
 def test_a_process_ends_cleanly_while_compiling(ending: str) -> None:
     script = f"""
-import os, sys, eagerjit as torch
+import os, signal, sys, eagerjit as torch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell has its processes ignore it
 def model(x, n):
     for i in range(40):
         x = torch.sin(x) * 0.5 + x.sum() * 0.01
