@@ -112,7 +112,7 @@ _LAZY_NAMES = {
         "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.checks"),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
-    "compile": "eagerjit.jit", "vmap": "eagerjit.func", "cond": "eagerjit.control",
+    "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip

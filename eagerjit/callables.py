@@ -33,10 +33,10 @@ from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, items_of
-from eagerjit.journal import CONTAINERS, Journal, is_consumed
+from eagerjit.journal import CONTAINERS, is_consumed
 from eagerjit.memoized import remembered
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
-from eagerjit.putting_off import log_again, prints_later, put_off, warn_again, write_later
+from eagerjit.putting_off import PutOff, write_later
 from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
 from eagerjit.runtime.source import is_library
 from eagerjit.slots import ABSENT
@@ -102,11 +102,8 @@ def module_of(function: Any) -> str:
     return str(found)
 
 
-class Calls:
+class Calls(PutOff):
     """Judges the calls of user code: which are noted, which are put off, which end the recording."""
-
-    def __init__(self, journal: Journal):
-        self.journal = journal
 
     def about_to(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
@@ -281,15 +278,6 @@ class Calls:
             self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
 
-    def refused(self, what: str, source: str) -> Callable[..., Any]:
-        """What is called in place of something that must not happen while tracing."""
-        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
-
-        def fail(*args: Any, **kwargs: Any) -> Any:
-            raise problem
-
-        return fail
-
     def _of_the_world(self, module: str, name: str) -> bool:
         if name in _PURE:
             return False
@@ -307,32 +295,6 @@ class Calls:
             elif hasattr(value, "__dict__") and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
                 self.journal.handed_over[id(value)] = value
         return None
-
-    # -- calls that are put off ---------------------------------------------------------------------------------------
-
-    def _print(self, args: Any, kwargs: Any, source: str) -> Any:
-        if any(isinstance(a, Tensor) and not prints_later(a) for a in args):
-            return self.refused("prints a tensor with a gradient", source)
-        if not all(prints_later(a) for a in args):
-            return self.refused("prints an object that may change", source)
-        return functools.partial(put_off, self.journal, builtins.print, source)
-
-    def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
-        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
-            level = logger.getEffectiveLevel()
-            self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
-            return None
-        if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
-            return self.refused(f"calls {name} of a logger", source)
-        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
-        return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
-
-    def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
-        stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
-        if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
-            return self.refused("warns for its caller", source)
-        place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
-        return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
 
 
 def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:

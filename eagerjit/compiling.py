@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from typing import Any
 
-from eagerjit.jit import JitFunction, compile
+from eagerjit.jit import JitFunction, jit
 
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip
+
+
+def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> Any:
+    """`jit` under PyTorch's name; arguments of other compilers (dynamic, backend, mode, options) change nothing."""
+    unknown = ignored.keys() - {"dynamic", "backend", "mode", "options", "disable"}
+    if unknown:
+        raise TypeError(f"compile() got an unexpected keyword argument '{min(unknown)}'")
+    if model is None:
+        return functools.partial(compile, fullgraph=fullgraph, **ignored)
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    return model if ignored.get("disable") else jit(model, fullgraph=fullgraph)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

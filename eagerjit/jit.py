@@ -374,18 +374,6 @@ def jit_with(function: Any, options: Options) -> Any:
     return JitFunction(function, options)
 
 
-def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> Any:
-    """`jit` under PyTorch's name; arguments of other compilers (dynamic, backend, mode, options) change nothing."""
-    unknown = ignored.keys() - {"dynamic", "backend", "mode", "options", "disable"}
-    if unknown:
-        raise TypeError(f"compile() got an unexpected keyword argument '{min(unknown)}'")
-    if model is None:
-        return functools.partial(compile, fullgraph=fullgraph, **ignored)
-    if not callable(model):
-        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    return model if ignored.get("disable") else jit(model, fullgraph=fullgraph)
-
-
 class _Callable(ModuleType):
     """This module's class: calling the module is calling `jit`; TorchScript's rarer names are `script.py`'s."""
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import collections
-import dis
-import functools
 import importlib._bootstrap
 import os
 import sys
-from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -20,6 +17,7 @@ from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, stored_names
 from eagerjit.callables import CHANGING, Calls, Refusing, may_change
 from eagerjit.comparing import is_library_name
+from eagerjit.instructions import handlers
 from eagerjit.journal import CONTAINERS, Journal, is_consumed
 from eagerjit.observation import TraceBreak, is_internal, source
 from eagerjit.runtime import frames
@@ -100,7 +98,7 @@ class Observer:
                 self._after_making(frame)
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
-                handler[0](self, frame, handler[1])
+                getattr(self, handler[0])(frame, handler[1])
             return self._event
         if event == "line":
             self.lines[frame.f_code].add(frame.f_lineno)
@@ -345,53 +343,5 @@ class Observer:
             self.journal.refuse(f"it imports {name}, which compiled code would not do", source(frame))
 
 
-_HANDLERS: dict[str, Callable[..., None]] = {
-    "LOAD_ATTR": Observer.load_attribute, "LOAD_METHOD": Observer.load_attribute,
-    "STORE_ATTR": Observer.store_attribute, "DELETE_ATTR": Observer.delete_attribute,
-    "LOAD_GLOBAL": Observer.load_global, "LOAD_NAME": Observer.load_global,
-    "STORE_GLOBAL": Observer.store_global, "DELETE_GLOBAL": Observer.delete_global,
-    "LOAD_DEREF": Observer.load_cell, "STORE_DEREF": Observer.store_cell, "DELETE_DEREF": Observer.delete_cell,
-    "BINARY_SUBSCR": Observer.load_item, "STORE_SUBSCR": Observer.store_item, "DELETE_SUBSCR": Observer.delete_item,
-    "UNPACK_SEQUENCE": Observer.iterate, "UNPACK_EX": Observer.iterate,
-    "LIST_EXTEND": Observer.iterate, "SET_UPDATE": Observer.iterate, "GET_ITER": Observer.iterate,
-    "GET_YIELD_FROM_ITER": Observer.iterate, "BEFORE_WITH": Observer.enter,
-    "IS_OP": Observer.compare_identities, "CONTAINS_OP": Observer.compare_identities,
-    "IMPORT_NAME": Observer.bring_in, "BINARY_SLICE": Observer.load_slice, "STORE_SLICE": Observer.store_slice,
-}  # fmt: skip
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
-_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _CALLABLE_FIRST = sys.version_info >= (3, 13)
-_IN_PLACE = {
-    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
-    "%=": "__imod__", "**=": "__ipow__", "@=": "__imatmul__", "|=": "__ior__", "&=": "__iand__", "^=": "__ixor__",
-    "<<=": "__ilshift__", ">>=": "__irshift__",
-}  # fmt: skip
-
-
-@functools.lru_cache(maxsize=1024)
-def handlers(code: CodeType) -> dict[int, tuple[Callable[..., None], Any]]:
-    """What to do before the instructions of a code object, by offset."""
-    out: dict[int, tuple[Callable[..., None], Any]] = {}
-    names: tuple[str, ...] = ()
-    copies, formats = 0, texts.given_to_calls(code)
-    for i in dis.get_instructions(code):
-        name, operand = i.opname, i.argval
-        if name == "KW_NAMES" and i.arg is not None:
-            names = code.co_consts[i.arg]
-        elif name == _CALL:
-            out[i.offset] = Observer.call, (i.arg, names)
-            names = ()
-        elif name == "CALL_KW":
-            out[i.offset] = Observer.call, (i.arg, None)
-        elif i.offset in formats:
-            out[i.offset] = Observer.format_value, formats[i.offset]
-        elif name == "CALL_FUNCTION_EX":
-            out[i.offset] = Observer.call_with, (i.arg or 0) & 1
-        elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
-            out[i.offset] = Observer.change_in_place, _IN_PLACE[i.argrepr]
-        elif name == "BINARY_SUBSCR":
-            out[i.offset] = Observer.load_item, copies == 2
-        elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):
-            out[i.offset] = _HANDLERS[name], operand
-        copies = copies + 1 if name == "COPY" else 0
-    return out

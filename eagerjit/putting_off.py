@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import logging
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from eagerjit.journal import Journal
@@ -68,3 +70,43 @@ def warn_again(place: Any, message: Any, category: Any = None, stacklevel: int =
     registry = names.setdefault("__warningregistry__", {})
     category = type(message) if isinstance(message, Warning) else category or UserWarning
     warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)
+
+
+class PutOff:
+    """Judges calls that a compiled call makes when it ends."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+
+    def refused(self, what: str, source: str) -> Callable[..., Any]:
+        """What is called in place of something that must not happen while tracing."""
+        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
+
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            raise problem
+
+        return fail
+
+    def _print(self, args: Any, kwargs: Any, source: str) -> Any:
+        if any(isinstance(a, Tensor) and not prints_later(a) for a in args):
+            return self.refused("prints a tensor with a gradient", source)
+        if not all(prints_later(a) for a in args):
+            return self.refused("prints an object that may change", source)
+        return functools.partial(put_off, self.journal, builtins.print, source)
+
+    def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
+            level = logger.getEffectiveLevel()
+            self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
+            return None
+        if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
+            return self.refused(f"calls {name} of a logger", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
+
+    def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
+        if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
+            return self.refused("warns for its caller", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+        return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)

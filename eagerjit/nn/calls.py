@@ -26,7 +26,7 @@ class Calls:
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """From here on calls of this module are compiled; arguments are those of `eagerjit.compile`."""
-        from eagerjit.jit import compile
+        from eagerjit.compiling import compile
 
         self.__dict__["_compiled_call_impl"] = compile(self._call_impl, *args, **kwargs)
 
