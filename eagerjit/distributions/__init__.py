@@ -5,7 +5,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from eagerjit.distributions import constraints, kl, transforms
+from eagerjit.distributions import constraint_registry, constraints, kl, transforms
+from eagerjit.distributions import kl_pairs as kl_pairs
+from eagerjit.distributions.bounded import ContinuousBernoulli, GeneralizedPareto, VonMises
+from eagerjit.distributions.combined import Independent, MixtureSameFamily
+from eagerjit.distributions.constraint_registry import biject_to, transform_to
 from eagerjit.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -17,14 +21,9 @@ from eagerjit.distributions.continuous import (
     Uniform,
 )
 from eagerjit.distributions.counts import Binomial, Geometric, Multinomial, NegativeBinomial, Poisson
-from eagerjit.distributions.discrete import (
-    Bernoulli,
-    Categorical,
-    OneHotCategorical,
-    OneHotCategoricalStraightThrough,
-)
+from eagerjit.distributions.discrete import Bernoulli, Categorical, OneHotCategorical, OneHotCategoricalStraightThrough
 from eagerjit.distributions.distribution import Distribution, ExponentialFamily
-from eagerjit.distributions.gammas import Beta, Chi2, Dirichlet, Gamma, StudentT
+from eagerjit.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, StudentT
 from eagerjit.distributions.kl import kl_divergence, register_kl
 from eagerjit.distributions.relaxed import (
     ExpRelaxedCategorical,
@@ -33,10 +32,10 @@ from eagerjit.distributions.relaxed import (
     RelaxedOneHotCategorical,
 )
 from eagerjit.distributions.transformed import (
-    Independent,
+    InverseGamma,
     Kumaraswamy,
+    LogisticNormal,
     LogNormal,
-    MixtureSameFamily,
     Pareto,
     TransformedDistribution,
     Weibull,
@@ -44,92 +43,71 @@ from eagerjit.distributions.transformed import (
 from eagerjit.distributions.transforms import (
     AbsTransform,
     AffineTransform,
+    CatTransform,
     ComposeTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
     ExpTransform,
+    IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
     PowerTransform,
+    ReshapeTransform,
     SigmoidTransform,
     SoftmaxTransform,
     SoftplusTransform,
+    StackTransform,
+    StickBreakingTransform,
     TanhTransform,
     Transform,
     identity_transform,
 )
 
 __all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpRelaxedCategorical",
-    "ExpTransform",
-    "Exponential",
-    "ExponentialFamily",
-    "Gamma",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "Kumaraswamy",
-    "Laplace",
-    "LogNormal",
-    "LogitRelaxedBernoulli",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "PowerTransform",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "Weibull",
-    "constraints",
-    "identity_transform",
-    "kl",
-    "kl_divergence",
-    "register_kl",
-    "transforms",
-]
+    "AbsTransform", "AffineTransform", "Bernoulli", "Beta", "Binomial", "CatTransform", "Categorical", "Cauchy", "Chi2",
+    "ComposeTransform", "ContinuousBernoulli", "CorrCholeskyTransform", "CumulativeDistributionTransform", "Dirichlet",
+    "Distribution", "ExpRelaxedCategorical", "ExpTransform", "Exponential", "ExponentialFamily", "FisherSnedecor",
+    "Gamma", "GeneralizedPareto", "Geometric", "Gumbel", "HalfCauchy", "HalfNormal", "Independent",
+    "IndependentTransform", "InverseGamma", "Kumaraswamy", "LKJCholesky", "Laplace", "LogNormal", "LogisticNormal",
+    "LogitRelaxedBernoulli", "LowRankMultivariateNormal", "LowerCholeskyTransform", "MixtureSameFamily", "Multinomial",
+    "MultivariateNormal", "NegativeBinomial", "Normal", "OneHotCategorical", "OneHotCategoricalStraightThrough",
+    "Pareto", "Poisson", "PositiveDefiniteTransform", "PowerTransform", "RelaxedBernoulli", "RelaxedOneHotCategorical",
+    "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform", "SoftplusTransform", "StackTransform",
+    "StickBreakingTransform", "StudentT", "TanhTransform", "Transform", "TransformedDistribution", "Uniform",
+    "VonMises", "Weibull", "Wishart", "biject_to", "constraint_registry", "constraints", "identity_transform", "kl",
+    "kl_divergence", "register_kl", "transform_to", "transforms",
+]  # fmt: skip
 
 
 _PLACES = {
+    "bounded": "continuous_bernoulli generalized_pareto von_mises",
     "continuous": "normal laplace cauchy gumbel uniform exponential half_normal half_cauchy",
-    "gammas": "gamma chi2 studentT dirichlet beta",
+    "gammas": "gamma chi2 studentT dirichlet beta fishersnedecor",
     "discrete": "bernoulli categorical one_hot_categorical",
     "counts": "geometric poisson binomial negative_binomial multinomial",
     "relaxed": "relaxed_bernoulli relaxed_categorical",
-    "transformed": "transformed_distribution independent mixture_same_family log_normal weibull pareto kumaraswamy",
+    "combined": "independent mixture_same_family",
+    "transformed": "transformed_distribution log_normal weibull pareto kumaraswamy inverse_gamma logistic_normal",
     "multivariate": "multivariate_normal",
+    "low_rank": "lowrank_multivariate_normal",
+    "matrices": "lkj_cholesky wishart",
     "distribution": "exp_family utils",
 }
 """Where the classes are that PyTorch has in modules of these names."""
+
+_LATER = {
+    "MultivariateNormal": "multivariate", "LowRankMultivariateNormal": "low_rank", "LKJCholesky": "matrices",
+    "Wishart": "matrices",
+}  # fmt: skip
+"""What needs linear algebra."""
 
 _HOMES = {name: f"eagerjit.distributions.{module}" for module, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     """What needs linear algebra comes when it is first used, and modules under PyTorch's names."""
-    if name == "MultivariateNormal":
-        return importlib.import_module("eagerjit.distributions.multivariate").MultivariateNormal
+    if name in _LATER:
+        return getattr(importlib.import_module(f"eagerjit.distributions.{_LATER[name]}"), name)
     if name in _HOMES:
         return importlib.import_module(_HOMES[name])
     raise AttributeError(f"module 'eagerjit.distributions' has no attribute '{name}'")

@@ -194,7 +194,7 @@ class Uniform(Distribution):
         if self._validate_args and not (self.low < self.high).all():
             raise ValueError("Uniform is not defined when low>= high")
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         """Numbers from low to high."""
         return constraints.interval(self.low, self.high)

@@ -100,7 +100,7 @@ class Binomial(Weighted):
 
     has_enumerate_support = True
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         """Numbers up to the number of trials."""
         return constraints.integer_interval(0, self.total_count)
@@ -198,7 +198,7 @@ class Multinomial(Distribution):
             self.total_count, self.probs.expand((*batch_shape, *self.event_shape)), validate_args=self._validate_args
         )
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:  # type: ignore[override]
         """Counts up to the number of draws."""
         return constraints.independent(constraints.integer_interval(0, self.total_count), 1)

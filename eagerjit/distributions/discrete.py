@@ -119,7 +119,7 @@ class Categorical(Weighted):
         self._num_events = given.shape[-1]
         super().__init__(given.shape[:-1], validate_args=validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         """Numbers below the number of categories."""
         return constraints.integer_interval(0, self._num_events - 1)

@@ -8,8 +8,8 @@ from typing import Any
 
 from eagerjit import creation, random
 from eagerjit.autograd.modes import enable_grad, no_grad
-from eagerjit.distributions.constraints import Constraint
-from eagerjit.ops.shaping import broadcast_tensors
+from eagerjit.distributions.constraints import Constraint, is_dependent
+from eagerjit.ops.shaping import broadcast_tensors, tril_indices
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensor import Shape, Tensor
@@ -43,7 +43,7 @@ class Distribution:
 
     def _check_parameters(self) -> None:
         for name, constraint in self.arg_constraints.items():
-            if constraint.__class__.__name__ == "_Dependent" or name not in self.__dict__:
+            if is_dependent(constraint) or name not in self.__dict__:
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():
@@ -181,7 +181,38 @@ class Distribution:
 
 
 class ExponentialFamily(Distribution):
-    """Distributions whose densities are exponentials of a linear function of statistics."""
+    """Distributions whose densities are exponentials of a linear function of statistics.
+
+    A subclass that gives `_natural_params`, `_log_normalizer(*natural_params)` and `_mean_carrier_measure` has an
+    entropy and divergences from other members of its family.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        raise NotImplementedError
+
+    def _normalizer_slopes(self) -> tuple[list[Tensor], Tensor, Any]:
+        """The natural parameters, the log normalizer, and its gradient, which is the mean of the statistics."""
+        from eagerjit.autograd.api import grad
+
+        parameters = [p.detach().requires_grad_() for p in self._natural_params]
+        normalizer = self._log_normalizer(*parameters)
+        return parameters, normalizer, grad(normalizer.sum(), parameters, create_graph=True)
+
+    def entropy(self) -> Tensor:
+        """The entropy, in nats, by Bregman's divergence of the log normalizer."""
+        parameters, result, slopes = self._normalizer_slopes()
+        result = result - self._mean_carrier_measure
+        for parameter, slope in zip(parameters, slopes, strict=True):
+            result = result - (parameter * slope).reshape((*self._batch_shape, -1)).sum(-1)
+        return result
 
 
 # -- parameters -------------------------------------------------------------------------------------------------------
@@ -270,10 +301,33 @@ def sum_rightmost(value: Tensor, count: int) -> Tensor:
     return value if count == 0 else value.flatten(value.ndim - count).sum(-1) if value.ndim else value
 
 
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """The square matrix whose elements on and below a diagonal are those of a vector, row by row, the others 0."""
+    side, count = 1 + 2 * diag, int(vec.shape[-1])
+    size = round((-side + math.sqrt(side**2 + 8 * count + 4 * abs(diag) * (diag + 1))) / 2)
+    flat = tril_indices(size, size, diag, device=vec.device)
+    empty = vec.new_zeros((*vec.shape[:-1], size * size))
+    index = (flat[0] * size + flat[1]).expand(vec.shape)
+    return empty.scatter(-1, index, vec).unflatten(-1, (size, size))
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The elements of a square matrix on and below a diagonal, row by row. Raises ValueError for a diagonal outside."""
+    size = int(mat.shape[-1])
+    if not -size <= diag < size:
+        raise ValueError(f"diag ({diag}) provided is outside [{-size}, {size - 1}].")
+    rows, columns = tril_indices(size, size, diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+_sum_rightmost = sum_rightmost
+
+
 def draw_seed() -> Tensor:
     """A seed from the default stream, as a tensor: a compiled call draws anew."""
     return random.randint(0, 2**53, ())
 
 
+euler_constant = 0.57721566490153286060
 LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 INTEGER = dtypes.int64

@@ -219,3 +219,40 @@ class Beta(ExponentialFamily):
 
     def entropy(self) -> Tensor:
         return Dirichlet(self._pair(), validate_args=False).entropy()
+
+
+class FisherSnedecor(Distribution):
+    """FisherSnedecor(df1, df2): the ratio of two chi-squared numbers, each by its degrees of freedom."""
+
+    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+
+    def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None):
+        self.df1, self.df2 = broadcast_all(df1, df2)
+        super().__init__(self.df1.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        df2 = self.df2.where(self.df2 > 2, math.nan)
+        return df2 / (df2 - 2)
+
+    @property
+    def mode(self) -> Tensor:
+        mode = (self.df1 - 2) / self.df1 * self.df2 / (self.df2 + 2)
+        return mode.where(self.df1 > 2, math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        df2 = self.df2.where(self.df2 > 4, math.nan)
+        return 2 * df2.square() * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).square() * (df2 - 4))
+
+    def rsample(self, sample_shape: Any = ()) -> Tensor:
+        over, under = (Gamma(df * 0.5, df * 0.5, validate_args=False) for df in (self.df1, self.df2))
+        return over.rsample(sample_shape) / under.rsample(sample_shape).clamp(min=smallest(self.df2.dtype))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._validate_sample(value)
+        a, b, ratio = self.df1 * 0.5, self.df2 * 0.5, self.df1 / self.df2
+        norm = (a + b).lgamma() - a.lgamma() - b.lgamma() + a * ratio.log()
+        return norm + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()

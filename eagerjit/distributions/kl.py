@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.distributions import combined, counts, discrete, gammas, transformed
 from eagerjit.distributions import continuous as c
-from eagerjit.distributions import counts, discrete, gammas, transformed
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
 from eagerjit.ops.activation import softplus
 from eagerjit.tensor import Tensor
@@ -143,23 +143,6 @@ def _binomial(p: Any, q: Any) -> Tensor:
     return terms.masked_fill((p.total_count > q.total_count).expand(terms.shape), math.inf)
 
 
-def _infinite(p: Any, q: Any) -> Tensor:
-    """Where p has values that q never takes."""
-    return p.mean.new_full(p.batch_shape, math.inf)
-
-
-for _first, _others in {
-    c.Normal: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
-    c.Laplace: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
-    c.Gumbel: (c.Exponential, c.Uniform, gammas.Beta, gammas.Gamma),
-    c.Exponential: (c.Uniform, gammas.Beta),
-    gammas.Gamma: (c.Uniform, gammas.Beta),
-    counts.Poisson: (discrete.Bernoulli, counts.Binomial),
-}.items():
-    for _second in _others:
-        register_kl(_first, _second)(_infinite)
-
-
 @register_kl(transformed.TransformedDistribution, transformed.TransformedDistribution)
 def _transformed(p: Any, q: Any) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
@@ -167,7 +150,7 @@ def _transformed(p: Any, q: Any) -> Tensor:
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), len(p.event_shape) - len(p.base_dist.event_shape))
 
 
-@register_kl(transformed.Independent, transformed.Independent)
+@register_kl(combined.Independent, combined.Independent)
 def _independent(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError("KL between Independents of different dimensions")

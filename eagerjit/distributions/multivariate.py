@@ -12,47 +12,37 @@ from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensor import Shape, Tensor
 
 
-class MultivariateNormal(Distribution):
-    """MultivariateNormal(loc, covariance_matrix), or with precision_matrix or scale_tril in its place."""
+class Covariance(Distribution):
+    """Distributions given by a covariance matrix, its inverse or its Cholesky factor; the others follow from that."""
 
-    arg_constraints = {
-        "loc": constraints.real_vector,
+    matrices = {
         "covariance_matrix": constraints.positive_definite,
         "precision_matrix": constraints.positive_definite,
         "scale_tril": constraints.lower_cholesky,
     }
-    support = constraints.real_vector
-    has_rsample = True
+    _tril: Tensor
 
-    def __init__(
-        self, loc: Tensor, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
-        validate_args: bool | None = None,
-    ):  # fmt: skip
-        if loc.ndim < 1:
-            raise ValueError("loc must be at least one-dimensional.")
-        given = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        present = [name for name, value in given.items() if value is not None]
+    @staticmethod
+    def _given(error: type[Exception], *matrices: Any) -> tuple[str, Tensor]:
+        """The one matrix that is given, by its name. Raises an error if there are none or several."""
+        names = ("covariance_matrix", "precision_matrix", "scale_tril")
+        present = [(name, value) for name, value in zip(names, matrices, strict=True) if value is not None]
         if len(present) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        (name,) = present
-        matrix = given[name]
-        if matrix.ndim < 2:
-            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
-        size = loc.shape[-1]
-        batch = Shape(broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1])))
-        self.__dict__[name] = matrix.expand((*batch, size, size))
-        self.loc = loc.expand((*batch, size))
-        super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
+            raise error("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        return present[0]
+
+    def _factor(self, name: str, matrix: Tensor) -> None:
+        """Find the Cholesky factor of the covariance."""
         if name == "scale_tril":
-            self._tril = scale_tril
+            self._tril = matrix
         elif name == "covariance_matrix":
-            self._tril = linalg.cholesky(covariance_matrix)
+            self._tril = linalg.cholesky(matrix)
         else:
-            self._tril = _from_precision(precision_matrix)
+            self._tril = _from_precision(matrix)
 
     def __getattr__(self, name: str) -> Any:
-        if "_tril" in self.__dict__ and name in ("scale_tril", "covariance_matrix", "precision_matrix"):
-            shape = self._batch_shape + self._event_shape * 2
+        if "_tril" in self.__dict__ and name in Covariance.matrices:
+            shape = self._batch_shape + self._tril.shape[-2:]
             if name == "scale_tril":
                 return self._tril.expand(shape)
             covariance = self._tril @ self._tril.mT
@@ -63,6 +53,33 @@ class MultivariateNormal(Distribution):
         made = super().expand(batch_shape, _instance)
         made._tril = self._tril
         return made
+
+    def _half_log_det(self) -> Tensor:
+        return self._tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+
+
+class MultivariateNormal(Covariance):
+    """MultivariateNormal(loc, covariance_matrix), or with precision_matrix or scale_tril in its place."""
+
+    arg_constraints = {"loc": constraints.real_vector, **Covariance.matrices}
+    support = constraints.real_vector
+    has_rsample = True
+
+    def __init__(
+        self, loc: Tensor, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ):  # fmt: skip
+        if loc.ndim < 1:
+            raise ValueError("loc must be at least one-dimensional.")
+        name, matrix = self._given(ValueError, covariance_matrix, precision_matrix, scale_tril)
+        if matrix.ndim < 2:
+            raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
+        size = loc.shape[-1]
+        batch = Shape(broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1])))
+        self.__dict__[name] = matrix.expand((*batch, size, size))
+        self.loc = loc.expand((*batch, size))
+        super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
+        self._factor(name, matrix)
 
     @property
     def mean(self) -> Tensor:
@@ -79,9 +96,6 @@ class MultivariateNormal(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         drawn = normal_like(self._extended_shape(sample_shape), self.loc)
         return self.loc + (self._tril @ drawn.unsqueeze(-1)).squeeze(-1)
-
-    def _half_log_det(self) -> Tensor:
-        return self._tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

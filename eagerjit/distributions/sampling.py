@@ -124,3 +124,18 @@ _binomial_op = HostOp(
 def binomial(count: Tensor, probability: Tensor, seed: Tensor) -> Tensor:
     """Samples of binomial distributions."""
     return _binomial_op.call(count, probability, seed)
+
+
+def _von_mises(loc: np.ndarray, concentration: np.ndarray, seed: np.ndarray) -> np.ndarray:
+    drawn = _generator(seed).vonmises(0.0, concentration.astype(np.float64))
+    return ((drawn + loc + np.pi) % (2 * np.pi) - np.pi).astype(loc.dtype)
+
+
+_von_mises_op = HostOp(
+    "von_mises_samples", _von_mises, differentiable=False, types=like, on_host="draws again until a draw is accepted"
+)
+
+
+def von_mises(loc: Tensor, concentration: Tensor, seed: Tensor) -> Tensor:
+    """Samples of von Mises' distributions, from -pi to pi."""
+    return _von_mises_op.call(loc, concentration, seed)

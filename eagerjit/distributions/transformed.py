@@ -1,18 +1,22 @@
-"""Distributions made of others: transformed, with batch dimensions taken as event dimensions, and mixed."""
+"""Distributions of what transforms make of others."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
+from eagerjit.distributions.combined import Independent
 from eagerjit.distributions.continuous import Exponential, Normal, Uniform
-from eagerjit.distributions.discrete import Categorical
 from eagerjit.distributions.distribution import Distribution, broadcast_all, sum_rightmost
+from eagerjit.distributions.gammas import Gamma
 from eagerjit.distributions.transforms import (
     AffineTransform,
+    ComposeTransform,
     ExpTransform,
     PowerTransform,
+    StickBreakingTransform,
     Transform,
 )
 from eagerjit.tensor import Shape, Tensor
@@ -29,24 +33,38 @@ class TransformedDistribution(Distribution):
         if not isinstance(transforms, list) or not all(isinstance(t, Transform) for t in transforms):
             raise ValueError(f"transforms must be a Transform or a list of Transforms, but was {transforms}")
         self.transforms: list[Transform] = transforms
-        shape = base_distribution.batch_shape + base_distribution.event_shape
-        events = max([len(base_distribution.event_shape), *(t.event_dim for t in transforms)])
-        more = events - len(base_distribution.event_shape)
-        self.base_dist: Any = Independent(base_distribution, more) if more else base_distribution
-        first = len(shape) - events
-        super().__init__(shape[:first], shape[first:], validate_args=validate_args)
+        shape, events = base_distribution.batch_shape + base_distribution.event_shape, base_distribution.event_shape
+        whole = ComposeTransform(transforms)
+        if len(shape) < whole.domain.event_dim:
+            raise ValueError(
+                f"base_distribution needs to have shape with size at least {whole.domain.event_dim}, but got {shape}."
+            )
+        result = Shape(whole.forward_shape(shape))
+        wide = Shape(whole.inverse_shape(result))
+        if wide != shape:
+            base_distribution = base_distribution.expand(wide[: len(wide) - len(events)])
+        more = whole.domain.event_dim - len(events)
+        self.base_dist: Any = Independent(base_distribution, more) if more > 0 else base_distribution
+        first = len(result) - whole.codomain.event_dim - max(-more, 0)
+        super().__init__(result[:first], result[first:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = self._made(_instance)
-        made.base_dist = self.base_dist.expand(batch_shape)
+        made.transforms = self.transforms
+        shape = ComposeTransform(self.transforms).inverse_shape(Shape(batch_shape) + self.event_shape)
+        made.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
         made._validate_args = self._validate_args
         return made
 
-    @property
+    @constraints.dependent_property
     def support(self) -> Any:  # type: ignore[override]
         """What the last transform gives."""
-        return self.transforms[-1].codomain if self.transforms else self.base_dist.support
+        if not self.transforms:
+            return self.base_dist.support
+        support = self.transforms[-1].codomain
+        more = len(self.event_shape) - support.event_dim
+        return constraints.independent(support, more) if more > 0 else support
 
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
@@ -71,8 +89,9 @@ class TransformedDistribution(Distribution):
         events, y = len(self.event_shape), value
         total: Any = 0.0
         for transform in reversed(self.transforms):
-            x = transform.inverse(y)
-            total = total - sum_rightmost(transform.log_abs_det_jacobian(x, y), events - transform.event_dim)
+            x = transform.inv(y)
+            events += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - sum_rightmost(transform.log_abs_det_jacobian(x, y), events - transform.domain.event_dim)
             y = x
         return total + sum_rightmost(self.base_dist.log_prob(y), events - len(self.base_dist.event_shape))
 
@@ -84,7 +103,7 @@ class TransformedDistribution(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         for transform in reversed(self.transforms):
-            value = transform.inverse(value)
+            value = transform.inv(value)
         below, sign = self.base_dist.cdf(value), self._sign()
         return below if type(sign) is int and sign == 1 else sign * (below - 0.5) + 0.5
 
@@ -185,7 +204,7 @@ class Pareto(TransformedDistribution):
         shape = Shape(batch_shape)
         return Pareto(self.scale.expand(shape), self.alpha.expand(shape), validate_args=self._validate_args)
 
-    @property
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:  # type: ignore[override]
         """Numbers from the scale on."""
         return constraints.greater_than_eq(self.scale)
@@ -256,138 +275,63 @@ class Kumaraswamy(TransformedDistribution):
         return 1 - b.reciprocal() + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
 
 
-class Independent(Distribution):
-    """A distribution whose last batch dimensions are taken as event dimensions."""
+class InverseGamma(TransformedDistribution):
+    """InverseGamma(concentration, rate): reciprocals of Gamma's numbers."""
 
-    arg_constraints: dict[str, Any] = {}
+    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    base_dist: Gamma
 
-    def __init__(self, base_distribution: Any, reinterpreted_batch_ndims: int, validate_args: bool | None = None):
-        if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
-            raise ValueError(
-                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
-                f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}"
-            )
-        shape = base_distribution.batch_shape + base_distribution.event_shape
-        first = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
-        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
-        super().__init__(shape[:first], shape[first:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        inner = self.event_shape[: self.reinterpreted_batch_ndims]
-        base = self.base_dist.expand(Shape(batch_shape) + inner)
-        return Independent(base, self.reinterpreted_batch_ndims, validate_args=self._validate_args)
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None):
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        reciprocal = PowerTransform(base.rate.new_tensor(-1.0))
+        super().__init__(base, reciprocal, validate_args=validate_args)
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        """Whether the base distribution has it."""
-        return self.base_dist.has_rsample
+    def concentration(self) -> Tensor:
+        """That of the gamma distribution."""
+        return self.base_dist.concentration
 
     @property
-    def has_enumerate_support(self) -> bool:  # type: ignore[override]
-        """Whether the base distribution has it, and no dimension is taken."""
-        return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
-
-    @property
-    def support(self) -> Any:  # type: ignore[override]
-        """The base distribution's, over more dimensions."""
-        inner = self.base_dist.support
-        return (
-            constraints.independent(inner, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else inner
-        )
+    def rate(self) -> Tensor:
+        """That of the gamma distribution."""
+        return self.base_dist.rate
 
     @property
     def mean(self) -> Tensor:
-        return self.base_dist.mean
+        return (self.rate / (self.concentration - 1)).where(self.concentration > 1, math.inf)
 
     @property
     def mode(self) -> Tensor:
-        return self.base_dist.mode
+        return self.rate / (self.concentration + 1)
 
     @property
     def variance(self) -> Tensor:
-        return self.base_dist.variance
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        return self.base_dist.sample(sample_shape)
-
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        a = self.concentration
+        return (self.rate.square() / ((a - 1).square() * (a - 2))).where(a > 2, math.inf)
 
     def entropy(self) -> Tensor:
-        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
-
-    def enumerate_support(self, expand: bool = True) -> Tensor:
-        if self.reinterpreted_batch_ndims:
-            raise NotImplementedError("Enumeration over cartesian product is not implemented")
-        return self.base_dist.enumerate_support(expand)
-
-    def __repr__(self) -> str:
-        return f"Independent({self.base_dist}, {self.reinterpreted_batch_ndims})"
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()
 
 
-class MixtureSameFamily(Distribution):
-    """One of several distributions of a family (the last batch dimension), chosen by a Categorical."""
+class LogisticNormal(TransformedDistribution):
+    """LogisticNormal(loc, scale): probabilities, one more than there are normal numbers that they are made of."""
 
-    arg_constraints: dict[str, Any] = {}
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
 
-    def __init__(
-        self, mixture_distribution: Categorical, component_distribution: Any, validate_args: bool | None = None
-    ):
-        if not isinstance(mixture_distribution, Categorical):
-            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
-        if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
-        count = mixture_distribution.logits.shape[-1]
-        if component_distribution.batch_shape[-1] != count:
-            raise ValueError(
-                f"`mixture_distribution component` ({count}) does not equal `component_distribution.batch_shape[-1]` "
-                f"({component_distribution.batch_shape[-1]})"
-            )
-        self.mixture_distribution, self.component_distribution = mixture_distribution, component_distribution
-        super().__init__(
-            component_distribution.batch_shape[:-1], component_distribution.event_shape, validate_args=validate_args
-        )
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None):
+        base = Normal(loc, scale, validate_args=validate_args)
+        base = base if base.batch_shape else base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args=validate_args)
 
     @property
-    def support(self) -> Any:  # type: ignore[override]
-        """That of the components."""
-        return None
-
-    def _weights(self) -> Tensor:
-        probs = self.mixture_distribution.probs
-        return probs.reshape(probs.shape + (1,) * len(self.event_shape))
+    def loc(self) -> Tensor:
+        """The means of the normal numbers."""
+        return self.base_dist.base_dist.loc
 
     @property
-    def mean(self) -> Tensor:
-        return (self._weights() * self.component_distribution.mean).sum(-1 - len(self.event_shape))
-
-    @property
-    def variance(self) -> Tensor:
-        dim, weights = -1 - len(self.event_shape), self._weights()
-        within = (weights * self.component_distribution.variance).sum(dim)
-        apart = (self.component_distribution.mean - self.mean.unsqueeze(dim)).square()
-        return within + (weights * apart).sum(dim)
-
-    def cdf(self, value: Tensor) -> Tensor:
-        return (self.component_distribution.cdf(value.unsqueeze(-1)) * self.mixture_distribution.probs).sum(-1)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._validate_sample(value)
-        each = self.component_distribution.log_prob(value.unsqueeze(-1 - len(self.event_shape)))
-        return (each + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
-
-    def sample(self, sample_shape: Any = ()) -> Tensor:
-        with no_grad():
-            events = len(self.event_shape)
-            chosen = self.mixture_distribution.sample(sample_shape)
-            drawn = self.component_distribution.sample(sample_shape)
-            index = chosen.reshape(chosen.shape + (1,) * (events + 1))
-            place = drawn.ndim - events - 1
-            target = [1 if i == place else s for i, s in enumerate(drawn.shape)]
-            return drawn.gather(place, index.expand(target)).squeeze(place)
-
-    def __repr__(self) -> str:
-        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
+    def scale(self) -> Tensor:
+        """The standard deviations of the normal numbers."""
+        return self.base_dist.base_dist.scale

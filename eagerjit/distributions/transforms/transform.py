@@ -1,0 +1,258 @@
+"""What all transforms have in common, and transforms one after the other."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from eagerjit.distributions import constraints
+from eagerjit.distributions.distribution import sum_rightmost
+from eagerjit.tensor import Tensor
+
+
+class Transform:
+    """A function y = t(x) with its inverse and log|dy/dx|.
+
+    `domain` and `codomain` are the sets that x and y lie in; their `event_dim` says how many trailing dimensions make
+    up one value. With `cache_size=1` the last x and y are kept, so that `t.inv(t(x)) is x`.
+    """
+
+    bijective = False
+    domain: Any
+    codomain: Any
+
+    def __init__(self, cache_size: int = 0):
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+        self._inv: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_inv": None}
+
+    @property
+    def event_dim(self) -> int:
+        """How many trailing dimensions make up one value, of x and of y. Raises ValueError if these differ."""
+        if self.domain.event_dim != self.codomain.event_dim:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return self.domain.event_dim
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse transform."""
+        made = None if self._inv is None else self._inv()
+        if made is None:
+            made = _InverseTransform(self)
+            self._inv = weakref.ref(made)
+        return made
+
+    @property
+    def sign(self) -> Any:
+        """1 if y rises with x, -1 if it falls."""
+        raise NotImplementedError
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """The transform with a cache of this size."""
+        if self._cache_size == cache_size:
+            return self
+        if type(self).__init__ is Transform.__init__:
+            return type(self)(cache_size=cache_size)
+        raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """y of x."""
+        if self._cache_size == 0:
+            return self._call(x)
+        known, y = self._cached_x_y
+        if x is not known:
+            y = self._call(x)
+            self._cached_x_y = x, y
+        return y
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        """x of y."""
+        if self._cache_size == 0:
+            return self._inverse(y)
+        x, known = self._cached_x_y
+        if y is not known:
+            x = self._inverse(y)
+            self._cached_x_y = x, y
+        return x
+
+    def _call(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """log|dy/dx|."""
+        raise NotImplementedError
+
+    def forward_shape(self, shape: Any) -> Any:
+        """The shape of y for x of a shape."""
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        """The shape of x for y of a shape."""
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class SameByType(Transform):
+    """Transforms without parameters: all of one class are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self))
+
+    __hash__ = Transform.__hash__
+
+
+class _InverseTransform(Transform):
+    """A transform the other way round."""
+
+    def __init__(self, transform: Transform):
+        super().__init__(transform._cache_size)
+        self._inv: Any = transform
+
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)  # type: ignore[assignment]
+    sign = property(lambda self: self._inv.sign)
+    inv = property(lambda self: self._inv)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self.inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
+
+    __hash__ = Transform.__hash__
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._inv._inv_call(x)
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        return self._inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -self._inv.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Any) -> Any:
+        return self._inv.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Any) -> Any:
+        return self._inv.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"_InverseTransform({self._inv!r})"
+
+
+class ComposeTransform(Transform):
+    """Transforms one after the other."""
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0):
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+        super().__init__(cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    __hash__ = Transform.__hash__
+
+    @property
+    def domain(self) -> Any:  # type: ignore[override]
+        """That of the first part, over as many dimensions as any part needs."""
+        if not self.parts:
+            return constraints.real
+        first, events = self.parts[0].domain, self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            events = max(events + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        return constraints.independent(first, events - first.event_dim) if events > first.event_dim else first
+
+    @property
+    def codomain(self) -> Any:  # type: ignore[override]
+        """That of the last part, over as many dimensions as any part needs."""
+        if not self.parts:
+            return constraints.real
+        last, events = self.parts[-1].codomain, self.parts[0].domain.event_dim
+        for part in self.parts:
+            events = max(events + part.codomain.event_dim - part.domain.event_dim, part.codomain.event_dim)
+        return constraints.independent(last, events - last.event_dim) if events > last.event_dim else last
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]
+        """Whether all parts are."""
+        return all(p.bijective for p in self.parts)
+
+    @property
+    def sign(self) -> Any:
+        """1 if y rises with x, -1 if it falls."""
+        sign: Any = 1
+        for part in self.parts:
+            sign = sign * part.sign
+        return sign
+
+    @property
+    def inv(self) -> Transform:
+        """The parts' inverses in reverse."""
+        made = None if self._inv is None else self._inv()
+        if made is None:
+            made = ComposeTransform([p.inv for p in reversed(self.parts)])
+            self._inv, made._inv = weakref.ref(made), weakref.ref(self)
+        return made
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def _inv_call(self, y: Tensor) -> Tensor:
+        for part in reversed(self.parts):
+            y = part._inv_call(y)
+        return y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if not self.parts:
+            return x.new_zeros(x.shape)
+        total: Any = 0
+        events = self.domain.event_dim
+        for index, part in enumerate(self.parts):
+            after = y if index == len(self.parts) - 1 else part(x)
+            total = total + sum_rightmost(part.log_abs_det_jacobian(x, after), events - part.domain.event_dim)
+            events += part.codomain.event_dim - part.domain.event_dim
+            x = after
+        return total
+
+    def forward_shape(self, shape: Any) -> Any:
+        for part in self.parts:
+            shape = part.forward_shape(shape)
+        return shape
+
+    def inverse_shape(self, shape: Any) -> Any:
+        for part in reversed(self.parts):
+            shape = part.inverse_shape(shape)
+        return shape
+
+    def __repr__(self) -> str:
+        inner = ",\n    ".join(repr(p) for p in self.parts)
+        return f"ComposeTransform(\n    {inner}\n)"
+
+
+identity_transform = ComposeTransform([])
