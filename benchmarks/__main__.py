@@ -9,7 +9,7 @@ from benchmarks import harness, report
 
 NAMES = (
     "latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu", "gpu_kernels",
-    "gpu_models",
+    "gpu_models", "gpu_host",
 )  # fmt: skip
 
 

@@ -13,12 +13,14 @@ from eagerjit.runtime.host import BoundCall
 from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
+from eagerjit.runtime.native.device import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.library import convolutions, native
 from eagerjit.runtime.once import once
-from eagerjit.runtime.program import Op, Program
+from eagerjit.runtime.program import DeviceOp, Op, Program, flat_words
 
 __all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
 
+N_ARENAS: dict[int, int] = {Op.ARENA: 1, DeviceOp.ARENA: 1, DeviceOp.KERNEL: 2}
 _PADDING = [0] * 8  # the native decoder reads three operands of any instruction before it knows how many there are
 
 
@@ -31,12 +33,20 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
 
     __slots__ = ("__dict__", "__weakref__", "_kept", "epochs", "n_arguments", "n_outputs", "program")
 
-    def __init__(self, program: Program, functions: Sequence[int], objects: Sequence[object]):
+    def __init__(
+        self,
+        program: Program,
+        functions: Sequence[int],
+        objects: Sequence[object],
+        steps: Sequence[tuple[int, ...]] | None = None,
+        device: int = 0,
+    ):
+        steps = program.instructions if steps is None else steps
         failures = [(f.exception_class, f.message, f.slot) for f in program.errors]
-        arenas = sum(code == Op.ARENA for code, *_ in program.instructions)
-        parameters = max((n_parameters(step) for step in program.instructions), default=0)
+        arenas = sum(N_ARENAS.get(code, 0) for code, *_ in steps)
+        parameters = max((n_parameters(step) for step in steps), default=0)
         calls = [BoundCall(c) for c in program.calls]
-        words = _words([*program.words(), *_PADDING])
+        words = _words([*flat_words(steps), *_PADDING])
         pointers = _words([id(x) for x in (*calls[::-1], *objects)])
         errors = _words([word for f in failures for word in (id(f[0]), id(f[1]), f[2])])
         addresses = _words(functions)
@@ -46,7 +56,7 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         self.n_arguments = self._n_arguments = program.n_arguments
         self.n_outputs = self._n_outputs = program.n_outputs
         self._n_leaves, self._n_slots = program.n_leaves, program.n_slots
-        self._n_arenas, self._n_parameters = arenas, parameters
+        self._n_arenas, self._n_parameters, self._device = arenas, parameters, device
         tables = (words, pointers, addresses, self.epochs, errors, frame)
         self._words, self._objects, self._functions, self._epochs, self._errors, self._frame = map(
             ctypes.addressof, tables
@@ -60,6 +70,8 @@ def n_parameters(step: tuple[int, ...]) -> int:
     match step:
         case (Op.KERNEL, _, _, _, _, n, *_):
             return n
+        case (DeviceOp.KERNEL, _, _, _, _, n, *_):
+            return 3 * (n + BESIDE) + 2 * MOST_HIDDEN
         case (Op.CALL, _, n, *_):
             return n + 1
         case (Op.MATMUL, _, n_batch, *_):
@@ -74,7 +86,8 @@ def _words(values: Sequence[int]) -> Any:
 
 
 @once
-def _install_run() -> None:
+def install_run() -> None:
+    """Loads the native executor."""
     address = native().address("executable_run")
     heap_types.install_native_method(NativeExecutable, "run", address, "Run on a tuple of arguments.")
 
@@ -91,5 +104,5 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
         return PythonExecutable(program, functions, objects)
     if any(code == Op.CONVOLUTION for code, *_ in program.instructions):
         convolutions()
-    _install_run()
+    install_run()
     return NativeExecutable(program, functions, objects)

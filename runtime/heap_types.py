@@ -19,7 +19,7 @@ HEAD_BYTES = object.__basicsize__
 _T_LONGLONG, _T_PYSSIZET, _READONLY = 17, 19, 1
 _TP_CALL, _TP_DESCR_GET, _TP_MEMBERS = 50, 54, 72
 _DEFAULT, _BASETYPE, _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 18, 1 << 10, 1 << 11, 1 << 17
-_METH_O = 8
+_METH_NOARGS, _METH_O = 4, 8
 
 
 class _Member(ctypes.Structure):
@@ -120,9 +120,12 @@ def vectorcall_type(base: type) -> Any:
     return made
 
 
-def install_native_method(owner: type, name: str, address: int, doc: str) -> None:
-    """Makes machine code `PyObject *f(PyObject *self, PyObject *argument)` a method of a class."""
-    definition = _Method(name.encode(), address, _METH_O, doc.encode())
+def install_native_method(owner: type, name: str, address: int, doc: str, arguments: bool = True) -> None:
+    """Makes machine code `PyObject *f(PyObject *self, PyObject *argument)` a method of a class.
+
+    Without `arguments` it is called with none, and its own is null.
+    """
+    definition = _Method(name.encode(), address, _METH_O if arguments else _METH_NOARGS, doc.encode())
     _immortal.append(definition)
     make = _function("PyDescr_NewMethod", ctypes.py_object, ctypes.c_void_p)
     setattr(owner, name, make(owner, ctypes.addressof(definition)))
@@ -133,11 +136,16 @@ def slot_offset(owner: type, name: str) -> int:
 
     RuntimeError where the object does not show up in exactly one word.
     """
-    instance: Any = object.__new__(owner)
-    mark = object()
+    return slot_in(object.__new__(owner), name)
+
+
+def slot_in(instance: Any, name: str) -> int:
+    """As `slot_offset`, with an instance whose slot may be changed to None."""
+    owner, mark = type(instance), object()
     setattr(instance, name, mark)
     words = (ctypes.c_int64 * (owner.__basicsize__ // 8)).from_address(id(instance))
     found = [8 * i for i, word in enumerate(words) if word == id(mark)]
+    setattr(instance, name, None)
     if len(found) != 1:
         raise RuntimeError(f"cannot find slot {name} in instances of {owner.__name__}")
     return found[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.binding import bound
+from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.native.operators import (
     EXPONENT_BIAS,
     FLOATS,
@@ -63,7 +64,7 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     """What an operator's table knows an argument by; 0 where only Python can serve it.
 
     For a Tensor, from the low bits on: dtype code (4), dimensions (3), C-contiguous (1), then 2 bits per dimension: its
-    extent up to 2.
+    extent up to 2; from bit 16 on 1 and the number of its device.
     """
     if isinstance(argument, tuple) and (sizes or holds_tensors(argument)):
         return _digest(argument, sizes)
@@ -74,12 +75,20 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
             return NUMBER_KINDS[type(argument)]
         return value_word(argument) or id(argument)
     array = argument._data
-    if type(array) is not np.ndarray or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
+    place = _place(array)
+    if place < 0 or array.ndim > MAX_KEY_NDIM or array.dtype not in _CODES:
         return 0
-    word = _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
+    word = place << 16 | _CODES[array.dtype] | array.ndim << 4 | array.flags.c_contiguous << 7
     for axis, extent in enumerate(array.shape):
         word |= min(extent, 2) << (8 + 2 * axis)
     return word
+
+
+def _place(array: Any) -> int:
+    """0 for an array of the host, one more than its number for memory of a device, -1 for anything else."""
+    if type(array) is np.ndarray:
+        return 0
+    return getattr(array.memory, "place", -1) if type(array) is DeviceArray else -1
 
 
 def _like(option: tuple[Any, ...]) -> tuple[Any, ...] | None:

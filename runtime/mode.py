@@ -1,15 +1,17 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
 Grad mode, the tracing flag and whether new tensors lie on a device belong to a thread. Python reads them from a
-`threading.local`; native code reads the same bits from a word that a CPython thread-specific-storage key leads to, so
-that `no_grad()` in one thread never leaks into another. The epoch, the sequence number of autograd nodes and the
-default dtype are words of one small block at a fixed address, guarded by the GIL.
+`threading.local`; native code reads the same bits from words that a CPython thread-specific-storage key leads to, so
+that `no_grad()` in one thread never leaks into another. The epoch, the sequence number of autograd nodes,
+the default dtype, whether factors of float32 may be rounded and whether somebody watches what devices are given are
+words of one small block at a fixed address, guarded by the GIL.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from typing import Any
 
 from eagerjit.runtime import dtypes
 
@@ -19,6 +21,9 @@ ELSEWHERE = 4
 EPOCH_WORD = 0
 SEQUENCE_WORD = 1
 DTYPE_WORD = 2
+PRECISION_WORD = 3
+WATCHED_WORD = 4
+DEVICE, STREAM = 8, 16
 
 words = (ctypes.c_int64 * 8)()
 words[DTYPE_WORD] = dtypes.float32.code
@@ -35,25 +40,38 @@ if not flags_key or _api.PyThread_tss_create(flags_key) != 0:
 
 
 class _Flags(threading.local):
-    """This thread's modes, and the word native code reads them from; a new thread has gradients on and no trace."""
+    """This thread's modes, and the words native code reads them from; a new thread has gradients on and no trace."""
 
     grad = True
     tracing = False
     elsewhere = False
-    word: ctypes.c_int64 | None = None
+    words: Any = None
 
 
 _flags = _Flags()
 
 
 def _publish() -> None:
-    word = _flags.word
-    if word is None:
-        word = _flags.word = ctypes.c_int64()
-        if _set_flags(flags_key, ctypes.addressof(word)) != 0:
-            raise MemoryError("cannot store this thread's modes")
+    words = thread_words()
     grad, tracing = 0 if _flags.grad else GRAD_OFF, TRACING if _flags.tracing else 0
-    word.value = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0)
+    words[0] = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0)
+
+
+def thread_words() -> Any:
+    """What native code reads of this thread: its modes, the device it last worked on, and its stream there."""
+    words = _flags.words
+    if words is None:
+        words = _flags.words = (ctypes.c_int64 * 3)()
+        if _set_flags(flags_key, ctypes.addressof(words)) != 0:
+            raise MemoryError("cannot store this thread's modes")
+        _publish()
+    return words
+
+
+def leave_device() -> None:
+    """Native code asks Python before this thread's next work for a device: where that goes may have changed."""
+    if _flags.words is not None:
+        _flags.words[DEVICE // 8] = 0
 
 
 def grad_mode() -> bool:
@@ -66,11 +84,11 @@ def set_grad_mode(enabled: bool) -> bool:
     before = _flags.grad
     if before is not enabled:
         _flags.grad = enabled
-        word = _flags.word
-        if word is None:
+        words = _flags.words
+        if words is None:
             _publish()
         else:
-            word.value ^= GRAD_OFF
+            words[0] ^= GRAD_OFF
     return before
 
 

@@ -95,6 +95,18 @@ class Op(IntEnum):
     #                    objects[object] (-1: the caller's)
 
 
+class DeviceOp(IntEnum):
+    """What native code runs in the place of some instructions where the Program is one of a device."""
+
+    TENSOR = 64
+    CAPTURED = 65
+    ARENA = 66
+    OUTPUT = 67
+    OUTPUT_VIEW = 68
+    KERNEL = 69
+    COPY = 70
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What a kernel's non-zero status raises: an exception class by name and its message.
@@ -144,6 +156,15 @@ def _width(entry: Any) -> int:
     return sum(map(_width, entry))
 
 
+def flat_words(instructions: Sequence[tuple[int, ...]]) -> list[int]:
+    """Instructions and the end as one flat list: code, operand count, operands."""
+    out: list[int] = []
+    for code, *operands in instructions:
+        out += (code, len(operands), *operands)
+    out += (Op.END, 0)
+    return out
+
+
 @dataclass(slots=True)
 class Program:
     """Instructions of one compiled call with the sizes of its tables; `objects` are bound when it is loaded."""
@@ -160,11 +181,7 @@ class Program:
 
     def words(self) -> list[int]:
         """All instructions as one flat list: code, operand count, operands."""
-        out: list[int] = []
-        for code, *operands in self.instructions:
-            out += (code, len(operands), *operands)
-        out += (Op.END, 0)
-        return out
+        return flat_words(self.instructions)
 
     def __str__(self) -> str:
         lines = [f"program leaves={self.n_leaves} slots={self.n_slots} outputs={self.n_outputs}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.cuda import tuning
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device, platform
+from eagerjit.runtime.gpu.direct import direct
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
 from eagerjit.runtime.gpu.graphed import GraphedExecutable
 from eagerjit.runtime.gpu.launch import Kernel
@@ -61,8 +63,16 @@ def tables(device: Device) -> int:
     return int(_tables[device].ctypes.data)
 
 
-Prepared = tuple[Kernel, Launch, list[int]]
-"""A kernel as it is launched, and which of all words are its arguments."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A kernel as it is launched on some sizes: `picks` says which of all words are its arguments."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    picks: list[int]
+    partials: int
+    counters: int
+    tables: int
 
 
 class Function:
@@ -74,8 +84,10 @@ class Function:
         self._place = {name: index for index, name in enumerate([*names, *HIDDEN])}
         self._sizes = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "size"]
         self._memory = [index for index, p in enumerate(kernel.kernel.params) if p.kind == "memory"]
+        self.compared = [*((index, False) for index in self._sizes), *((index, True) for index in self._memory)]
         self._launches: dict[tuple[int, ...], Prepared] = {}
         self._kernels: dict[tuple[Any, ...], Kernel] = {}
+        self.null = len(self._place)
         self._tables = 0
 
     def launch(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
@@ -88,30 +100,36 @@ class Function:
         self._queue(found, frame, tasks, words, status)
 
     def _queue(self, found: Prepared, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> None:
-        kernel, launch, picks = found
         partials = counters = 0
-        if launch.counters:
-            partials, counters = frame.allocate(launch.partials), frame.allocate(4 * launch.counters)
-            fill_words(counters, 0, launch.counters, frame.stream)
-        everything = (*words, tasks, status, self._tables, partials, counters)
-        kernel.launch((*launch.grid, 1), frame.stream, *[everything[index] for index in picks])
+        if found.counters:
+            partials, counters = frame.allocate(found.partials), frame.allocate(4 * found.counters)
+            fill_words(counters, 0, found.counters, frame.stream)
+        everything = (*words, tasks, status, found.tables, partials, counters)
+        found.kernel.launch(found.grid, frame.stream, *[everything[index] for index in found.picks])
+
+    def ready(self, tasks: int, words: Sequence[int]) -> Prepared:
+        """How it is launched on these words, of which those that are compared count."""
+        return self._compiled(self.kernel.launch(tasks, *self._known(words)))
+
+    def _known(self, words: Sequence[int]) -> tuple[dict[str, int], int]:
+        """What decides on a launch: the words that are compared by name, and the device's architecture."""
+        params, properties = self.kernel.kernel.params, self.device.properties
+        known = {params[index].name: words[index] for index, _ in self.compared}
+        return known, 10 * properties.major + properties.minor
 
     def _prepared(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> Prepared:
-        params = self.kernel.kernel.params
-        known = {params[index].name: words[index] for index in (*self._sizes, *self._memory)}
-        properties = self.device.properties
-        architecture = 10 * properties.major + properties.minor
-        tile = None
-        if isinstance(self.kernel, ProductKernel) and tuning.wanted() and not frame.stream.is_capturing:
+        if not isinstance(self.kernel, ProductKernel) or not tuning.wanted() or frame.stream.is_capturing:
+            return self.ready(tasks, words)
 
-            def seconds(launch: Launch) -> float:
-                made = self._compiled(launch)
-                return tuning.timed(lambda: self._queue(made, frame, tasks, words, status), frame.stream)
+        def seconds(launch: Launch) -> float:
+            made = self._compiled(launch)
+            return tuning.timed(lambda: self._queue(made, frame, tasks, words, status), frame.stream)
 
-            tile = tuning.tile(self.kernel, tasks, known, architecture, seconds)
-        if tile is not None:
-            return self._compiled(self.kernel.launch(tasks, known, architecture, tile))  # type: ignore[call-arg]
-        return self._compiled(self.kernel.launch(tasks, known, architecture))
+        known, architecture = self._known(words)
+        tile = tuning.tile(self.kernel, tasks, known, architecture, seconds)
+        if tile is None:
+            return self.ready(tasks, words)
+        return self._compiled(self.kernel.launch(tasks, known, architecture, tile))
 
     def _compiled(self, launch: Launch) -> Prepared:
         how = launch.warps, launch.stages, launch.aligned
@@ -120,7 +138,9 @@ class Function:
             self._kernels[key] = self.compile(launch, self.device)
         if not self._tables and any(p.name == "tables" for p in launch.source.params):
             self._tables = tables(self.device)
-        return self._kernels[key], launch, [self._place[p.name] for p in launch.source.params]
+        picks = [self._place[p.name] for p in launch.source.params]
+        grid = (*launch.grid, 1)
+        return Prepared(self._kernels[key], grid, picks, launch.partials, launch.counters, self._tables)
 
 
 compile: Compile = compiled
@@ -135,8 +155,11 @@ def loaded(report: compilation.Report, index: int) -> DeviceExecutable:
     functions = [Function(kernel, device, compile) for kernel in call.kernels]
     leaves = {b.leaf: b.device >= 0 for b in trace.bindings if isinstance(b, TensorLeaf) and b.device is not None}
     returning = frozenset(i for i, o in enumerate(trace.outputs) if isinstance(o, Fresh) and o.on_host)
-    kind = GraphedExecutable if trace.cuda_graphs else DeviceExecutable
-    return kind(call.compiled.program, functions, report.objects, device, (leaves, returning))
+    loaded = call.compiled.program, functions, report.objects, device, (leaves, returning)
+    if trace.cuda_graphs:
+        return GraphedExecutable(*loaded)
+    plain = DeviceExecutable(*loaded)
+    return plain if tuning.wanted() else direct(plain, functions)  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from eagerjit.runtime.gpu.errors import OutOfMemoryError
 from eagerjit.runtime.gpu.observation import by_host
@@ -27,12 +27,27 @@ SMALL = 1 << 20
 """Requests up to this size are served from small segments, so that they do not break up large ones."""
 
 
+class Kept(Protocol):
+    """Blocks that were freed and are handed out again without a lock, in front of the allocator; counted as free."""
+
+    address: int
+
+    def take(self, requested: int, stream: int) -> Block | None:
+        """One for a request of this many bytes by work in a stream."""
+        ...
+
+    def give_up(self) -> list[Block]:
+        """All of them; none is kept any longer."""
+        ...
+
+
 class Allocator:
     """The memory of one device. Blocks are asked for with the handle of the stream that will use them."""
 
     def __init__(self, device: Device):
         self.device, self.statistics = device, Statistics()
         self.limit: int | None = None
+        self.kept: Kept | None = None
         self._lock = threading.Lock()
         self._common = Pool()
         self._pools: list[Pool] = [self._common]
@@ -46,14 +61,19 @@ class Allocator:
         """A block of at least so many bytes, at least one; OutOfMemoryError where the device has no more."""
         size = rounded(requested)
         pool = self.device.platform.here.pools.get(self.device, self._common)
+        kept = None if self.kept is None or pool is not self._common else self.kept.take(requested, stream)
+        if kept is not None:
+            return kept
         with self._lock:
             self._collect()
             free = pool.free_blocks(stream, size <= SMALL)
             block = free.best(size)
             if block is None:
+                self._join_kept()
                 self._poll()
                 block = free.best(size) or self._new_segment(free, size, requested)
             self._hand_out(block, size, requested)
+            block.keeper = 0 if self.kept is None or pool is not self._common else self.kept.address
             return block
 
     def free(self, block: Block) -> None:
@@ -69,6 +89,7 @@ class Allocator:
         """Work given to this stream uses the block too; what reuses it after it is freed waits for that."""
         if stream != block.stream:
             block.others.add(stream)
+            block.keeper = 0
 
     def _hand_out(self, block: Block, size: int, requested: int) -> None:
         small, split = block.owner.small, block.size < block.segment_size
@@ -115,8 +136,11 @@ class Allocator:
 
     def _return(self, block: Block) -> None:
         """The block is free: it joins its free neighbours."""
+        self.statistics.take(block.owner.small, active=1, active_bytes=block.size)
+        self._join(block)
+
+    def _join(self, block: Block) -> None:
         small, owner = block.owner.small, block.owner
-        self.statistics.take(small, active=1, active_bytes=block.size)
         for neighbour in (block.previous, block.next):
             if neighbour is not None and neighbour.free:
                 owner.remove(neighbour)
@@ -126,6 +150,13 @@ class Allocator:
         owner.add(block)
         if block.size < block.segment_size:
             self.statistics.add(small, inactive_split=1, inactive_split_bytes=block.size)
+
+    def _join_kept(self) -> None:
+        """Free what is kept for requests of the same size."""
+        for block in self.kept.give_up() if self.kept is not None else ():
+            if block.size < block.segment_size:
+                self.statistics.take(block.owner.small, inactive_split=1, inactive_split_bytes=block.size)
+            self._join(block)
 
     def _poll(self, wait: bool = False) -> None:
         """Free the blocks whose events are done; or wait for all of them. A graph's capture forbids to ask."""
@@ -180,6 +211,7 @@ class Allocator:
 
     def _release(self) -> None:
         """Give whole free segments back to the driver, after waiting for blocks that other streams use."""
+        self._join_kept()
         self._poll(wait=True)
         self.device.activate()
         for pool in self._pools:
@@ -227,6 +259,7 @@ class Allocator:
     def blocks(self) -> list[Block]:
         """All blocks by address, free ones too."""
         with self._lock:
+            self._join_kept()
             found = []
             for pool in self._pools:
                 for block in pool.segments.values():

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from eagerjit.runtime import mode
 from eagerjit.runtime.gpu.allocator import Allocator
 from eagerjit.runtime.gpu.driver import Driver, SharedLibrary
 from eagerjit.runtime.gpu.errors import AcceleratorError
@@ -20,7 +21,7 @@ from eagerjit.runtime.gpu.functions import CAPTURE_RELAXED, DEVICE_ATTRIBUTES
 from eagerjit.runtime.gpu.launch import Modules
 from eagerjit.runtime.gpu.pinned import PinnedAllocator
 from eagerjit.runtime.gpu.segments import Pool
-from eagerjit.runtime.gpu.stream import Stream, Streams
+from eagerjit.runtime.gpu.stream import Stream, Streams, current_stream
 from eagerjit.runtime.once import lock
 
 
@@ -82,6 +83,19 @@ class Device:
             self.platform.check_process()
             self.driver.cuCtxSetCurrent(self.context)
             here.active = self
+            mode.leave_device()
+
+    def leads(self) -> bool:
+        """Makes native code give this thread's work for the device to its current stream, if it does not do so yet.
+
+        False where nothing changes: it does, or may not because the thread captures a graph.
+        """
+        words, kept = mode.thread_words(), self.allocator.kept
+        if kept is None or self.platform.here.pools or words[mode.DEVICE // 8] == kept.address:
+            return False
+        self.activate()
+        words[mode.DEVICE // 8], words[mode.STREAM // 8] = kept.address, current_stream(self).handle
+        return True
 
     def attribute(self, number: int) -> int:
         """One attribute by the driver's number for it."""
@@ -183,6 +197,7 @@ _platforms: list[Platform | Exception] = []
 
 
 def _mark_forked() -> None:
+    mode.leave_device()
     for found in _platforms:
         if isinstance(found, Platform):
             found.here, found.forked = _Here(), True

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eagerjit.runtime.gpu.functions import CAPTURE_THREAD_LOCAL
 from eagerjit.runtime.gpu.stream import current_stream
+from eagerjit.runtime.mode import leave_device
 from eagerjit.runtime.once import lock
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Graph:
             device.platform.captures += 1
             pool.users += 1
         device.platform.here.pools[device] = pool
+        leave_device()
         self.device, self.pool, self._capturing = device, pool, stream
 
     def end(self) -> None:

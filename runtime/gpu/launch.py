@@ -69,9 +69,9 @@ class Kernel:
         hidden: int = 0,
     ):  # fmt: skip
         self.device, self.name, self.shared, self.threads = device, name, shared, WARP * warps
-        self.parameters = (*parameters, *["pointer"] * hidden)
-        self.function = device.modules.function(image, name)
+        self.parameters, self.hidden = (*parameters, *["pointer"] * hidden), hidden
         self._hidden = (0,) * hidden
+        self.function = device.modules.function(image, name)
         if shared > STATIC_SHARED:
             most = device.properties.shared_memory_per_block_optin
             if shared > most:

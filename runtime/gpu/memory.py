@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.runtime import heap_types
 from eagerjit.runtime.gpu.observation import observed
 from eagerjit.runtime.host import Memory, memory_at
 
@@ -22,16 +23,25 @@ if TYPE_CHECKING:
     from eagerjit.runtime.gpu.stream import Stream
 
 
-class DeviceMemory:
-    """Bytes of a device for work in a stream; they go back to the allocator when nobody holds this object."""
+_WORDS, _OBJECTS = ("address", "nbytes", "place"), ("__weakref__", "block", "device")
 
-    __slots__ = ("__weakref__", "address", "block", "device", "nbytes")
+
+class DeviceMemory(heap_types.raw_base("DeviceMemoryBase", _WORDS)):  # type: ignore[misc]
+    """Bytes of a device for work in a stream; they go back to the allocator when nobody holds this object.
+
+    `place` is one more than the device's number. Native code makes these objects too.
+    """
+
+    address: int
+    nbytes: int
+    place: int
+    __slots__ = _OBJECTS
 
     def __init__(self, nbytes: int, stream: Stream):
         self.block: Block | None = None
         if nbytes < 0:
             raise ValueError(f"a number of bytes must not be negative, got {nbytes}")
-        self.device, self.nbytes, self.address = stream.device, nbytes, 0
+        self.device, self.nbytes, self.address, self.place = stream.device, nbytes, 0, stream.device.index + 1
         if nbytes:
             self.block = stream.device.allocator.allocate(nbytes, stream.handle)
             self.address = self.block.address

@@ -7,11 +7,23 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from eagerjit.runtime import mode
+
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.stream import Stream
 
-observe: Callable[[str, Stream | None], AbstractContextManager[None]] | None = None
+Observe = Callable[[str, "Stream | None"], AbstractContextManager[None]]
 """(what it is, the stream it is queued in or None for what the host waits for) -> a context around the call."""
+
+observe: Observe | None = None
+
+
+def watch(new: Observe | None) -> Observe | None:
+    """Whom to tell from now on, nobody for None; whom it was before. Native code leaves watched work to Python."""
+    global observe
+    before, observe = observe, new
+    mode.words[mode.WATCHED_WORD] = new is not None
+    return before
 
 
 def observed(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import bisect
 
+from eagerjit.runtime import heap_types
+
 GRAIN = 512
 SMALL_SEGMENT = 2 << 20
 LARGE_SEGMENT = 20 << 20
@@ -31,31 +33,39 @@ def figure(size: int) -> str:
     return f"{size} bytes"
 
 
-class Block:
+_WORDS = ("address", "size", "segment_size", "requested", "stream", "small", "keeper", "_kept_next")
+_OBJECTS = ("free", "next", "others", "owner", "pending", "previous")
+
+
+class Block(heap_types.raw_base("BlockBase", _WORDS)):  # type: ignore[misc]
     """Part of a segment, or all of it. `previous` and `next` are its neighbours in the segment.
 
+    stream     the one that it belongs to
+    keeper     where native code keeps it when it is freed (`direct.py`); 0 where the allocator gets it at once
     others     streams besides its own that have used it since it was handed out
     pending    events of such streams that are waited for since it was freed
     """
 
-    __slots__ = (
-        "address", "free", "next", "others", "owner", "pending", "previous", "requested", "segment_size", "size",
-    )  # fmt: skip
+    address: int
+    size: int
+    segment_size: int
+    requested: int
+    stream: int
+    small: int
+    keeper: int
+    __slots__ = _OBJECTS
 
     def __init__(self, address: int, size: int, owner: FreeBlocks):
         self.address, self.size, self.segment_size, self.owner = address, size, size, owner
+        self.stream, self.small, self.keeper = owner.stream, int(owner.small), 0
         self.previous: Block | None = None
         self.next: Block | None = None
-        self.free, self.requested, self.pending = False, 0, 0
+        self.requested = self.pending = 0
+        self.free = False
         self.others: set[int] = set()
 
     def __repr__(self) -> str:
         return f"<{'free' if self.free else 'used'} block of {self.size} bytes at {self.address:#x}>"
-
-    @property
-    def stream(self) -> int:
-        """The stream that it belongs to."""
-        return self.owner.stream
 
     def split(self, size: int) -> Block:
         """Keep so many bytes; the rest is a new, free block."""

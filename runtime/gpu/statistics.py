@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 COUNTED = (
     "allocation", "segment", "active", "inactive_split",
     "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
@@ -9,20 +11,23 @@ COUNTED = (
 EVENTS = ("num_alloc_retries", "num_ooms", "num_sync_all_streams", "num_device_alloc", "num_device_free")
 
 
-class Gauge:
+class Gauge(ctypes.Structure):
     """A quantity now and at most, and the sums of what was added to it and taken from it."""
 
-    __slots__ = ("added", "current", "peak", "taken")
-
-    def __init__(self) -> None:
-        self.current = self.peak = self.added = self.taken = 0
+    _fields_ = tuple((name, ctypes.c_int64) for name in ("current", "peak", "added", "taken"))
+    current: int
+    peak: int
+    added: int
+    taken: int
 
 
 class Statistics:
     """Gauges of small blocks, of large ones and of all; how often something happened."""
 
     def __init__(self) -> None:
-        self.gauges = {pool: {name: Gauge() for name in COUNTED} for pool in ("all", "small_pool", "large_pool")}
+        self.words = (Gauge * (3 * len(COUNTED)))()  # native code counts here too (`native/device_memory.py`)
+        own = iter(self.words)
+        self.gauges = {pool: {name: next(own) for name in COUNTED} for pool in ("all", "small_pool", "large_pool")}
         self.events = dict.fromkeys(EVENTS, 0)
         self._all, small, large = self.gauges.values()
         self._pairs = [{name: (pool[name], self._all[name]) for name in COUNTED} for pool in (large, small)]

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from eagerjit.runtime import mode
 from eagerjit.runtime.gpu.errors import NOT_READY
 from eagerjit.runtime.gpu.functions import STREAM_NON_BLOCKING
 from eagerjit.runtime.once import lock
@@ -131,6 +132,7 @@ def set_stream(stream: Stream) -> None:
     here = stream.device.platform.here
     here.streams[stream.device] = stream
     here.current = stream.device.index
+    mode.leave_device()
 
 
 @contextlib.contextmanager
@@ -143,6 +145,7 @@ def using_stream(stream: Stream) -> Iterator[Stream]:
         yield stream
     finally:
         here.current = device
+        mode.leave_device()
         if before is None:
             here.streams.pop(stream.device, None)
         else:

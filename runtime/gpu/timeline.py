@@ -116,9 +116,9 @@ class _Recorder:
 def recording(device: Device) -> Iterator[Timeline]:
     """Records what is queued within the block; the device's times are there when it ends, after waiting for it."""
     recorder = _Recorder(device)
-    before, observation.observe = observation.observe, recorder.observe
+    before = observation.watch(recorder.observe)
     try:
         yield recorder.timeline
     finally:
-        observation.observe = before
+        observation.watch(before)
     recorder.finish()

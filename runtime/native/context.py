@@ -8,7 +8,7 @@ from __future__ import annotations
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.language import global_bytes
 
-CONTEXT_BYTES = 1152
+CONTEXT_BYTES = 1216
 context = global_bytes(CONTEXT_BYTES)
 
 MAX_TENSOR_TYPES = 8
@@ -80,6 +80,14 @@ OPTIONS = 664  # the dictionary of tuples of numbers met as options: one object 
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648
 REMEMBERED_LEARN = 656
+# -- devices (see `device.py`) ----------------------------------------------------------------------------------------
+DEVICE_ARRAY_TYPE = 1152
+DEVICE_ARRAY_MEMORY = 1160
+DEVICE_ARRAY_ADDRESS = 1168
+MEMORY_TYPE = 1176  # of memory that is given back when nobody holds it
+MEMORY_BLOCK = 1184
+MEMORY_DEVICE = 1192
+GIVE_BACK = 1200  # the Python function for memory that native code does not keep
 # -- dtypes -----------------------------------------------------------------------------------------------------------
 DESCRIPTORS = 768  # one numpy descriptor per dtype code
 ITEM_SIZES = 896  # bytes per dtype code
@@ -109,6 +117,8 @@ WRITEABLE_FLAG = 0x400
 # -- words of our own objects: they begin where a plain object ends (see `runtime/heap_types.py`) ---------------------
 VECTORCALL = 16
 
+MEMORY_PLACE = 32  # of a device's memory: its number and one
+
 EXECUTABLE_WORDS = 16
 EXECUTABLE_ARGUMENTS = 24
 EXECUTABLE_LEAVES = 32
@@ -122,6 +132,7 @@ EXECUTABLE_ARENAS = 88
 EXECUTABLE_PARAMETERS = 96  # of the kernel or call that has the most
 EXECUTABLE_FRAME = 104  # the frame the executable owns
 EXECUTABLE_BUSY = 112  # 1 while a run uses it
+EXECUTABLE_DEVICE = 120  # what is known of the device that it runs on; null: the host
 
 FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null)
 ARITY = 0xFFFF_FFFF
@@ -142,7 +153,7 @@ OPERATOR_WRITES = 88  # whether it writes its first argument; those that are vie
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
-    "_n_arenas", "_n_parameters", "_frame", "_busy",
+    "_n_arenas", "_n_parameters", "_frame", "_busy", "_device",
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (

@@ -14,6 +14,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_ARENAS,
     EXECUTABLE_ARGUMENTS,
     EXECUTABLE_BUSY,
+    EXECUTABLE_DEVICE,
     EXECUTABLE_EPOCHS,
     EXECUTABLE_FRAME,
     EXECUTABLE_LEAVES,
@@ -25,6 +26,17 @@ from eagerjit.runtime.native.context import (
     MODE_WORDS,
     OBJECT_TYPE,
     context,
+)
+from eagerjit.runtime.native.device import (
+    copy_there,
+    device_is_ready,
+    end_temporaries,
+    fresh_there,
+    guard_captured_there,
+    guard_there,
+    launch_there,
+    temporary,
+    view_there,
 )
 from eagerjit.runtime.native.guards import (
     guard_captured,
@@ -73,7 +85,7 @@ from eagerjit.runtime.native.work import (
     run_matmul,
     set_grad,
 )
-from eagerjit.runtime.program import Op
+from eagerjit.runtime.program import DeviceOp, Op
 
 DONE = 0
 MISSED = 1
@@ -256,6 +268,39 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = set_grad(leaves, outputs, a, b)
             case Op.BUMP_VERSION:
                 status = bump_storage(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b) if b >= 0 else ptr(0), c)
+            case DeviceOp.TENSOR:
+                status = guard_there(load_ptr(executable, EXECUTABLE_DEVICE), operands, leaves, held, slots)
+            case DeviceOp.CAPTURED:
+                rank = load_i64(operands, -8) - 5
+                keeper = load_ptr(executable, EXECUTABLE_DEVICE)
+                status = guard_captured_there(keeper, operands, rank, objects, leaves, held, slots)
+            case DeviceOp.ARENA:
+                block = temporary(load_ptr(executable, EXECUTABLE_DEVICE), load_i64(slots, 8 * b), arenas)
+                if block == 0:
+                    return FAILED
+                store_ptr(slots, 8 * a, block)
+                arenas = arenas + 16
+            case DeviceOp.OUTPUT:
+                keeper = load_ptr(executable, EXECUTABLE_DEVICE)
+                item = fresh_there(keeper, b, c, slots, operands + 32, load_i64(operands, 24))
+                if item == 0:
+                    return FAILED
+                store_ptr(outputs, 8 * a, item)
+            case DeviceOp.OUTPUT_VIEW:
+                item = load_ptr(outputs, 8 * c) if b else load_ptr(leaves, 8 * c)
+                keeper = load_ptr(executable, EXECUTABLE_DEVICE)
+                ndim = load_i64(operands, 32)
+                data = load_ptr(slots, 8 * load_i64(operands, 40))
+                item = view_there(keeper, item, load_i64(operands, 24), ndim, slots, operands + 48, data)
+                if item == 0:
+                    return FAILED
+                store_ptr(outputs, 8 * a, item)
+            case DeviceOp.KERNEL:
+                status = launch_there(executable, operands, slots, arguments, arenas)
+                arenas = arenas + 32
+            case DeviceOp.COPY:
+                keeper = load_ptr(executable, EXECUTABLE_DEVICE)
+                status = copy_there(keeper, load_i64(slots, 8 * a), load_i64(slots, 8 * b), load_i64(slots, 8 * c))
         if status <= 0:
             return FAILED if status < 0 else MISSED
 
@@ -289,6 +334,8 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
 
     The caller holds the arguments and the executable for the duration.
     """
+    if load_ptr(executable, EXECUTABLE_DEVICE) and not device_is_ready(load_ptr(executable, EXECUTABLE_DEVICE)):
+        return MISSED
     n_arguments = load_i64(executable, EXECUTABLE_ARGUMENTS)
     n_leaves = load_i64(executable, EXECUTABLE_LEAVES)
     n_outputs = load_i64(executable, EXECUTABLE_OUTPUTS)
@@ -312,6 +359,9 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
     for i in range(n_arguments):
         store_ptr(leaves, 8 * i, load_ptr(arguments, 8 * i))
     status = interpret(executable, leaves, outputs, held, arenas, parameters, parameters + 8 * n_parameters)
+    if load_ptr(executable, EXECUTABLE_DEVICE):
+        end_temporaries(load_ptr(executable, EXECUTABLE_DEVICE), arenas, n_arenas)
+        n_arenas = 0
     for i in range(n_arenas):
         block = load_ptr(arenas, 16 * i)
         if block:

@@ -40,7 +40,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, array_of, is_tensor
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, any_array_of, array_of, is_tensor
 
 Py_EQ = 2
 PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
@@ -95,11 +95,14 @@ _STACK_INTERVALS = 32
 
 def guard_tensor(operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
     """TENSOR: also keeps the ndarray alive in `held`, whatever happens to the Tensor meanwhile."""
-    leaf = load_i64(operands, _LEAF)
-    tensor = load_ptr(leaves, 8 * leaf)
+    tensor = load_ptr(leaves, 8 * load_i64(operands, _LEAF))
     array = array_of(tensor)
-    if array == 0:
-        return 0
+    return guard_array(tensor, array, operands, held, slots) if array else 0
+
+
+def guard_array(tensor: ptr, array: ptr, operands: ptr, held: ptr, slots: ptr) -> i64:
+    """TENSOR, of a tensor over this array."""
+    leaf = load_i64(operands, _LEAF)
     code = load_i64(operands, _CODE)
     ndim = load_i64(operands, _NDIM)
     if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * code):
@@ -139,8 +142,13 @@ def guard_captured(operands: ptr, rank: i64, objects: ptr, leaves: ptr, held: pt
     """CAPTURED: the leaf and its ndarray are new references."""
     tensor = load_ptr(objects, 8 * load_i64(operands, 8))
     array = array_of(tensor)
-    if array == 0:
-        return 0
+    return guard_captured_array(tensor, array, operands, rank, leaves, held, slots) if array else 0
+
+
+def guard_captured_array(
+    tensor: ptr, array: ptr, operands: ptr, rank: i64, leaves: ptr, held: ptr, slots: ptr
+) -> i64:
+    """CAPTURED, of a tensor over this array."""
     wanted = ALIGNED_FLAG | CONTIGUOUS_FLAG
     if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * load_i64(operands, 16)):
         return 0
@@ -341,7 +349,7 @@ def _gather_intervals(operands: ptr, leaves: ptr, intervals: ptr, n_written: i64
     """Fills `intervals`, leaving out empty arrays; returns how many there are, or -1 for a miss."""
     count = 0
     for i in range(n):
-        array = array_of(load_ptr(leaves, 8 * _leaf_of(operands, n_written, i)))
+        array = any_array_of(load_ptr(leaves, 8 * _leaf_of(operands, n_written, i)))
         if array == 0:
             return -1
         if i < n_written and not _can_be_written(array):

@@ -32,6 +32,8 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.places",
     "eagerjit.runtime.native.guards",
     "eagerjit.runtime.native.work",
+    "eagerjit.runtime.native.device_memory",
+    "eagerjit.runtime.native.device",
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.nodes",

@@ -39,7 +39,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, is_tensor, new_instance, replace_slot
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, any_array_of, is_tensor, new_instance, replace_slot
 from eagerjit.runtime.native.operators import code_of, is_tuple, tuple_of
 from eagerjit.runtime.native.places import user_code
 
@@ -139,7 +139,7 @@ def _part(result: ptr, count: i64, index: i64) -> ptr:
 
 def _is_floating(tensor: ptr) -> i64:
     """1 for a Tensor that can have a gradient, 0 for one that can't, -1 for what is no Tensor over memory."""
-    array = array_of(tensor)
+    array = any_array_of(tensor)
     if array == 0:
         return -1
     return code_of(load_ptr(array, ARRAY_DESCRIPTOR)) >= FIRST_FLOATING_CODE
@@ -148,14 +148,14 @@ def _is_floating(tensor: ptr) -> i64:
 def _arrays_of(result: ptr, count: i64) -> ptr:
     """A new reference to what a node keeps of its results; null on failure."""
     if count == 0:
-        array = array_of(result)
+        array = any_array_of(result)
         Py_IncRef(array)
         return array
     arrays = PyTuple_New(count)
     if arrays == 0:
         return 0
     for i in range(count):
-        array = array_of(PyTuple_GetItem(result, i))
+        array = any_array_of(PyTuple_GetItem(result, i))
         Py_IncRef(array)
         PyTuple_SetItem(arrays, i, array)
     return arrays

@@ -10,6 +10,7 @@ from eagerjit.runtime.native.context import (
     CONTIGUOUS_FLAG,
     DATA,
     DESCRIPTORS,
+    DEVICE_ARRAY_TYPE,
     ITEM_SIZES,
     MEMORY_HANDLER,
     N_TENSOR_DEFAULTS,
@@ -85,6 +86,17 @@ def array_of(thing: ptr) -> ptr:
     if array == 0 or load_ptr(array, OBJECT_TYPE) != load_ptr(context, ARRAY_TYPE):
         return 0
     return array
+
+
+def any_array_of(thing: ptr) -> ptr:
+    """The array under a Tensor, of the host or of a device; null for anything else."""
+    if not is_tensor(thing):
+        return 0
+    array = load_ptr(thing, load_i64(context, DATA))
+    if array == 0:
+        return 0
+    kind = load_ptr(array, OBJECT_TYPE)
+    return array if kind == load_ptr(context, ARRAY_TYPE) or kind == load_ptr(context, DEVICE_ARRAY_TYPE) else ptr(0)
 
 
 def new_instance(kind: ptr, defaults: ptr, n: i64) -> ptr:

@@ -14,8 +14,12 @@ from eagerjit.runtime.native.context import (
     ARRAY_DIMS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
+    ARRAY_TYPE,
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
+    DEVICE_ARRAY_MEMORY,
+    MEMORY_PLACE,
+    MEMORY_TYPE,
     N_DTYPES,
     NONE,
     OBJECT_TYPE,
@@ -42,7 +46,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_IncRef, array_of, is_tensor
+from eagerjit.runtime.native.objects import Py_IncRef, any_array_of, is_tensor
 
 PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
@@ -83,14 +87,20 @@ def code_of(descriptor: ptr) -> i64:
 
 def _tensor_class(tensor: ptr) -> i64:
     """The class of a Tensor argument, 0 where it has none (see `entry.argument_class`)."""
-    array = array_of(tensor)
+    array = any_array_of(tensor)
     if array == 0:
         return 0
+    place = 0
+    if load_ptr(array, OBJECT_TYPE) != load_ptr(context, ARRAY_TYPE):
+        memory = load_ptr(array, load_i64(context, DEVICE_ARRAY_MEMORY))
+        if memory == 0 or load_ptr(memory, OBJECT_TYPE) != load_ptr(context, MEMORY_TYPE):
+            return 0
+        place = load_i64(memory, MEMORY_PLACE)
     ndim = load_i32(array, ARRAY_NDIM)
     code = code_of(load_ptr(array, ARRAY_DESCRIPTOR))
     if ndim > MAX_KEY_NDIM or code < 0:
         return 0
-    found = code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 7
+    found = place << 16 | code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 7
     dims = load_ptr(array, ARRAY_DIMS)
     for axis in range(ndim):
         extent = load_i64(dims, 8 * axis)

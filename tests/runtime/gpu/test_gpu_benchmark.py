@@ -15,7 +15,7 @@ from eagerjit.runtime.gpu.devices import Device, Platform
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
-from benchmarks import gpu, gpu_kernels, report
+from benchmarks import gpu, gpu_host, gpu_kernels, report
 
 
 def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,3 +66,9 @@ def test_kernels_on_a_fake_device(
         assert rows.check[name] == pytest.approx(expected, rel=1e-4, abs=1e-6)
     lines = gpu_kernels.footer({"eagerjit": rows.numbers})
     assert "TFLOP/s" in lines[1] and "of a copy's" in lines[2]
+
+
+def test_host_time_is_measured_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_host, "seconds_per_call", lambda function: function() is None or 1e-6)
+    rows = gpu_host.measure("eagerjit", "all")
+    assert len(rows.numbers) == 9 and all(rows.numbers.values()) and "Host time only" in gpu_host.TITLE
