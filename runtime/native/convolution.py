@@ -47,6 +47,7 @@ from eagerjit.runtime.native.convolution_plan import (
     product,
 )
 from eagerjit.runtime.native.copying import copy_run
+from eagerjit.runtime.native.covering import covers, multiply_covering
 from eagerjit.runtime.native.direct import direct, plan_direct
 from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
 from eagerjit.runtime.native.gemm import gemm
@@ -87,7 +88,7 @@ def convolution(kind: i64, double: i64, table: ptr) -> i64:
     job: ptr = buffer(JOB_BYTES)
     copy_bytes(job, table, CALLER_WORDS * 8)
     store_i64(job, ITEM, 8 if double else 4)
-    if kind == INPUT_OF and _is_dense(job):
+    if kind == INPUT_OF and _is_dense(job) and not covers(job):
         return _flipped(job)
     return _run(kind, job)
 
@@ -115,6 +116,8 @@ def _run(kind: i64, job: ptr) -> i64:
         return 0
     if channels * taps > INT32_MAX or points > INT32_MAX or positions > INT32_MAX:
         return TOO_LARGE
+    if covers(job):
+        return multiply_covering(kind, job)
     plain = taps == 1 and product(job, STRIDE) == 1 and has_padding(job) == 0
     store_i64(job, PLAIN, plain)
     if kind == OUTPUT_OF and item == 4 and plan_direct(job):

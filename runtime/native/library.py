@@ -56,6 +56,7 @@ CONVOLUTION_MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.gemm",
     "eagerjit.runtime.native.windows",
     "eagerjit.runtime.native.convolution_plan",
+    "eagerjit.runtime.native.covering",
     "eagerjit.runtime.native.direct",
     "eagerjit.runtime.native.direct_weight",
     "eagerjit.runtime.native.convolution",

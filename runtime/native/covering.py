@@ -1,0 +1,66 @@
+"""Convolutions whose kernel covers all of the input, so that there is one output: products of matrices as they lie."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.convolution_plan import (
+    CHANNELS,
+    GROUPS,
+    IMAGES,
+    INPUT_OF,
+    ITEM,
+    OUTPUT_OF,
+    ROWS,
+    TAPS,
+    W,
+    X,
+    Y,
+    has_padding,
+    product,
+)
+from eagerjit.runtime.native.language import buffer, i64, load_i64, load_ptr, ptr, store_i64
+from eagerjit.runtime.native.matmul import matmul
+from eagerjit.runtime.native.products import FLOAT32, FLOAT64
+from eagerjit.runtime.native.windows import DILATION, DIMENSION_BYTES, INPUT, KERNEL, OUTPUT
+
+
+def covers(job: ptr) -> i64:
+    """Whether every tap sees a point of its own, and no point is left."""
+    if product(job, OUTPUT) != 1 or has_padding(job):
+        return 0
+    for d in range(3):
+        at = d * DIMENSION_BYTES
+        kernel = load_i64(job, at + KERNEL)
+        if kernel != load_i64(job, at + INPUT) or (kernel > 1 and load_i64(job, at + DILATION) > 1):
+            return 0
+    return 1
+
+
+def multiply_covering(kind: i64, job: ptr) -> i64:
+    """X, W or Y from the other two, a row of X per image; 0 or a negative status."""
+    dtype = FLOAT64 if load_i64(job, ITEM) == 8 else FLOAT32
+    images = load_i64(job, IMAGES)
+    rows = load_i64(job, ROWS)
+    groups = load_i64(job, GROUPS)
+    length = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    x: ptr = load_ptr(job, X)
+    w: ptr = load_ptr(job, W)
+    y: ptr = load_ptr(job, Y)
+    x_row = groups * length
+    y_row = groups * rows
+    batch: ptr = buffer(32)
+    store_i64(batch, 0, groups)
+    if kind == OUTPUT_OF:
+        _store_steps(batch, length, rows * length, rows)
+        return matmul(dtype, x, w, y, images, rows, length, x_row, 1, 1, length, y_row, 1, batch)
+    if kind == INPUT_OF:
+        _store_steps(batch, rows, rows * length, length)
+        return matmul(dtype, y, w, x, images, length, rows, y_row, 1, length, 1, x_row, 1, batch)
+    _store_steps(batch, rows, length, rows * length)
+    return matmul(dtype, y, x, w, rows, length, images, 1, y_row, x_row, 1, length, 1, batch)
+
+
+def _store_steps(batch: ptr, a: i64, b: i64, c: i64) -> None:
+    """From a group of the operands and of the result to the next."""
+    store_i64(batch, 8, a)
+    store_i64(batch, 16, b)
+    store_i64(batch, 24, c)
