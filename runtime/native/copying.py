@@ -23,6 +23,42 @@ def copy_apart(to: ptr, source: ptr, n: i64, step: i64, item: i64) -> None:
             store_i64(to, i * 8, load_i64(source, i * step * 8))
 
 
+def copy_within(to: ptr, line: ptr, first: i64, step: i64, count: i64, size: i64) -> None:
+    """Every step-th number of a line of `size` from `first` on, `count` of 4 bytes, as far as there are any."""
+    begin = (step - 1 - first) // step if first < 0 else 0
+    end = (size - first + step - 1) // step if first < size else 0
+    end = end if end < count else count
+    if begin >= end:
+        return
+    at = (first + begin * step) * 4
+    if step == 1:
+        copy_run(to + begin * 4, line + at, (end - begin) * 4)
+    else:
+        copy_apart(to + begin * 4, line + at, end - begin, step, 4)
+
+
+def interleave(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count: i64) -> None:
+    """The first `count` numbers of `rows` rows of 4-byte numbers: those of a column side by side, columns `step` apart."""
+    r = 0
+    while r + 4 <= rows:
+        first: ptr = source + r * row * 4
+        second: ptr = first + row * 4
+        third: ptr = second + row * 4
+        fourth: ptr = third + row * 4
+        place: ptr = to + r * 4
+        for i in range(count):
+            store_i32(place, 0, load_i32(first, i * 4))
+            store_i32(place, 4, load_i32(second, i * 4))
+            store_i32(place, 8, load_i32(third, i * 4))
+            store_i32(place, 12, load_i32(fourth, i * 4))
+            place = place + step * 4
+        r += 4
+    while r < rows:
+        for i in range(count):
+            store_i32(to, (i * step + r) * 4, load_i32(source, (r * row + i) * 4))
+        r += 1
+
+
 def copy_run(to: ptr, source: ptr, n: i64) -> None:
     """Copies a multiple of 4 bytes: short runs are not worth a call."""
     while n >= 64:

@@ -23,7 +23,7 @@ from eagerjit.runtime.native.convolution_plan import (
     has_padding,
     minimum,
 )
-from eagerjit.runtime.native.copying import copy_apart, copy_run
+from eagerjit.runtime.native.copying import copy_run, copy_within
 from eagerjit.runtime.native.few_rows import pack_four
 from eagerjit.runtime.native.language import (
     address_of,
@@ -300,20 +300,6 @@ def _copy_lines_read(job: ptr, to: ptr, source: ptr, z: i64, y: i64, x: i64) -> 
                         in_y = top + i * load_i64(job, HEIGHT + STRIDE) + tall
                         if 0 <= in_z < input_depth and 0 <= in_y < input_height:
                             line: ptr = source + (in_z * input_height + in_y) * input_width * 4
-                            _copy_line(to, line, left + wide, step, pitch, input_width)
+                            copy_within(to, line, left + wide, step, pitch, input_width)
                         to = to + pitch * 4
         source = source + load_i64(job, POINTS) * 4
-
-
-def _copy_line(to: ptr, line: ptr, first: i64, step: i64, count: i64, size: i64) -> None:
-    """Every step-th number of a line from `first` on, `count` of them, as far as there are any."""
-    begin = (step - 1 - first) // step if first < 0 else 0
-    end = (size - first + step - 1) // step if first < size else 0
-    end = minimum(count, end)
-    if begin >= end:
-        return
-    at = (first + begin * step) * 4
-    if step == 1:
-        copy_run(to + begin * 4, line + at, (end - begin) * 4)
-    else:
-        copy_apart(to + begin * 4, line + at, end - begin, step, 4)

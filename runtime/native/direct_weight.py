@@ -2,26 +2,45 @@
 
 A task copies the input lines that some outputs read, channels innermost, into memory that stays in a core's cache: what
 an output sees of a line of the kernel is then one run. Rows of Y, packed, are multiplied with such runs in registers.
-Outputs are cut into parts by sizes and the machine's processors; each part adds in order, then the parts are added in
-order.
+Where channels are few, `few_channels` does it.
 """
 
 from __future__ import annotations
 
+from eagerjit.runtime.native.chunks import (
+    CHUNK_BYTES,
+    CHUNK_X,
+    CHUNK_Y,
+    COLUMNS,
+    COUNT,
+    HIGH,
+    LEFT,
+    LINES,
+    OWN,
+    PARTS,
+    PLACES,
+    SEGMENT,
+    SUMS,
+    chunk_count,
+    copied_floats,
+    line_read,
+    locate,
+    note_places,
+    plan_chunks,
+)
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
-    IMAGES,
     PLAIN,
     POINTS,
     POSITIONS,
     ROWS,
     TAPS,
     W,
-    X,
-    Y,
     minimum,
 )
+from eagerjit.runtime.native.copying import interleave
+from eagerjit.runtime.native.few_channels import few_channels, few_channels_work
 from eagerjit.runtime.native.few_rows import pack_four
 from eagerjit.runtime.native.language import (
     address_of,
@@ -35,40 +54,18 @@ from eagerjit.runtime.native.language import (
     multiply_tile,
     ptr,
     store_f32,
-    store_i32,
     store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.products import ENOUGH_TILES
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
-from eagerjit.runtime.native.windows import (
-    DEPTH,
-    DILATION,
-    HEIGHT,
-    INPUT,
-    KERNEL,
-    OUTPUT,
-    PADDING,
-    STRIDE,
-    WIDTH,
-)
+from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 
-# What this plan adds to a job.
-SUMS = X + 176  # per group and part: rows of sums, a run of whole vectors per line of the kernel
-PLACES = X + 184  # per output of a chunk the bytes to what it sees
-LINES = X + 192  # of outputs in a chunk
-SEGMENT = X + 200  # outputs of a line in a chunk
-COLUMNS = X + 208  # of the input that a chunk reads
-HIGH = X + 216  # lines of the input that a chunk reads
-LINE_CHUNKS = X + 224
-SEGMENT_CHUNKS = X + 232
-PARTS = X + 240
-RUN = X + 248  # floats of a run, whole vectors
-BLOCK_TASKS = X + 256
+# What this plan adds to a job beside its chunks. Sums are a run of whole vectors per line of the kernel.
+RUN = OWN  # floats of a run, whole vectors; 0 where channels are few
+BLOCK_TASKS = OWN + 8
 
-MOST_OUTPUTS = 512
-MOST_COPIED = 128 * 1024  # floats
 LEAST_WORK = 1 << 18
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
@@ -84,46 +81,26 @@ def _runs(job: ptr) -> i64:
 def plan_direct_weight(job: ptr, work: i64) -> i64:
     """Whether the gradient is computed this way; if so the job says how."""
     rows = load_i64(job, ROWS)
+    blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
     length = load_i64(job, CHANNELS) * load_i64(job, TAPS) // _runs(job)
     run = (length + LANES - 1) // LANES * LANES
-    if load_i64(job, PLAIN) or rows < TILE_ROWS or length * 2 < run or work < LEAST_WORK:
+    if load_i64(job, PLAIN) or rows < TILE_ROWS or work < LEAST_WORK:
         return 0
-    high = load_i64(job, HEIGHT + OUTPUT)
-    wide = load_i64(job, WIDTH + OUTPUT)
-    segments = (wide + MOST_OUTPUTS - 1) // MOST_OUTPUTS
-    segment = (wide + segments - 1) // segments
-    lines = high if segments == 1 else 1
-    columns = (segment - 1) * load_i64(job, WIDTH + STRIDE) + 1
-    columns += (load_i64(job, WIDTH + KERNEL) - 1) * load_i64(job, WIDTH + DILATION)
-    reach = (load_i64(job, HEIGHT + KERNEL) - 1) * load_i64(job, HEIGHT + DILATION)
-    plane = load_i64(job, DEPTH + KERNEL) * columns * load_i64(job, CHANNELS)
-    while lines > 1 and (
-        lines * segment > MOST_OUTPUTS
-        or ((lines - 1) * load_i64(job, HEIGHT + STRIDE) + 1 + reach) * plane > MOST_COPIED
-        or lines * segment * rows > MOST_COPIED
-    ):
-        lines = (lines + 1) // 2
-    line_chunks = (high + lines - 1) // lines
-    lines = (high + line_chunks - 1) // line_chunks
-    line_chunks = (high + lines - 1) // lines
-    chunks = load_i64(job, IMAGES) * load_i64(job, DEPTH + OUTPUT) * line_chunks * segments
-    parts = minimum(ENOUGH_TILES, chunks)
-    blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
-    store_i64(job, LINES, lines)
-    store_i64(job, SEGMENT, segment)
-    store_i64(job, COLUMNS, columns)
-    store_i64(job, HIGH, (lines - 1) * load_i64(job, HEIGHT + STRIDE) + 1 + reach)
-    store_i64(job, LINE_CHUNKS, line_chunks)
-    store_i64(job, SEGMENT_CHUNKS, segments)
-    store_i64(job, PARTS, parts)
+    if few_channels_work(job) < _runs(job) * (run // LANES) * blocks * TILE_ROWS:
+        run = 0
+    elif length * 2 < run:
+        return 0
+    plan_chunks(job)
     store_i64(job, RUN, run)
-    tasks = parts * load_i64(job, GROUPS)
+    tasks = load_i64(job, PARTS) * load_i64(job, GROUPS)
     store_i64(job, BLOCK_TASKS, minimum(blocks, (ENOUGH_TILES + tasks - 1) // tasks))
     return 1
 
 
 def direct_weight(job: ptr) -> i64:
     """The gradient that is planned so: 0 or a negative status."""
+    if load_i64(job, RUN) == 0:
+        return few_channels(job)
     rows = load_i64(job, ROWS)
     blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
     parts = load_i64(job, GROUPS) * load_i64(job, PARTS)
@@ -134,23 +111,13 @@ def direct_weight(job: ptr) -> i64:
         return OUT_OF_MEMORY
     store_ptr(job, SUMS, load_ptr(memory))
     store_ptr(job, PLACES, load_ptr(memory) + sums)
-    down = load_i64(job, HEIGHT + STRIDE) * load_i64(job, COLUMNS)
-    for i in range(outputs):
-        y = i // load_i64(job, SEGMENT)
-        x = i % load_i64(job, SEGMENT) * load_i64(job, WIDTH + STRIDE)
-        store_i32(load_ptr(job, PLACES), i * 4, (y * down + x) * load_i64(job, CHANNELS) * 4)
-    scratch = (_copied(job) + LANES + blocks * TILE_ROWS * outputs) * 4 + 64
+    note_places(job, load_i64(job, CHANNELS))
+    scratch = (copied_floats(job) + LANES + blocks * TILE_ROWS * outputs) * 4 + 64
     status = parallel_for(address_of(_sums_kernel), job, parts * load_i64(job, BLOCK_TASKS), scratch)
     if status == 0:
         status = parallel_for(address_of(_add_kernel), job, load_i64(job, GROUPS) * rows, 0)
     free(load_ptr(memory))
     return status
-
-
-def _copied(job: ptr) -> i64:
-    """Floats that a chunk copies of the input."""
-    lines = load_i64(job, DEPTH + KERNEL) * load_i64(job, HIGH)
-    return lines * load_i64(job, COLUMNS) * load_i64(job, CHANNELS)
 
 
 def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -160,8 +127,7 @@ def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     tasks = load_i64(job, BLOCK_TASKS)
     parts = load_i64(job, PARTS)
     sums_row = _runs(job) * load_i64(job, RUN)
-    per_image = load_i64(job, DEPTH + OUTPUT) * load_i64(job, LINE_CHUNKS) * load_i64(job, SEGMENT_CHUNKS)
-    chunks = load_i64(job, IMAGES) * per_image
+    chunks = chunk_count(job)
     for task in range(begin, end):
         first = task % tasks * blocks // tasks
         last = (task % tasks + 1) * blocks // tasks
@@ -171,26 +137,19 @@ def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         sums: ptr = load_ptr(job, SUMS) + at * sums_row * 4
         fill_bytes(sums, 0, (last - first) * TILE_ROWS * sums_row * 4)
         for chunk in range(part * chunks // parts, (part + 1) * chunks // parts):
-            _add_chunk(job, chunk // per_image, chunk % per_image, group, first, last, sums, scratch)
+            _add_chunk(job, chunk, group, first, last, sums, scratch)
     return 0
 
 
-def _add_chunk(job: ptr, image: i64, chunk: i64, group: i64, first: i64, last: i64, sums: ptr, scratch: ptr) -> None:
+def _add_chunk(job: ptr, number: i64, group: i64, first: i64, last: i64, sums: ptr, scratch: ptr) -> None:
     """Adds what some outputs of an image give to blocks of rows."""
-    high = load_i64(job, HEIGHT + OUTPUT)
-    wide = load_i64(job, WIDTH + OUTPUT)
     rows = load_i64(job, ROWS)
-    plane = image * load_i64(job, GROUPS) + group
-    x = chunk % load_i64(job, SEGMENT_CHUNKS) * load_i64(job, SEGMENT)
-    rest = chunk // load_i64(job, SEGMENT_CHUNKS)
-    y = rest % load_i64(job, LINE_CHUNKS) * load_i64(job, LINES)
-    z = rest // load_i64(job, LINE_CHUNKS)
-    lines = minimum(load_i64(job, LINES), high - y)
-    segment = minimum(load_i64(job, SEGMENT), wide - x)
-    count = lines * segment  # a chunk of several lines has all of each
-    _copy_lines_read(job, scratch, plane, z, y, x)
-    packed: ptr = scratch + (((_copied(job) + LANES) * 4 + 63) & -64)
-    source: ptr = load_ptr(job, Y) + (plane * rows * load_i64(job, POSITIONS) + (z * high + y) * wide + x) * 4
+    chunk: ptr = buffer(CHUNK_BYTES)
+    locate(job, number, group, chunk)
+    count = load_i64(chunk, COUNT)
+    _copy_lines_read(job, scratch, chunk)
+    packed: ptr = scratch + (((copied_floats(job) + LANES) * 4 + 63) & -64)
+    source: ptr = load_ptr(chunk, CHUNK_Y)
     for block in range(first, last):
         row = block * TILE_ROWS
         _pack_block(packed, source + row * load_i64(job, POSITIONS) * 4, job, minimum(TILE_ROWS, rows - row), count)
@@ -239,53 +198,26 @@ def _multiply_block(job: ptr, packed: ptr, copied: ptr, sums: ptr, count: i64) -
                     vectors -= some
 
 
-def _copy_lines_read(job: ptr, to: ptr, plane: i64, z: i64, y: i64, x: i64) -> None:
+def _copy_lines_read(job: ptr, to: ptr, chunk: ptr) -> None:
     """The input lines that a chunk reads, channels innermost, zeros where that is padding."""
     channels = load_i64(job, CHANNELS)
     columns = load_i64(job, COLUMNS)
-    height = load_i64(job, HEIGHT + INPUT)
     width = load_i64(job, WIDTH + INPUT)
     points = load_i64(job, POINTS)
-    source: ptr = load_ptr(job, X) + plane * channels * points * 4
-    left = x * load_i64(job, WIDTH + STRIDE) - load_i64(job, WIDTH + PADDING)
-    top = y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING)
-    front = z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING)
+    left = load_i64(chunk, LEFT)
     begin = -left if left < 0 else 0
     end = minimum(columns, width - left)
     for depth in range(load_i64(job, DEPTH + KERNEL)):
-        in_z = front + depth * load_i64(job, DEPTH + DILATION)
         for i in range(load_i64(job, HIGH)):
-            outside = in_z < 0 or in_z >= load_i64(job, DEPTH + INPUT) or top + i < 0 or top + i >= height
-            if outside or begin >= end:
+            line = line_read(job, chunk, depth, i)
+            if line < 0 or begin >= end:
                 fill_bytes(to, 0, columns * channels * 4)
             else:
                 fill_bytes(to, 0, begin * channels * 4)
                 fill_bytes(to + end * channels * 4, 0, (columns - end) * channels * 4)
-                line: ptr = source + ((in_z * height + top + i) * width + left + begin) * 4
-                _interleave(to + begin * channels * 4, line, channels, points, end - begin)
+                source: ptr = load_ptr(chunk, CHUNK_X) + (line * width + left + begin) * 4
+                interleave(to + begin * channels * 4, channels, source, points, channels, end - begin)
             to = to + columns * channels * 4
-
-
-def _interleave(to: ptr, source: ptr, channels: i64, points: i64, count: i64) -> None:
-    """A line of all channels, these innermost."""
-    channel = 0
-    while channel + 4 <= channels:
-        first: ptr = source + channel * points * 4
-        second: ptr = first + points * 4
-        third: ptr = second + points * 4
-        fourth: ptr = third + points * 4
-        place: ptr = to + channel * 4
-        for i in range(count):
-            store_f32(place, 0, load_f32(first, i * 4))
-            store_f32(place, 4, load_f32(second, i * 4))
-            store_f32(place, 8, load_f32(third, i * 4))
-            store_f32(place, 12, load_f32(fourth, i * 4))
-            place = place + channels * 4
-        channel += 4
-    while channel < channels:
-        for i in range(count):
-            store_f32(to, (i * channels + channel) * 4, load_f32(source, (channel * points + i) * 4))
-        channel += 1
 
 
 def _add_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:

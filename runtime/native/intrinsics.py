@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from types import FunctionType
 
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
@@ -213,14 +214,64 @@ def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
 
 # -- tiles of products ------------------------------------------------------------------------------------------------
 def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's."""
-    from eagerjit.runtime.native.tiles import LANES, TILE_ROWS  # asks LLVM for the processor
+    """A's numbers side by side, B's runs apart."""
+    from eagerjit.runtime.native.tiles import TILE_ROWS  # asks LLVM for the processor
 
     _count(code, node, 7)
     vectors = code.constant(node.args[0], "the vectors of a tile")
     k = code.typed(node.args[1], "i64").text
     a, b, places, c = (code.typed(argument, "ptr").text for argument in node.args[2:6])
     c_row = code.typed(node.args[6], "i64").text
+
+    def operands(at: str) -> tuple[str, list[str]]:
+        offset = _table_entry(code, places, at)
+        numbers = code.emit("ptr", f"getelementptr [{TILE_ROWS} x float], ptr {a}, i64 {at}").text
+        each = [code.emit("ptr", f"getelementptr float, ptr {numbers}, i64 {r}").text for r in range(TILE_ROWS)]
+        return code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {offset}").text, each
+
+    return _tile(code, vectors, k, operands, c, c_row)
+
+
+def _multiply_seen(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """A's numbers apart, B's runs at equal distances."""
+    from eagerjit.runtime.native.tiles import TILE_ROWS
+
+    _count(code, node, 9)
+    vectors = code.constant(node.args[0], "the vectors of a tile")
+    k = code.typed(node.args[1], "i64").text
+    a, rows, places, b = (code.typed(argument, "ptr").text for argument in node.args[2:6])
+    b_row = code.typed(node.args[6], "i64").text
+    c = code.typed(node.args[7], "ptr").text
+    c_row = code.typed(node.args[8], "i64").text
+    starts = []
+    for r in range(TILE_ROWS):
+        offset = _table_entry(code, rows, str(r))
+        starts.append(code.emit("ptr", f"getelementptr i8, ptr {a}, i32 {offset}").text)
+
+    def operands(at: str) -> tuple[str, list[str]]:
+        offset = _table_entry(code, places, at)
+        each = [code.emit("ptr", f"getelementptr i8, ptr {start}, i32 {offset}").text for start in starts]
+        floats = code.emit("i64", f"mul i64 {at}, {b_row}").text
+        return code.emit("ptr", f"getelementptr float, ptr {b}, i64 {floats}").text, each
+
+    return _tile(code, vectors, k, operands, c, c_row)
+
+
+def _table_entry(code: ExpressionTranslator, table: str, at: str) -> str:
+    place = code.emit("ptr", f"getelementptr i32, ptr {table}, i64 {at}").text
+    return code.emit("i32", f"load i32, ptr {place}, align 4").text
+
+
+def _tile(
+    code: ExpressionTranslator, vectors: int, k: str, operands: Callable[[str], tuple[str, list[str]]], c: str,
+    c_row: str,
+) -> Value:  # fmt: skip
+    """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's.
+
+    `operands` gives for an index below k the address of the run and those of the numbers.
+    """
+    from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
+
     kind = f"<{LANES} x float>"
     sums = [[code.name() for _ in range(vectors)] for _ in range(TILE_ROWS)]
     counter = code.name()
@@ -237,25 +288,21 @@ def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
     at = code.emit("i64", f"load i64, ptr {counter}").text
     code.branch(code.emit("i1", f"icmp slt i64 {at}, {k}"), body, done)
     code.place(body)
-    place = code.emit("ptr", f"getelementptr i32, ptr {places}, i64 {at}").text
-    offset = code.emit("i32", f"load i32, ptr {place}, align 4").text
-    run = code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {offset}").text
-    numbers = code.emit("ptr", f"getelementptr [{TILE_ROWS} x float], ptr {a}, i64 {at}").text
+    run, numbers = operands(at)
     right = []
     for v in range(vectors):
         part = code.emit("ptr", f"getelementptr {kind}, ptr {run}, i64 {v}").text
         right.append(code.emit("vector", f"load {kind}, ptr {part}, align 4").text)
     for r in range(TILE_ROWS):
-        number = code.emit("ptr", f"getelementptr float, ptr {numbers}, i64 {r}").text
-        number = code.emit("float", f"load float, ptr {number}, align 4").text
+        number = code.emit("float", f"load float, ptr {numbers[r]}, align 4").text
         single = code.emit("vector", f"insertelement {kind} poison, float {number}, i64 0").text
         left = f"shufflevector {kind} {single}, {kind} poison, <{LANES} x i32> zeroinitializer"
         left = code.emit("vector", left).text
         for v in range(vectors):
             before = code.emit("vector", f"load {kind}, ptr {sums[r][v]}").text
             code.declare(f"declare {kind} @llvm.fmuladd.v{LANES}f32({kind}, {kind}, {kind})")
-            operands = f"{kind} {left}, {kind} {right[v]}, {kind} {before}"
-            after = code.emit("vector", f"call {kind} @llvm.fmuladd.v{LANES}f32({operands})").text
+            factors = f"{kind} {left}, {kind} {right[v]}, {kind} {before}"
+            after = code.emit("vector", f"call {kind} @llvm.fmuladd.v{LANES}f32({factors})").text
             code.lines.append(f"  store {kind} {after}, ptr {sums[r][v]}")
     following = code.emit("i64", f"add i64 {at}, 1").text
     code.lines.append(f"  store i64 {following}, ptr {counter}")
@@ -282,6 +329,7 @@ def _tile_lines(
 
 _SPECIAL = {
     "multiply_tile": _multiply_tile,
+    "multiply_seen": _multiply_seen,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

@@ -31,6 +31,8 @@ Numbers    bits_of_f64(x), f64_of_bits(n), shift_right_unsigned(a, b), less_unsi
            trailing_zeros(n), leading_zeros(n), multiply_overflows(a, b) (1 where a*b does not fit).
 Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over i < k of a's i-th TILE_ROWS floats times
            `vectors` vectors of floats that begin at b + places[i] (i32, in bytes); C's rows are c_row floats apart.
+           multiply_seen(vectors, k, a, rows, places, b, b_row, c, c_row): the same where row r's i-th float is at
+           a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
 """
 
 from __future__ import annotations
@@ -132,4 +134,5 @@ bits_of_f64, f64_of_bits = map(Intrinsic, ("bits_of_f64", "f64_of_bits"))
 shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "less_unsigned"))
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
 multiply_tile = Intrinsic("multiply_tile")
+multiply_seen = Intrinsic("multiply_seen")
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))

@@ -57,6 +57,8 @@ CONVOLUTION_MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.windows",
     "eagerjit.runtime.native.convolution_plan",
     "eagerjit.runtime.native.covering",
+    "eagerjit.runtime.native.chunks",
+    "eagerjit.runtime.native.few_channels",
     "eagerjit.runtime.native.direct",
     "eagerjit.runtime.native.direct_weight",
     "eagerjit.runtime.native.convolution",
