@@ -10,6 +10,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i32,
     store_i64,
+    transpose_tile,
 )
 
 
@@ -38,7 +39,21 @@ def copy_within(to: ptr, line: ptr, first: i64, step: i64, count: i64, size: i64
 
 
 def interleave(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count: i64) -> None:
-    """The first `count` numbers of `rows` rows of 4-byte numbers: those of a column side by side, columns `step` apart."""
+    """The first `count` numbers of `rows` rows of floats: those of a column side by side, columns `step` apart."""
+    whole = count & -8
+    r = 0
+    while r + 8 <= rows:
+        tile: ptr = source + r * row * 4
+        place: ptr = to + r * 4
+        for i in range(0, whole, 8):
+            transpose_tile(place, step, tile + i * 4, row)
+            place = place + step * 32
+        _interleave_rows(place, step, tile + whole * 4, row, 8, count - whole)
+        r += 8
+    _interleave_rows(to + r * 4, step, source + r * row * 4, row, rows - r, count)
+
+
+def _interleave_rows(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count: i64) -> None:
     r = 0
     while r + 4 <= rows:
         first: ptr = source + r * row * 4

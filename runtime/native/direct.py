@@ -23,20 +23,17 @@ from eagerjit.runtime.native.convolution_plan import (
     has_padding,
     minimum,
 )
-from eagerjit.runtime.native.copying import copy_run, copy_within
-from eagerjit.runtime.native.few_rows import pack_four
+from eagerjit.runtime.native.copying import copy_run, copy_within, interleave
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
     external,
     fill_bytes,
     i64,
-    load_f32,
     load_i64,
     load_ptr,
     multiply_tile,
     ptr,
-    store_f32,
     store_i32,
     store_i64,
     store_ptr,
@@ -199,14 +196,7 @@ def _pack_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         count = minimum(TILE_ROWS, rows - row)
         if count < TILE_ROWS:
             fill_bytes(to, 0, depth * TILE_ROWS * 4)
-        r = 0
-        while r + 4 <= count:
-            pack_four(to + r * 4, source + r * depth * 4, depth, depth)
-            r += 4
-        while r < count:
-            for k in range(depth):
-                store_f32(to, (k * TILE_ROWS + r) * 4, load_f32(source, (r * depth + k) * 4))
-            r += 1
+        interleave(to, TILE_ROWS, source, depth, count, depth)
     return 0
 
 

@@ -41,7 +41,6 @@ from eagerjit.runtime.native.convolution_plan import (
 )
 from eagerjit.runtime.native.copying import interleave
 from eagerjit.runtime.native.few_channels import few_channels, few_channels_work
-from eagerjit.runtime.native.few_rows import pack_four
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -144,6 +143,7 @@ def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
 def _add_chunk(job: ptr, number: i64, group: i64, first: i64, last: i64, sums: ptr, scratch: ptr) -> None:
     """Adds what some outputs of an image give to blocks of rows."""
     rows = load_i64(job, ROWS)
+    positions = load_i64(job, POSITIONS)
     chunk: ptr = buffer(CHUNK_BYTES)
     locate(job, number, group, chunk)
     count = load_i64(chunk, COUNT)
@@ -151,25 +151,12 @@ def _add_chunk(job: ptr, number: i64, group: i64, first: i64, last: i64, sums: p
     packed: ptr = scratch + (((copied_floats(job) + LANES) * 4 + 63) & -64)
     source: ptr = load_ptr(chunk, CHUNK_Y)
     for block in range(first, last):
-        row = block * TILE_ROWS
-        _pack_block(packed, source + row * load_i64(job, POSITIONS) * 4, job, minimum(TILE_ROWS, rows - row), count)
+        some = minimum(TILE_ROWS, rows - block * TILE_ROWS)
+        if some < TILE_ROWS:
+            fill_bytes(packed, 0, count * TILE_ROWS * 4)
+        interleave(packed, TILE_ROWS, source + block * TILE_ROWS * positions * 4, positions, some, count)
         _multiply_block(job, packed, scratch, sums, count)
         sums = sums + TILE_ROWS * _runs(job) * load_i64(job, RUN) * 4
-
-
-def _pack_block(to: ptr, source: ptr, job: ptr, rows: i64, count: i64) -> None:
-    """Per output the numbers of a block of rows side by side, zeros for rows that there are not."""
-    positions = load_i64(job, POSITIONS)
-    if rows < TILE_ROWS:
-        fill_bytes(to, 0, count * TILE_ROWS * 4)
-    r = 0
-    while r + 4 <= rows:
-        pack_four(to + r * 4, source + r * positions * 4, positions, count)
-        r += 4
-    while r < rows:
-        for i in range(count):
-            store_f32(to, (i * TILE_ROWS + r) * 4, load_f32(source, (r * positions + i) * 4))
-        r += 1
 
 
 def _multiply_block(job: ptr, packed: ptr, copied: ptr, sums: ptr, count: i64) -> None:

@@ -5,7 +5,7 @@ BLAS packs the larger operand, which costs as much as multiplying it with some t
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.copying import copy_run
+from eagerjit.runtime.native.copying import copy_run, interleave
 from eagerjit.runtime.native.language import (
     buffer,
     fill_bytes,
@@ -71,30 +71,15 @@ def _pack_rows(to: ptr, a: ptr, a_row: i64, a_column: i64, rows: i64, k: i64) ->
         count = _least(TILE_ROWS, rows - row)
         if count < TILE_ROWS:
             fill_bytes(to, 0, k * TILE_ROWS * 4)
-        r = 0
-        while r + 4 <= count and a_column == 1:
-            pack_four(to + r * 4, a + (row + r) * a_row * 4, a_row, k)
-            r += 4
-        while r < count:
-            line: ptr = a + (row + r) * a_row * 4
-            for i in range(k):
-                store_f32(to, (i * TILE_ROWS + r) * 4, load_f32(line, i * a_column * 4))
-            r += 1
+        if a_column == 1:
+            interleave(to, TILE_ROWS, a + row * a_row * 4, a_row, count, k)
+        else:
+            for r in range(count):
+                line: ptr = a + (row + r) * a_row * 4
+                for i in range(k):
+                    store_f32(to, (i * TILE_ROWS + r) * 4, load_f32(line, i * a_column * 4))
         to = to + DEPTH * TILE_ROWS * 4
         row += TILE_ROWS
-
-
-def pack_four(to: ptr, source: ptr, row: i64, count: i64) -> None:
-    """Four rows of adjacent numbers into columns of a packed block."""
-    second: ptr = source + row * 4
-    third: ptr = second + row * 4
-    fourth: ptr = third + row * 4
-    for i in range(count):
-        store_f32(to, 0, load_f32(source, i * 4))
-        store_f32(to, 4, load_f32(second, i * 4))
-        store_f32(to, 8, load_f32(third, i * 4))
-        store_f32(to, 12, load_f32(fourth, i * 4))
-        to = to + TILE_ROWS * 4
 
 
 def _column_of_tiles(

@@ -320,16 +320,47 @@ def _tile_lines(
     """Per accumulator of a tile where it lies in memory."""
     out = []
     for r, row in enumerate(sums):
-        first = code.emit("i64", f"mul i64 {c_row}, {r}").text
-        line = code.emit("ptr", f"getelementptr float, ptr {c}, i64 {first}").text
+        line = _row(code, c, c_row, r)
         for v, accumulator in enumerate(row):
             out.append((accumulator, code.emit("ptr", f"getelementptr {kind}, ptr {line}, i64 {v}").text))
     return out
 
 
+def _transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Eight rows in registers; each step exchanges what lies off the diagonal of squares of 2, 4 and 8."""
+    _count(code, node, 4)
+    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args, _TURNED, strict=True))
+    rows = []
+    for r in range(8):
+        rows.append(code.emit("vector", f"load <8 x float>, ptr {_row(code, source, source_row, r)}, align 4").text)
+    for step in (1, 2, 4):
+        for r in range(8):
+            if r & step:
+                continue
+            pair = f"<8 x float> {rows[r]}, <8 x float> {rows[r + step]}"
+            upper = [8 + lane - step if lane & step else lane for lane in range(8)]
+            lower = [8 + lane if lane & step else lane + step for lane in range(8)]
+            for row, lanes in ((r, upper), (r + step, lower)):
+                mask = ", ".join(f"i32 {lane}" for lane in lanes)
+                rows[row] = code.emit("vector", f"shufflevector {pair}, <8 x i32> <{mask}>").text
+    for r, row in enumerate(rows):
+        code.lines.append(f"  store <8 x float> {row}, ptr {_row(code, to, to_row, r)}, align 4")
+    return Value("void", "")
+
+
+_TURNED = "ptr", "i64", "ptr", "i64"
+
+
+def _row(code: ExpressionTranslator, matrix: str, row: str, number: int) -> str:
+    """The address of a row of a matrix of floats."""
+    floats = code.emit("i64", f"mul i64 {row}, {number}").text
+    return code.emit("ptr", f"getelementptr float, ptr {matrix}, i64 {floats}").text
+
+
 _SPECIAL = {
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,
+    "transpose_tile": _transpose_tile,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

@@ -33,6 +33,7 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            `vectors` vectors of floats that begin at b + places[i] (i32, in bytes); C's rows are c_row floats apart.
            multiply_seen(vectors, k, a, rows, places, b, b_row, c, c_row): the same where row r's i-th float is at
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
+           transpose_tile(to, to_row, from, from_row): the transpose of 8x8 floats; rows are so many floats apart.
 """
 
 from __future__ import annotations
@@ -135,4 +136,5 @@ shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "l
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
+transpose_tile = Intrinsic("transpose_tile")
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))
