@@ -35,7 +35,7 @@ ROW_BLOCK = X + 144
 ROW_BLOCKS = X + 152
 COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from several images follow
 W_FLIPPED = X + 168
-JOB_BYTES = X + 264  # what `direct` and `direct_weight` add follows
+JOB_BYTES = X + 288  # what `direct` and `direct_weight` add follows
 
 TILE = 1024  # positions of a tile, at most: measured best among powers of two
 COLUMNS = 512  # rows (channel, tap) of such a tile
