@@ -10,6 +10,7 @@ from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
     IMAGES,
+    OWN,
     POINTS,
     POSITIONS,
     ROWS,
@@ -32,16 +33,16 @@ from eagerjit.runtime.native.windows import (
 )
 
 # What this plan adds to a job.
-SUMS = X + 176  # per group and part
-PLACES = X + 184  # per output of a chunk the bytes to what it sees
-LINES = X + 192  # of outputs in a chunk
-SEGMENT = X + 200  # outputs of a line in a chunk
-COLUMNS = X + 208  # of the input that a chunk reads
-HIGH = X + 216  # lines of the input that a chunk reads
-LINE_CHUNKS = X + 224
-SEGMENT_CHUNKS = X + 232
-PARTS = X + 240
-OWN = X + 248  # where the ways to compute the gradient keep what only they need
+SUMS = OWN  # per group and part
+PLACES = OWN + 8  # per output of a chunk the bytes to what it sees
+LINES = OWN + 16  # of outputs in a chunk
+SEGMENT = OWN + 24  # outputs of a line in a chunk
+COLUMNS = OWN + 32  # of the input that a chunk reads
+HIGH = OWN + 40  # lines of the input that a chunk reads
+LINE_CHUNKS = OWN + 48
+SEGMENT_CHUNKS = OWN + 56
+PARTS = OWN + 64
+WAY = OWN + 72  # where the ways to compute the gradient keep what only they need
 
 # What `locate` says of a chunk.
 CHUNK_Y = 0  # address of its first output

@@ -3,7 +3,7 @@
 X is the input (image, channel, point), W the weight (row, channel of the group, tap), Y the output (image, row, point).
 
     OUTPUT_OF     Y = W @ columns(X)
-    INPUT_OF      X = columns transposed (W transposed @ Y); with all strides 1 it is OUTPUT_OF with W turned around
+    INPUT_OF      X = columns transposed (W transposed @ Y), or OUTPUT_OF with W turned around (`turned`)
     WEIGHT_OF     W = Y @ columns(X) transposed, summed over images and positions in order
 
 Tiles are chosen by sizes and the machine's processors, never by the number of threads in use. The columns of a tile
@@ -24,7 +24,6 @@ from eagerjit.runtime.native.convolution_plan import (
     INPUT_OF,
     ITEM,
     JOB_BYTES,
-    MANY_POSITIONS,
     OUTPUT_OF,
     PLAIN,
     POINTS,
@@ -36,19 +35,22 @@ from eagerjit.runtime.native.convolution_plan import (
     TAPS,
     TILE_IMAGES,
     TILE_POSITIONS,
-    W_FLIPPED,
+    W_TURNED,
     WEIGHT_OF,
+    Y_ROW,
     W,
     X,
     Y,
     choose_tiles,
-    has_padding,
     minimum,
     product,
+    reads_outside,
+    set_sizes,
 )
 from eagerjit.runtime.native.copying import copy_run
 from eagerjit.runtime.native.covering import covers, multiply_covering
-from eagerjit.runtime.native.direct import direct, plan_direct
+from eagerjit.runtime.native.direct import direct
+from eagerjit.runtime.native.direct_plan import plan_direct
 from eagerjit.runtime.native.direct_weight import direct_weight, plan_direct_weight
 from eagerjit.runtime.native.gemm import gemm
 from eagerjit.runtime.native.language import (
@@ -58,27 +60,16 @@ from eagerjit.runtime.native.language import (
     external,
     fill_bytes,
     i64,
-    load_i32,
     load_i64,
     load_ptr,
     ptr,
-    store_i32,
     store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, SERIAL_WORK, TOO_LARGE, TRANSPOSE
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
-from eagerjit.runtime.native.windows import (
-    DILATION,
-    DIMENSION_BYTES,
-    INPUT,
-    KERNEL,
-    OUTPUT,
-    PADDING,
-    STRIDE,
-    gather_columns,
-    scatter_columns,
-)
+from eagerjit.runtime.native.turned import is_turned, take_phase, turn_weight
+from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_columns
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
@@ -88,8 +79,9 @@ def convolution(kind: i64, double: i64, table: ptr) -> i64:
     job: ptr = buffer(JOB_BYTES)
     copy_bytes(job, table, CALLER_WORDS * 8)
     store_i64(job, ITEM, 8 if double else 4)
-    if kind == INPUT_OF and _is_dense(job) and not covers(job):
-        return _flipped(job)
+    set_sizes(job)
+    if kind == INPUT_OF and is_turned(job) and not covers(job):
+        return _turned(job)
     return _run(kind, job)
 
 
@@ -99,9 +91,6 @@ def _run(kind: i64, job: ptr) -> i64:
     channels = load_i64(job, CHANNELS)
     rows = load_i64(job, ROWS)
     groups = load_i64(job, GROUPS)
-    store_i64(job, POINTS, product(job, INPUT))
-    store_i64(job, TAPS, product(job, KERNEL))
-    store_i64(job, POSITIONS, product(job, OUTPUT))
     points = load_i64(job, POINTS)
     taps = load_i64(job, TAPS)
     positions = load_i64(job, POSITIONS)
@@ -118,8 +107,8 @@ def _run(kind: i64, job: ptr) -> i64:
         return TOO_LARGE
     if covers(job):
         return multiply_covering(kind, job)
-    plain = taps == 1 and product(job, STRIDE) == 1 and has_padding(job) == 0
-    store_i64(job, PLAIN, plain)
+    if load_i64(job, Y_ROW) == positions:
+        store_i64(job, PLAIN, taps == 1 and product(job, STRIDE) == 1 and reads_outside(job) == 0)
     if kind == OUTPUT_OF and item == 4 and plan_direct(job):
         return direct(job, work)
     if kind == WEIGHT_OF and item == 4 and plan_direct_weight(job, work):
@@ -306,66 +295,27 @@ def _rows_of_y(
     return to
 
 
-# -- the gradient of the input where all strides are 1 -----------------------------------------------------------------
-def _is_dense(job: ptr) -> i64:
-    """Whether the input's gradient is better computed as a convolution of Y: nothing to skip, and enough positions."""
-    if product(job, STRIDE) != 1 or load_i64(job, IMAGES) * product(job, OUTPUT) < MANY_POSITIONS:
-        return 0
-    for d in range(3):
-        at = d * DIMENSION_BYTES
-        if (load_i64(job, at + KERNEL) - 1) * load_i64(job, at + DILATION) < load_i64(job, at + PADDING):
-            return 0
-    return 1
-
-
-def _flipped(job: ptr) -> i64:
-    """X = columns(Y) under W with taps reversed, rows and channels exchanged, and the padding that this takes."""
-    channels = load_i64(job, CHANNELS)
-    rows = load_i64(job, ROWS)
-    taps = product(job, KERNEL)
+# -- the gradient of the input by convolutions ----------------------------------------------------------------------
+def _turned(job: ptr) -> i64:
+    """X by phases of the stride; where there are several, only if all are computed directly."""
+    phase: ptr = buffer(JOB_BYTES)
+    phases = product(job, STRIDE)
+    store_ptr(job, W_TURNED, ptr(0))
+    if phases > 1:
+        if load_i64(job, ITEM) != 4:
+            return _run(INPUT_OF, job)
+        for number in range(phases):
+            if take_phase(job, phase, number) and not plan_direct(phase):
+                return _run(INPUT_OF, job)
+    weights = load_i64(job, GROUPS) * load_i64(job, ROWS) * load_i64(job, CHANNELS) * load_i64(job, TAPS)
     memory: ptr = buffer(8)
-    if posix_memalign(memory, 64, load_i64(job, GROUPS) * rows * channels * taps * load_i64(job, ITEM) + 64) != 0:
+    if posix_memalign(memory, 64, weights * load_i64(job, ITEM) + 64) != 0:
         return OUT_OF_MEMORY
-    store_ptr(job, W_FLIPPED, load_ptr(memory))
-    store_i64(job, TAPS, taps)
-    tasks = load_i64(job, GROUPS) * channels
-    if tasks * rows * taps < SERIAL_WORK:
-        _flip_kernel(job, 0, tasks, ptr(0))
-    else:
-        parallel_for(address_of(_flip_kernel), job, tasks, 0)
-    for d in range(3):
-        at = d * DIMENSION_BYTES
-        reach = (load_i64(job, at + KERNEL) - 1) * load_i64(job, at + DILATION)
-        store_i64(job, at + PADDING, reach - load_i64(job, at + PADDING))
-        size = load_i64(job, at + INPUT)
-        store_i64(job, at + INPUT, load_i64(job, at + OUTPUT))
-        store_i64(job, at + OUTPUT, size)
-    x = load_ptr(job, X)
-    store_ptr(job, X, load_ptr(job, Y))
-    store_ptr(job, Y, x)
-    store_ptr(job, W, load_ptr(memory))
-    store_i64(job, CHANNELS, rows)
-    store_i64(job, ROWS, channels)
-    status = _run(OUTPUT_OF, job)
+    store_ptr(job, W_TURNED, load_ptr(memory))
+    status = 0
+    for number in range(phases):
+        if status == 0 and take_phase(job, phase, number):
+            turn_weight(job, phase, number)
+            status = _run(OUTPUT_OF, phase)
     free(load_ptr(memory))
     return status
-
-
-def _flip_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
-    """The flipped weight of channels begin..end, counted through all groups."""
-    channels = load_i64(job, CHANNELS)
-    rows = load_i64(job, ROWS)
-    taps = load_i64(job, TAPS)
-    item = load_i64(job, ITEM)
-    for task in range(begin, end):
-        group = task // channels
-        source: ptr = load_ptr(job, W) + (group * rows * channels + task % channels) * taps * item
-        to: ptr = load_ptr(job, W_FLIPPED) + task * rows * taps * item
-        for row in range(rows):
-            line: ptr = source + row * channels * taps * item
-            for tap in range(taps):
-                if item == 4:
-                    store_i32(to, (row * taps + tap) * 4, load_i32(line, (taps - 1 - tap) * 4))
-                else:
-                    store_i64(to, (row * taps + tap) * 8, load_i64(line, (taps - 1 - tap) * 8))
-    return 0

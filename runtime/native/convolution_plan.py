@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
 from eagerjit.runtime.native.products import ENOUGH_TILES
-from eagerjit.runtime.native.windows import DEPTH, DIMENSION_BYTES, HEIGHT, OUTPUT, PADDING, WIDTH
+from eagerjit.runtime.native.windows import (
+    DEPTH,
+    DILATION,
+    DIMENSION_BYTES,
+    HEIGHT,
+    INPUT,
+    KERNEL,
+    OUTPUT,
+    PADDING,
+    STRIDE,
+    WIDTH,
+)
 
 OUTPUT_OF = 0
 INPUT_OF = 1
@@ -34,8 +45,13 @@ CHANNEL_BLOCKS = X + 136
 ROW_BLOCK = X + 144
 ROW_BLOCKS = X + 152
 COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from several images follow
-W_FLIPPED = X + 168
-JOB_BYTES = X + 288  # what `direct` and `direct_weight` add follows
+W_TURNED = X + 168  # the weight of `turned`
+Y_ROW = X + 176  # from a channel of Y to the next; likewise depths, lines and columns
+Y_DEPTH = X + 184
+Y_LINE = X + 192
+Y_STEP = X + 200
+OWN = X + 208  # what `direct` and `direct_weight` add
+JOB_BYTES = X + 336
 
 TILE = 1024  # positions of a tile, at most: measured best among powers of two
 COLUMNS = 512  # rows (channel, tap) of such a tile
@@ -49,8 +65,28 @@ def product(job: ptr, field: i64) -> i64:
     return load_i64(job, DEPTH + field) * load_i64(job, HEIGHT + field) * load_i64(job, WIDTH + field)
 
 
-def has_padding(job: ptr) -> i64:
-    return load_i64(job, DEPTH + PADDING) | load_i64(job, HEIGHT + PADDING) | load_i64(job, WIDTH + PADDING)
+def set_sizes(job: ptr) -> None:
+    """What follows from the sizes that a caller has filled in."""
+    line = load_i64(job, WIDTH + OUTPUT)
+    plane = load_i64(job, HEIGHT + OUTPUT) * line
+    store_i64(job, POINTS, product(job, INPUT))
+    store_i64(job, TAPS, product(job, KERNEL))
+    store_i64(job, POSITIONS, load_i64(job, DEPTH + OUTPUT) * plane)
+    store_i64(job, Y_ROW, load_i64(job, POSITIONS))
+    store_i64(job, Y_DEPTH, plane)
+    store_i64(job, Y_LINE, line)
+    store_i64(job, Y_STEP, 1)
+
+
+def reads_outside(job: ptr) -> i64:
+    """Whether any output sees padding; a gradient's outputs may do so behind the input alone."""
+    for d in range(3):
+        at = d * DIMENSION_BYTES
+        last = (load_i64(job, at + OUTPUT) - 1) * load_i64(job, at + STRIDE)
+        last += (load_i64(job, at + KERNEL) - 1) * load_i64(job, at + DILATION)
+        if load_i64(job, at + PADDING) != 0 or last >= load_i64(job, at + INPUT):
+            return 1
+    return 0
 
 
 def _blocks(size: i64, block: i64) -> i64:

@@ -11,11 +11,12 @@ from eagerjit.runtime.native.convolution_plan import (
     OUTPUT_OF,
     ROWS,
     TAPS,
+    Y_ROW,
     W,
     X,
     Y,
-    has_padding,
     product,
+    reads_outside,
 )
 from eagerjit.runtime.native.language import buffer, i64, load_i64, load_ptr, ptr, store_i64
 from eagerjit.runtime.native.matmul import matmul
@@ -25,7 +26,7 @@ from eagerjit.runtime.native.windows import DILATION, DIMENSION_BYTES, INPUT, KE
 
 def covers(job: ptr) -> i64:
     """Whether every tap sees a point of its own, and no point is left."""
-    if product(job, OUTPUT) != 1 or has_padding(job):
+    if product(job, OUTPUT) != 1 or load_i64(job, Y_ROW) != 1 or reads_outside(job):
         return 0
     for d in range(3):
         at = d * DIMENSION_BYTES

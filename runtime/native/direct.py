@@ -13,18 +13,38 @@ from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
     IMAGES,
-    PLAIN,
     POINTS,
-    POSITIONS,
     ROWS,
     TAPS,
+    Y_DEPTH,
+    Y_LINE,
+    Y_ROW,
+    Y_STEP,
     W,
     X,
     Y,
-    has_padding,
     minimum,
+    reads_outside,
 )
 from eagerjit.runtime.native.copying import copy_run, copy_within, interleave
+from eagerjit.runtime.native.direct_plan import (
+    ABREAST,
+    APART,
+    CHANNEL_FLOATS,
+    CHANNELS_COPIED,
+    LINE_RUN,
+    LINE_TASKS,
+    LINES,
+    PACKED,
+    PITCH,
+    PLACES,
+    ROW_TASKS,
+    RUN,
+    SEGMENT,
+    SEGMENT_TASKS,
+    phases,
+    reach,
+)
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
@@ -38,10 +58,9 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_f32,
     store_i32,
-    store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.products import ENOUGH_TILES, SERIAL_WORK
+from eagerjit.runtime.native.products import SERIAL_WORK
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import (
@@ -56,109 +75,8 @@ from eagerjit.runtime.native.windows import (
     WIDTH,
 )
 
-# What this plan adds to a job.
-PACKED = X + 176  # weights: per block of TILE_ROWS rows and per k that many numbers
-PLACES = X + 184  # per k the bytes from a run to what that tap sees of it
-LINES = X + 192  # of outputs in a task
-SEGMENT = X + 200  # outputs of a line in a task
-PITCH = X + 208  # numbers of a copied line, of all images
-CHANNEL_FLOATS = X + 216  # copied of a channel
-LINE_TASKS = X + 224
-SEGMENT_TASKS = X + 232
-ROW_TASKS = X + 240
-RUN = X + 248  # outputs computed of a task, whole vectors
-ABREAST = X + 256  # images side by side
-APART = X + 264  # whether a task's lines are computed one by one
-LINE_RUN = X + 272  # from a line's outputs to the next one's
-CHANNELS_COPIED = X + 280  # at a time
-
-MOST_SEGMENT = 768
-MOST_RUN = 1024
-MOST_ROWS = 512
-MOST_DEPTH = 512  # channels times taps multiplied at a time, about
-MOST_COPIED = 96 * 1024  # floats: they stay in the second-level cache
-MOST_ABREAST = LANES  # images
-
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")
-
-
-def _reach(job: ptr, dimension: i64) -> i64:
-    """How many outputs further the last tap of a dimension reads, in its phase."""
-    step = load_i64(job, dimension + STRIDE)
-    return (load_i64(job, dimension + KERNEL) - 1) * load_i64(job, dimension + DILATION) // step
-
-
-def _phases(job: ptr, dimension: i64) -> i64:
-    """Into how many phases the places along a dimension are sorted."""
-    return load_i64(job, dimension + STRIDE) if load_i64(job, dimension + KERNEL) > 1 else 1
-
-
-def _flatten(job: ptr) -> None:
-    """Every output reads its own place: all of an image is one line."""
-    store_i64(job, WIDTH + INPUT, load_i64(job, POINTS))
-    store_i64(job, WIDTH + OUTPUT, load_i64(job, POINTS))
-    store_i64(job, HEIGHT + INPUT, 1)
-    store_i64(job, HEIGHT + OUTPUT, 1)
-    store_i64(job, DEPTH + INPUT, 1)
-    store_i64(job, DEPTH + OUTPUT, 1)
-
-
-def plan_direct(job: ptr) -> i64:
-    """Whether a convolution of float32 is done this way; if so the job says how."""
-    if load_i64(job, ROWS) * 2 < TILE_ROWS:
-        return 0
-    if load_i64(job, PLAIN):
-        _flatten(job)
-    lines = load_i64(job, HEIGHT + OUTPUT)
-    line = load_i64(job, WIDTH + OUTPUT)
-    segments = (line + MOST_SEGMENT - 1) // MOST_SEGMENT
-    segment = (line + segments - 1) // segments
-    if segments > 1:
-        segment = (segment + LANES - 1) // LANES * LANES
-        segments = (line + segment - 1) // segment
-        lines = 1
-    pitch = segment + _reach(job, WIDTH)
-    images = load_i64(job, IMAGES)
-    image_tasks = (images + MOST_ABREAST - 1) // MOST_ABREAST
-    abreast = (images + image_tasks - 1) // image_tasks
-    line_run = (segment * abreast + LANES - 1) // LANES * LANES
-    whole = ((lines - 1) * pitch + segment + LANES - 1) // LANES * LANES
-    apart = segments == 1 and image_tasks * lines * line_run * 16 < images * whole * 15
-    if not apart:
-        if pitch * 3 > segment * 4:
-            return 0
-        image_tasks = images
-        abreast = 1
-        line_run = pitch
-    elif line_run * 3 > segment * abreast * 4:
-        return 0
-    channels = minimum(load_i64(job, CHANNELS), MOST_DEPTH // load_i64(job, TAPS) + 1)
-    tall = _reach(job, HEIGHT)
-    planes = load_i64(job, DEPTH + KERNEL) * _phases(job, HEIGHT) * _phases(job, WIDTH) * pitch * abreast
-    while lines > 1 and (lines * pitch * abreast > MOST_RUN or channels * planes * (lines + tall) > MOST_COPIED):
-        lines = (lines + 1) // 2
-    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
-    lines = (load_i64(job, HEIGHT + OUTPUT) + line_tasks - 1) // line_tasks
-    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
-    tasks = image_tasks * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * line_tasks * segments
-    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
-    row_tasks = (blocks * TILE_ROWS + MOST_ROWS - 1) // MOST_ROWS
-    if tasks * row_tasks < 2 * ENOUGH_TILES:
-        row_tasks = minimum(blocks, (2 * ENOUGH_TILES + tasks - 1) // tasks)
-    store_i64(job, LINES, lines)
-    store_i64(job, SEGMENT, segment)
-    store_i64(job, PITCH, pitch * abreast)
-    store_i64(job, CHANNEL_FLOATS, planes * (lines + tall))
-    store_i64(job, LINE_TASKS, line_tasks)
-    store_i64(job, SEGMENT_TASKS, segments)
-    store_i64(job, ROW_TASKS, row_tasks)
-    store_i64(job, RUN, ((lines - 1) * line_run + segment * abreast + LANES - 1) // LANES * LANES)
-    store_i64(job, ABREAST, abreast)
-    store_i64(job, APART, apart)
-    store_i64(job, LINE_RUN, line_run)
-    store_i64(job, CHANNELS_COPIED, channels)
-    return 1
 
 
 def direct(job: ptr, work: i64) -> i64:
@@ -194,7 +112,7 @@ def direct(job: ptr, work: i64) -> i64:
 
 def _copied(job: ptr) -> i64:
     """Floats that are copied at a time, and what is read behind them for outputs that there are not."""
-    behind = _reach(job, WIDTH) * load_i64(job, ABREAST) + LANES
+    behind = reach(job, WIDTH) * load_i64(job, ABREAST) + LANES
     return load_i64(job, CHANNELS_COPIED) * load_i64(job, CHANNEL_FLOATS) + behind
 
 
@@ -202,15 +120,15 @@ def _note_places(job: ptr) -> None:
     """Where each channel copied and each tap finds what it sees of a run."""
     places: ptr = load_ptr(job, PLACES)
     pitch = load_i64(job, PITCH)
-    high = load_i64(job, LINES) + _reach(job, HEIGHT)
+    high = load_i64(job, LINES) + reach(job, HEIGHT)
     for channel in range(load_i64(job, CHANNELS_COPIED)):
         for z in range(load_i64(job, DEPTH + KERNEL)):
             for y in range(load_i64(job, HEIGHT + KERNEL)):
                 down = y * load_i64(job, HEIGHT + DILATION)
-                plane = z * _phases(job, HEIGHT) + down % load_i64(job, HEIGHT + STRIDE)
+                plane = z * phases(job, HEIGHT) + down % load_i64(job, HEIGHT + STRIDE)
                 for x in range(load_i64(job, WIDTH + KERNEL)):
                     right = x * load_i64(job, WIDTH + DILATION)
-                    phase = plane * _phases(job, WIDTH) + right % load_i64(job, WIDTH + STRIDE)
+                    phase = plane * phases(job, WIDTH) + right % load_i64(job, WIDTH + STRIDE)
                     line = phase * high + down // load_i64(job, HEIGHT + STRIDE)
                     at = line * pitch + right // load_i64(job, WIDTH + STRIDE) * load_i64(job, ABREAST)
                     store_i32(places, 0, (channel * load_i64(job, CHANNEL_FLOATS) + at) * 4)
@@ -278,18 +196,31 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
                 sums: ptr = out + i * line_run * 4
                 _multiply(job, some * taps, a, seen, sums, vectors, last_block - first_block)
             channel += some
+        place = z * load_i64(job, Y_DEPTH) + y * load_i64(job, Y_LINE) + x * load_i64(job, Y_STEP)
         for row in range(first_block * TILE_ROWS, minimum(last_block * TILE_ROWS, rows)):
-            to: ptr = load_ptr(job, Y) + (plane * rows + row) * load_i64(job, POSITIONS) * 4
-            to = to + ((z * high + y) * wide + x) * 4
+            to: ptr = load_ptr(job, Y) + ((plane * rows + row) * load_i64(job, Y_ROW) + place) * 4
             found: ptr = out + (row - first_block * TILE_ROWS) * run * 4
             for _ in range(lines):
-                if abreast == 1:
-                    copy_run(to, found, segment * 4)
-                else:
-                    interleave(to, groups * rows * load_i64(job, POSITIONS), found, abreast, segment, images)
-                to = to + wide * 4
+                _store_line(job, to, found, segment, images)
+                to = to + load_i64(job, Y_LINE) * 4
                 found = found + line_run * 4
     return 0
+
+
+def _store_line(job: ptr, to: ptr, found: ptr, count: i64, images: i64) -> None:
+    """Outputs of a line, of images side by side."""
+    abreast = load_i64(job, ABREAST)
+    step = load_i64(job, Y_STEP)
+    if abreast == 1 and step == 1:
+        copy_run(to, found, count * 4)
+        return
+    row = load_i64(job, GROUPS) * load_i64(job, ROWS) * load_i64(job, Y_ROW)
+    if step == 1:
+        interleave(to, row, found, abreast, count, images)
+        return
+    for image in range(images):
+        for i in range(count):
+            store_f32(to, (image * row + i * step) * 4, load_f32(found, (i * abreast + image) * 4))
 
 
 def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: i64) -> None:
@@ -328,18 +259,18 @@ def _copy_lines_read(
     input_height = load_i64(job, HEIGHT + INPUT)
     input_width = load_i64(job, WIDTH + INPUT)
     pitch = load_i64(job, PITCH)
-    lines = load_i64(job, LINES) + _reach(job, HEIGHT)
+    lines = load_i64(job, LINES) + reach(job, HEIGHT)
     step = load_i64(job, WIDTH + STRIDE)
     left = x * step - load_i64(job, WIDTH + PADDING)
     top = y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING)
     front = z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING)
-    if has_padding(job):
+    if reads_outside(job):
         fill_bytes(to, 0, channels * load_i64(job, CHANNEL_FLOATS) * 4)
     for _ in range(channels):
         for depth in range(load_i64(job, DEPTH + KERNEL)):
             in_z = front + depth * load_i64(job, DEPTH + DILATION)
-            for tall in range(_phases(job, HEIGHT)):
-                for wide in range(_phases(job, WIDTH)):
+            for tall in range(phases(job, HEIGHT)):
+                for wide in range(phases(job, WIDTH)):
                     for i in range(lines):
                         in_y = top + i * load_i64(job, HEIGHT + STRIDE) + tall
                         if 0 <= in_z < input_depth and 0 <= in_y < input_height:

@@ -16,11 +16,11 @@ from eagerjit.runtime.native.chunks import (
     HIGH,
     LEFT,
     LINES,
-    OWN,
     PARTS,
     PLACES,
     SEGMENT,
     SUMS,
+    WAY,
     chunk_count,
     copied_floats,
     line_read,
@@ -62,8 +62,8 @@ from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 
 # What this plan adds to a job beside its chunks. Sums are a run of whole vectors per line of the kernel.
-RUN = OWN  # floats of a run, whole vectors; 0 where channels are few
-BLOCK_TASKS = OWN + 8
+RUN = WAY  # floats of a run, whole vectors; 0 where channels are few
+BLOCK_TASKS = WAY + 8
 
 LEAST_WORK = 1 << 18
 

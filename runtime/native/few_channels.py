@@ -16,11 +16,11 @@ from eagerjit.runtime.native.chunks import (
     HIGH,
     LEFT,
     LINES,
-    OWN,
     PARTS,
     PLACES,
     SEGMENT,
     SUMS,
+    WAY,
     chunk_count,
     copied_floats,
     line_read,
@@ -48,7 +48,7 @@ from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 
-SEEN = OWN  # per channel and tap the bytes from a place to what it sees
+SEEN = WAY  # per channel and tap the bytes from a place to what it sees
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
 free = external("void free(ptr)")

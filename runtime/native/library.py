@@ -59,8 +59,10 @@ CONVOLUTION_MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.covering",
     "eagerjit.runtime.native.chunks",
     "eagerjit.runtime.native.few_channels",
+    "eagerjit.runtime.native.direct_plan",
     "eagerjit.runtime.native.direct",
     "eagerjit.runtime.native.direct_weight",
+    "eagerjit.runtime.native.turned",
     "eagerjit.runtime.native.convolution",
 )
 """Those of convolutions, an object of their own: many programs have none."""

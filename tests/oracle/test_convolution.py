@@ -31,6 +31,12 @@ CALLS: dict[str, tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]]] =
     "transposed 1d": ("conv_transpose1d", (2, 4, 5), (4, 3, 3), {"stride": 3}),
     "transposed 2d": ("conv_transpose2d", (2, 4, 5, 3), (4, 3, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1,
                                                                        "groups": 2}),
+    "transposed, room behind": (
+        "conv_transpose2d", (4, 8, 15, 15), (8, 8, 2, 2), {"padding": 2, "dilation": 2, "output_padding": 1},
+    ),
+    "transposed, room behind points": (
+        "conv_transpose2d", (4, 8, 15, 15), (8, 8, 1, 1), {"dilation": 2, "output_padding": 1},
+    ),
     "transposed, dilated": ("conv_transpose2d", (2, 4, 5, 3), (4, 3, 3, 3), {"dilation": 2, "output_padding": 1}),
     "transposed 3d": ("conv_transpose3d", (2, 4, 5, 2, 3), (4, 3, 3, 2, 1), {"stride": (1, 2, 3)}),
 }  # fmt: skip

@@ -1,0 +1,109 @@
+"""How an output of float32 is cut into stretches that `direct` computes: by sizes and the machine's processors."""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.convolution_plan import CHANNELS, GROUPS, IMAGES, OWN, PLAIN, POINTS, ROWS, TAPS, minimum
+from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
+from eagerjit.runtime.native.products import ENOUGH_TILES
+from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
+from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, OUTPUT, STRIDE, WIDTH
+
+# What this plan adds to a job.
+PACKED = OWN  # weights: per block of TILE_ROWS rows and per k that many numbers
+PLACES = OWN + 8  # per k the bytes from a run to what that tap sees of it
+LINES = OWN + 16  # of outputs in a task
+SEGMENT = OWN + 24  # outputs of a line in a task
+PITCH = OWN + 32  # numbers of a copied line, of all images
+CHANNEL_FLOATS = OWN + 40  # copied of a channel
+LINE_TASKS = OWN + 48
+SEGMENT_TASKS = OWN + 56
+ROW_TASKS = OWN + 64
+RUN = OWN + 72  # outputs computed of a task, whole vectors
+ABREAST = OWN + 80  # images side by side
+APART = OWN + 88  # whether a task's lines are computed one by one
+LINE_RUN = OWN + 96  # from a line's outputs to the next one's
+CHANNELS_COPIED = OWN + 104  # at a time
+
+MOST_SEGMENT = 768
+MOST_RUN = 1024
+MOST_ROWS = 512
+MOST_DEPTH = 512  # channels times taps multiplied at a time, about
+MOST_COPIED = 96 * 1024  # floats: they stay in the second-level cache
+MOST_ABREAST = LANES  # images
+
+def reach(job: ptr, dimension: i64) -> i64:
+    """How many outputs further the last tap of a dimension reads, in its phase."""
+    step = load_i64(job, dimension + STRIDE)
+    return (load_i64(job, dimension + KERNEL) - 1) * load_i64(job, dimension + DILATION) // step
+
+
+def phases(job: ptr, dimension: i64) -> i64:
+    """Into how many phases the places along a dimension are sorted."""
+    return load_i64(job, dimension + STRIDE) if load_i64(job, dimension + KERNEL) > 1 else 1
+
+
+def _flatten(job: ptr) -> None:
+    """Every output reads its own place: all of an image is one line."""
+    store_i64(job, WIDTH + INPUT, load_i64(job, POINTS))
+    store_i64(job, WIDTH + OUTPUT, load_i64(job, POINTS))
+    store_i64(job, HEIGHT + INPUT, 1)
+    store_i64(job, HEIGHT + OUTPUT, 1)
+    store_i64(job, DEPTH + INPUT, 1)
+    store_i64(job, DEPTH + OUTPUT, 1)
+
+
+def plan_direct(job: ptr) -> i64:
+    """Whether a convolution of float32 is done this way; if so the job says how."""
+    if load_i64(job, ROWS) * 2 < TILE_ROWS:
+        return 0
+    if load_i64(job, PLAIN):
+        _flatten(job)
+    lines = load_i64(job, HEIGHT + OUTPUT)
+    line = load_i64(job, WIDTH + OUTPUT)
+    segments = (line + MOST_SEGMENT - 1) // MOST_SEGMENT
+    segment = (line + segments - 1) // segments
+    if segments > 1:
+        segment = (segment + LANES - 1) // LANES * LANES
+        segments = (line + segment - 1) // segment
+        lines = 1
+    pitch = segment + reach(job, WIDTH)
+    images = load_i64(job, IMAGES)
+    image_tasks = (images + MOST_ABREAST - 1) // MOST_ABREAST
+    abreast = (images + image_tasks - 1) // image_tasks
+    line_run = (segment * abreast + LANES - 1) // LANES * LANES
+    whole = ((lines - 1) * pitch + segment + LANES - 1) // LANES * LANES
+    apart = segments == 1 and image_tasks * lines * line_run * 16 < images * whole * 15
+    if not apart:
+        if pitch * 3 > segment * 4:
+            return 0
+        image_tasks = images
+        abreast = 1
+        line_run = pitch
+    elif line_run * 3 > segment * abreast * 4:
+        return 0
+    channels = minimum(load_i64(job, CHANNELS), MOST_DEPTH // load_i64(job, TAPS) + 1)
+    tall = reach(job, HEIGHT)
+    planes = load_i64(job, DEPTH + KERNEL) * phases(job, HEIGHT) * phases(job, WIDTH) * pitch * abreast
+    while lines > 1 and (lines * pitch * abreast > MOST_RUN or channels * planes * (lines + tall) > MOST_COPIED):
+        lines = (lines + 1) // 2
+    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
+    lines = (load_i64(job, HEIGHT + OUTPUT) + line_tasks - 1) // line_tasks
+    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
+    tasks = image_tasks * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * line_tasks * segments
+    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    row_tasks = (blocks * TILE_ROWS + MOST_ROWS - 1) // MOST_ROWS
+    if tasks * row_tasks < 2 * ENOUGH_TILES:
+        row_tasks = minimum(blocks, (2 * ENOUGH_TILES + tasks - 1) // tasks)
+    store_i64(job, LINES, lines)
+    store_i64(job, SEGMENT, segment)
+    store_i64(job, PITCH, pitch * abreast)
+    store_i64(job, CHANNEL_FLOATS, planes * (lines + tall))
+    store_i64(job, LINE_TASKS, line_tasks)
+    store_i64(job, SEGMENT_TASKS, segments)
+    store_i64(job, ROW_TASKS, row_tasks)
+    store_i64(job, RUN, ((lines - 1) * line_run + segment * abreast + LANES - 1) // LANES * LANES)
+    store_i64(job, ABREAST, abreast)
+    store_i64(job, APART, apart)
+    store_i64(job, LINE_RUN, line_run)
+    store_i64(job, CHANNELS_COPIED, channels)
+    return 1
