@@ -14,6 +14,7 @@ from functools import cached_property
 
 from eagerjit.runtime import mode
 from eagerjit.runtime.gpu.allocator import Allocator
+from eagerjit.runtime.gpu.checks import Checks
 from eagerjit.runtime.gpu.driver import Driver, SharedLibrary
 from eagerjit.runtime.gpu.errors import AcceleratorError
 from eagerjit.runtime.gpu.event import Events
@@ -60,7 +61,7 @@ class Device:
         self.platform, self.driver, self.index = platform, platform.driver, index
         self.handle = self.driver.integer("cuDeviceGet", index)
         self.streams, self.events, self.allocator = Streams(self), Events(self), Allocator(self)
-        self.modules = Modules(self)
+        self.modules, self.checks = Modules(self), Checks(self)
 
     def __repr__(self) -> str:
         return f"<device {self.index}>"
@@ -123,9 +124,10 @@ class Device:
         return free.value, total.value
 
     def synchronize(self) -> None:
-        """Waits until the device has done everything it was given."""
+        """Waits until the device has done everything it was given; raises what checks of its kernels found."""
         self.activate()
         self.driver.cuCtxSynchronize()
+        self.checks.raise_found()
 
 
 class _Here(threading.local):

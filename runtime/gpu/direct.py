@@ -8,6 +8,7 @@ the executor in Python, which does the same.
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,6 +22,7 @@ from eagerjit.runtime.gpu.executor import DeviceExecutable
 from eagerjit.runtime.gpu.launch import Kernel
 from eagerjit.runtime.gpu.memory import DeviceMemory
 from eagerjit.runtime.gpu.segments import Block
+from eagerjit.runtime.gpu.stream import current_stream
 from eagerjit.runtime.interpret import MISS
 from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native import device as there
@@ -28,7 +30,7 @@ from eagerjit.runtime.native import device_memory as blocks
 from eagerjit.runtime.native.context import MAX_NDIM
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock, once
-from eagerjit.runtime.program import DeviceOp, Op
+from eagerjit.runtime.program import DeviceOp, Op, Program
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.devices import Device
@@ -196,12 +198,27 @@ class DirectExecutable(NativeExecutable):
         program = plain.program
         check_program(program, len(kernels), len(plain.objects))
         tables = [_Table(kernel) for kernel in kernels]
-        steps = [(_THERE.get(Op(code), code), *rest) for code, *rest in program.instructions if code not in NOTHING]
+        launches = itertools.count()
+        steps = [
+            (DeviceOp.KERNEL, *rest[:3], next(launches), *rest[4:])
+            if code == Op.KERNEL
+            else (_THERE.get(Op(code), code), *rest)
+            for code, *rest in program.instructions
+            if code not in NOTHING
+        ]
         addresses = [table.address for table in tables]
         super().__init__(program, addresses, plain.objects, steps, keeper(plain.device))
         self.plain, self.tables, self.device, self.kernels = plain, tables, plain.device, plain.kernels
         self.objects = plain.objects
         plain.epochs = self.epochs
+        self._words_of_checks = self.words_of_checks
+        self._checks = id(self._words_of_checks) if program.errors else 0
+
+    def words_of_checks(self, address: int) -> int:
+        """Words for the kernels of a run whose slots lie at an address."""
+        program, stream = self.program, current_stream(self.device)
+        slots = (ctypes.c_int64 * program.n_slots).from_address(address)[:]
+        return self.device.checks.words(len(self.plain.launches), program, slots, stream)
 
     def run(self, leaves: tuple[Any, ...]) -> Any:
         """As any executable does."""
@@ -214,10 +231,19 @@ class DirectExecutable(NativeExecutable):
 _THERE = {Op[code.name]: code for code in DeviceOp}
 
 
+def _is_late(program: Program) -> bool:
+    """Whether a number that an error names is computed after the first launch, when native code has noted the slots."""
+    codes = [code for code, *_ in program.instructions]
+    first = codes.index(Op.KERNEL) if Op.KERNEL in codes else len(codes)
+    named = {failure.slot for failure in program.errors}
+    arithmetic = [step for step in program.instructions[first:] if Op.CONST <= step[0] <= Op.EQ]
+    return any(step[1] in named for step in arithmetic)
+
+
 def direct(plain: DeviceExecutable, kernels: Sequence[Launched]) -> Any:
     """The same Program run natively, where all of it is for the device; `plain` itself elsewhere."""
     program = plain.program
-    if not layout.ready() or log.LAUNCH or program.errors or plain.places is None:
+    if not layout.ready() or log.LAUNCH or plain.places is None or _is_late(program):
         return plain
     on_device, returning = plain.places
     if returning or not all(on_device.values()) or len(program.kernels) > len(kernels):

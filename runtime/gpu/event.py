@@ -93,9 +93,10 @@ class Event:
         return self.device is None or self.device.events.is_done(self.handle)
 
     def synchronize(self) -> None:
-        """Waits until everything before the event is done."""
+        """Waits until everything before the event is done; raises what checks of the device's kernels found."""
         if self.device is not None:
             self.device.events.wait(self.handle)
+            self.device.checks.raise_found()
 
     def elapsed_time(self, end: Event) -> float:
         """Milliseconds from this event to another. Both are recorded with timing, and done."""

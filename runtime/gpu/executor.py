@@ -2,8 +2,8 @@
 
 Leaves whose arrays lie on the device are used where they are; those of the host are copied to the device for the run,
 and back if the run writes them. Results stay on the device if any leaf lies there, else they come back to the host. The
-run waits for the device only where the host needs a value: a size or a condition that the Program measures, the checks
-of kernels that have some, memory that a function of the host reads, and results that come back.
+run waits for the device only where the host needs a value: a size or a condition that the Program measures, memory
+that a function of the host reads, and results that come back. What kernels' checks find is raised there, or later.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from eagerjit.runtime.gpu.host_work import (
     routine_operands,
     run_on_host,
 )
-from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device, copy_to_device, copy_to_host, fill_bytes
+from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device, copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.stream import current_stream
 from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, KernelType, PythonExecutable
 from eagerjit.runtime.program import Op, Program
@@ -48,7 +48,7 @@ class DeviceFrame(Frame):
     copies      by leaf of the host's memory: the address of its copy on the device, bytes, the host's address
     returning   what comes back when the work is done: to the host's address, from the device's, bytes
     resident    whether a leaf lies on the device, and so the results do
-    status      where the kernels' checks report
+    status      where the kernels' checks report, a word for each (`checks.py`)
     """
 
     array_types = (np.ndarray, DeviceArray)
@@ -122,14 +122,9 @@ class DeviceExecutable(PythonExecutable):
             self._steps[last] = (_finish_last, ())
 
     def frame(self, leaves: Sequence[Any]) -> DeviceFrame:
-        """The tables of a run, with memory for what its kernels' checks report."""
+        """The tables of a run."""
         self.device.activate()
-        frame = DeviceFrame(self, leaves)
-        if self.program.errors:
-            size = STATUS_BYTES * len(self.launches)
-            frame.status = frame.allocate(size)
-            fill_bytes(frame.status, 0, size, frame.stream)
-        return frame
+        return DeviceFrame(self, leaves)
 
 
 # -- leaves, and what the host asks of the device ---------------------------------------------------------------------
@@ -236,6 +231,10 @@ def _kernel(
     if count <= 0:
         return
     if function < len(kernels):
+        program = frame.executable.program
+        if program.errors and not frame.status:
+            launches = len(frame.executable.launches)
+            frame.status = frame.device.checks.words(launches, program, frame.slots, frame.stream)
         kernels[function].launch(frame, count, words, frame.status + STATUS_BYTES * number)
         return
     name, bytes_ = frame.executable.program.kernels[function], frame.slots[scratch] if scratch >= 0 else 0
@@ -276,17 +275,8 @@ def _call(frame: DeviceFrame, index: int, n: int, *slots: int) -> None:
     run_on_host(words, call_operands(frame.executable.program.calls[index], words), frame.stream, work)
 
 
-def _finish(frame: DeviceFrame) -> None:
-    """What the kernels' checks found; the first kernel that found something counts."""
-    if frame.status:
-        found = np.frombuffer(frame.peek(frame.status, STATUS_BYTES * len(frame.executable.launches)), np.int32)
-        for status in found[found != 0]:
-            raise frame.executable.program.errors[status - 1].error(frame.slots)
-
-
 def _finish_last(frame: DeviceFrame) -> None:
     """All work is queued: what the host wants of it comes back, and all of it has before anything is written."""
-    _finish(frame)
     found = [frame.peek(address, size) for _, address, size in frame.returning]
     for (host, _, size), data in zip(frame.returning, found, strict=True):
         ctypes.memmove(host, data, size)
@@ -305,5 +295,4 @@ _ON_DEVICE: dict[Op, Callable[..., None]] = {
     Op.CONVOLUTION: _convolution,
     Op.COPY: _copy,
     Op.CALL: _call,
-    Op.FINISH: _finish,
 }

@@ -104,7 +104,7 @@ class Graph:
         self._give_up_pool()
         with self.device.platform.permitted():
             for stream in streams:
-                stream.synchronize()
+                stream.wait()
         self.device.activate()
         self.device.driver.cuGraphExecDestroy(executable)
 

@@ -50,6 +50,11 @@ class Stream:
         return not status
 
     def synchronize(self) -> None:
+        """Waits until all work given to the stream is done; raises what checks of the device's kernels found."""
+        self.wait()
+        self.device.checks.raise_found()
+
+    def wait(self) -> None:
         """Waits until all work given to the stream is done."""
         self.device.activate()
         self.device.driver.cuStreamSynchronize(self.handle)

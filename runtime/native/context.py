@@ -133,6 +133,7 @@ EXECUTABLE_PARAMETERS = 96  # of the kernel or call that has the most
 EXECUTABLE_FRAME = 104  # the frame the executable owns
 EXECUTABLE_BUSY = 112  # 1 while a run uses it
 EXECUTABLE_DEVICE = 120  # what is known of the device that it runs on; null: the host
+EXECUTABLE_CHECKS = 128  # the Python function that gives a run words for its checks; null where it has none
 
 FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null)
 ARITY = 0xFFFF_FFFF
@@ -153,7 +154,7 @@ OPERATOR_WRITES = 88  # whether it writes its first argument; those that are vie
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
-    "_n_arenas", "_n_parameters", "_frame", "_busy", "_device",
+    "_n_arenas", "_n_parameters", "_frame", "_busy", "_device", "_checks",
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (

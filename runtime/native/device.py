@@ -9,7 +9,9 @@ from __future__ import annotations
 from eagerjit.runtime.mode import DEVICE, PRECISION_WORD, STREAM, WATCHED_WORD
 from eagerjit.runtime.native.context import (
     ALIGNED_FLAG,
+    ARRAY_DIMS,
     ARRAY_FLAGS,
+    ARRAY_NDIM,
     CONTIGUOUS_FLAG,
     DATA,
     DESCRIPTORS,
@@ -42,7 +44,7 @@ from eagerjit.runtime.native.device_memory import (
     keep_block,
     memory_for,
 )
-from eagerjit.runtime.native.guards import PyThread_tss_get, guard_array, guard_captured_array
+from eagerjit.runtime.native.guards import PyLong_AsSsize_t, PyThread_tss_get, guard_array, guard_captured_array
 from eagerjit.runtime.native.language import (
     buffer,
     call_i32,
@@ -118,11 +120,25 @@ def array_on(thing: ptr, keeper: ptr) -> ptr:
     return array
 
 
+def _is_empty(array: ptr) -> bool:
+    """Whether an array has no elements: it lies nowhere."""
+    dims = load_ptr(array, ARRAY_DIMS)
+    for i in range(load_i32(array, ARRAY_NDIM)):
+        if load_i64(dims, 8 * i) == 0:
+            return 1
+    return 0
+
+
 def guard_there(keeper: ptr, operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
     """TENSOR, of one that lies on the device."""
     tensor = load_ptr(leaves, 8 * load_i64(operands, 0))
     array = array_on(tensor, keeper)
-    return guard_array(tensor, array, operands, held, slots) if array else 0
+    holds = 0
+    if array:
+        holds = guard_array(tensor, array, operands, held, slots)
+        if _is_empty(array):
+            store_i64(slots, 8 * load_i64(operands, 40), 0)
+    return holds
 
 
 def guard_captured_there(
@@ -131,7 +147,12 @@ def guard_captured_there(
     """CAPTURED, of one that lies on the device."""
     tensor = load_ptr(objects, 8 * load_i64(operands, 8))
     array = array_on(tensor, keeper)
-    return guard_captured_array(tensor, array, operands, rank, leaves, held, slots) if array else 0
+    holds = 0
+    if array:
+        holds = guard_captured_array(tensor, array, operands, rank, leaves, held, slots)
+        if _is_empty(array):
+            store_i64(slots, 8 * load_i64(operands, 32), 0)
+    return holds
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
@@ -278,8 +299,25 @@ def _complain(keeper: ptr, status: i64) -> i64:
     return -1
 
 
-def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, arenas: ptr) -> i64:
-    """KERNEL: 1, or -1 with an exception set. It may note two temporaries in `arenas`."""
+def words_of_checks(function: ptr, slots: ptr) -> i64:
+    """Where the kernels of a run report what they find wrong; 0 with an exception set."""
+    address = PyLong_FromLongLong(i64(slots))
+    if address == 0:
+        return 0
+    found = PyObject_CallFunctionObjArgs(function, address, ptr(0))
+    Py_DecRef(address)
+    if found == 0:
+        return 0
+    words = PyLong_AsSsize_t(found)
+    Py_DecRef(found)
+    return words
+
+
+def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, arenas: ptr, reports: i64) -> i64:
+    """KERNEL: 1, or -1 with an exception set. It may note two temporaries in `arenas`.
+
+    The operand for scratch memory, which no kernel of a device has, is the kernel's place among those that report.
+    """
     keeper = load_ptr(executable, EXECUTABLE_DEVICE)
     tasks = load_i64(slots, 8 * load_i64(operands, 8))
     if tasks <= 0:
@@ -294,7 +332,7 @@ def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, are
     beside = arguments + 8 * n
     stream = this_stream()
     store_i64(beside, 0, tasks)
-    store_i64(beside, 8, 0)
+    store_i64(beside, 8, reports + 4 * load_i64(operands, 24))
     store_i64(beside, 16, load_i64(launch, READY_TABLES))
     store_i64(beside, 24, 0)
     store_i64(beside, 32, 0)

@@ -14,6 +14,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_ARENAS,
     EXECUTABLE_ARGUMENTS,
     EXECUTABLE_BUSY,
+    EXECUTABLE_CHECKS,
     EXECUTABLE_DEVICE,
     EXECUTABLE_EPOCHS,
     EXECUTABLE_FRAME,
@@ -37,6 +38,7 @@ from eagerjit.runtime.native.device import (
     launch_there,
     temporary,
     view_there,
+    words_of_checks,
 )
 from eagerjit.runtime.native.guards import (
     guard_captured,
@@ -109,6 +111,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
     words = load_ptr(executable, EXECUTABLE_WORDS)
     objects = load_ptr(executable, EXECUTABLE_OBJECTS)
     thread: ptr = 0
+    reports = 0
     while True:
         code = load_i64(words, 0)
         operands: ptr = words + 16
@@ -296,7 +299,11 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                     return FAILED
                 store_ptr(outputs, 8 * a, item)
             case DeviceOp.KERNEL:
-                status = launch_there(executable, operands, slots, arguments, arenas)
+                if reports == 0 and load_ptr(executable, EXECUTABLE_CHECKS):
+                    reports = words_of_checks(load_ptr(executable, EXECUTABLE_CHECKS), slots)
+                    if reports == 0:
+                        return FAILED
+                status = launch_there(executable, operands, slots, arguments, arenas, reports)
                 arenas = arenas + 32
             case DeviceOp.COPY:
                 keeper = load_ptr(executable, EXECUTABLE_DEVICE)

@@ -138,12 +138,14 @@ def test_sizes_and_numbers_have_graphs_of_their_own(target: Machine) -> None:
 
 
 def test_what_needs_the_host_runs_plainly(target: Machine) -> None:
-    for function in (lambda x: ej.sort(x)[0] * 2, lambda x: x[x > 0] + 1):
-        call, made = jitted(target, function)
-        x = np.array([[3.0, -1.0], [2.0, 5.0]], np.float32)
-        for _ in range(3):
-            np.testing.assert_array_equal(get(target, call(put(target, x))), function(ej.tensor(x)).numpy())
-        assert not made[-1].is_capturable
+    def function(x: Any) -> Any:
+        return x[x > 0] + 1
+
+    call, made = jitted(target, function)
+    x = np.array([[3.0, -1.0], [2.0, 5.0]], np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(get(target, call(put(target, x))), function(ej.tensor(x)).numpy())
+    assert not made[-1].is_capturable
     assert target.library is None or replays(target) == 0
 
 

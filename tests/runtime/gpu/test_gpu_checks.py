@@ -1,0 +1,132 @@
+"""What kernels' checks find is raised once, where the host waits, and names the call; until then the host runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from machines import Machine, compile_for, machine
+
+import eagerjit as ej
+from eagerjit.cuda import execution
+from eagerjit.runtime.gpu.checks import Checks
+
+
+@pytest.fixture(params=["fake", pytest.param("gpu", marks=pytest.mark.gpu)], autouse=True)
+def target(request: pytest.FixtureRequest) -> Iterator[Machine]:
+    with machine(request.param) as found:
+        before, execution.compile = execution.compile, compile_for(found)
+        try:
+            yield found
+            found.finish()
+        finally:
+            execution.compile = before
+
+
+def rows() -> tuple[Any, Any, Any]:
+    """A table of ten rows, rows that there are, and rows that there are not."""
+    table = ej.arange(20, dtype=ej.float32, device="cuda").reshape(10, 2)
+    return table, ej.tensor([1, 9], device="cuda"), ej.tensor([1, 10], device="cuda")
+
+
+def eager(table: Any, index: Any) -> Any:
+    return table[index]
+
+
+COMPILED = ej.jit(eager, fullgraph=True)
+
+
+@pytest.mark.parametrize("call", [eager, COMPILED], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda result: result.cpu(),
+        lambda result: result.sum().item(),
+        lambda result: result.tolist(),
+        lambda result: ej.cuda.synchronize(),
+        lambda result: ej.cuda.current_stream().synchronize(),
+        lambda result: ej.cuda.current_stream().record_event().synchronize(),
+    ],
+    ids=["cpu", "item", "tolist", "synchronize", "stream", "event"],
+)
+def test_it_is_raised_where_the_host_waits(call: Any, wait: Callable[[Any], Any]) -> None:
+    table, good, bad = rows()
+    call(table, good)
+    for _ in range(2):
+        result = call(table, bad)
+        with pytest.raises(IndexError, match="index") as raised:
+            wait(result)
+        assert any("test_gpu_checks.py" in note for note in raised.value.__notes__)
+        ej.cuda.synchronize()  # nothing is raised twice
+        assert call(table, good).tolist() == [[2, 3], [18, 19]]
+
+
+def test_calls_that_check_do_not_wait(target: Machine) -> None:
+    table, good, _ = rows()
+    eager(table, good)
+    COMPILED(table, good)
+    if target.library is None:
+        pytest.skip("only a fake device notes its calls")
+    before = len(target.library.calls)
+    for _ in range(3):
+        eager(table, good)
+        COMPILED(table, good)
+    new = {call[0] for call in target.library.calls[before:]}
+    assert new <= {"cuLaunchKernel", "cuStreamIsCapturing"}, new
+
+
+def test_every_failed_call_is_raised_once_and_in_order() -> None:
+    table, _, bad = rows()
+    eager(table, bad)
+    eager(table[:7], bad)
+    for size in (10, 7):
+        with pytest.raises(IndexError, match=f"size {size}"):
+            ej.cuda.synchronize()
+    ej.cuda.synchronize()
+
+
+def test_words_are_used_again(target: Machine) -> None:
+    target.device.checks = Checks(target.device, part=3)
+    table, good, bad = rows()
+    results = []
+    for step in range(20):
+        with ej.cuda.stream(ej.cuda.current_stream() if step % 2 else ej.cuda.Stream()):
+            ej.cuda.current_stream().wait_stream(ej.cuda.default_stream())
+            results.append(eager(table, good))
+    ej.cuda.synchronize()
+    assert all(result.tolist() == [[2, 3], [18, 19]] for result in results)
+    queued = raised = 0
+    for step in range(40):
+        try:
+            if step < 20:
+                eager(table, bad)
+                queued += 1
+            else:
+                ej.cuda.synchronize()
+        except IndexError:
+            raised += 1
+    assert raised == queued > 0
+
+
+def test_writes_are_kept_within_the_tensor() -> None:
+    table, _, bad = rows()
+    table[bad] = -1.0
+    with pytest.raises(IndexError):
+        ej.cuda.synchronize()
+    assert table.tolist()[2:] == [[2.0 * i, 2.0 * i + 1] for i in range(2, 10)]
+
+
+def test_a_graph_s_replays_report_too() -> None:
+    table, good, bad = rows()
+    call = ej.jit(eager, cuda_graphs=True)
+    index = good.clone()
+    for _ in range(4):
+        assert call(table, index).tolist() == [[2, 3], [18, 19]]
+    index.copy_(bad)
+    for _ in range(2):
+        call(table, index)
+        with pytest.raises(IndexError):
+            ej.cuda.synchronize()
+    index.copy_(good)
+    assert call(table, index).tolist() == [[2, 3], [18, 19]]
