@@ -7,6 +7,7 @@ from the domains their primitives declare, in-place ones take the samples of the
 from __future__ import annotations
 
 import importlib
+import pkgutil
 import zlib
 from typing import Any, NamedTuple
 
@@ -16,15 +17,22 @@ from op_samples_namespace import COMPLEX, namespace_samples
 import eagerjit as torch
 import eagerjit.nn
 import eagerjit.optim
-from eagerjit import late
 from eagerjit.compiler.ops import TABLE
 from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
 from eagerjit.ops.inplace import InplaceOp
 
-LATE = {"eagerjit.fft", "eagerjit.special", *late.HOMES.values(), *late.METHODS, *late.NETWORK_FUNCTIONS.values()}
-for _module in sorted(LATE):
-    importlib.import_module(_module)
+
+def _with_ops(package: Any) -> None:
+    """Import the modules that declare ops: every one is in the table then, whatever has been used."""
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+
+
+for _package in ("array_api", "distributions", "nn", "ops", "optim"):
+    _with_ops(importlib.import_module(f"eagerjit.{_package}"))
+for _module in ("fft", "linalg", "special"):
+    importlib.import_module(f"eagerjit.{_module}")
 
 SHAPES: tuple[tuple[int, ...], ...] = ((2, 3), (), (0, 2))
 
@@ -256,6 +264,18 @@ SAMPLES: dict[str, list[Sample]] = {
     "adam_step": [*optimizer(5, torch.tensor(1.0), True, False, 0.1, 0.9, 0.99, 1e-8, 0.01)],
     "rmsprop_step": [*optimizer(5, False, 0.1, 0.99, 4.0, 0.01, 0.9)],
     "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
+    "adadelta_step": [*optimizer(4, torch.tensor(1.0), True, 0.1, 0.9, 1e-6, 0.01)],
+    "adamax_step": [*optimizer(4, torch.tensor(1.0), False, 0.1, 0.9, 0.99, 1e-8, 0.01)],
+    "nadam_step": [*optimizer(5, torch.tensor(1.0), True, False, 0.1, 0.9, 0.99, 1e-8, 0.01, 0.004)],
+    "radam_step": [*optimizer(4, torch.tensor(9.0), False, True, 0.1, 0.9, 0.99, 1e-8, 0.01)],
+    "rprop_step": [*optimizer(4, torch.tensor(1.0), False, 0.5, 1.2, 1e-6, 50.0)],
+    "asgd_step": [*optimizer(3, [M[0, 0], M[0, 1]], [N[0, 0], N[0, 1]], torch.tensor(1.0), True, 0.1, 1e-4, 0.75, 1.0,
+                             0.01)],
+    "standard_gamma": [Sample((M, HALVES), (1,))],
+    "von_mises_samples": [Sample((M, N * 3.0, HALVES))],
+    "gamma_slope": [Sample((M, N)), Sample((M, N + 5.0))],
+    **{name: [Sample((M * s, HALVES)) for s in (1.0, 30.0)] for name in ("poisson", "poisson_samples")},
+    "binomial_samples": [Sample((M.ceil() + n, HALVES, HALVES.flip(1))) for n in (4.0, 90.0)],
 }  # fmt: skip
 
 SIGNS = torch.tensor([1.0, -1.0]).double()
@@ -275,6 +295,30 @@ LOSSES: dict[str, list[Sample]] = {
 }  # fmt: skip
 SAMPLES |= LOSSES
 
+H, C, GATES, CANDIDATES = draw("h", (2, 2)), draw("c", (2, 2)), draw("gates", (2, 8)), draw("candidates", (2, 6))
+TO_GATES, TO_CANDIDATES = draw("w", (8, 2)), draw("w", (6, 2))
+STEPS, SEQUENCE = draw("steps", (3, 2, 8)), draw("sequence", (3, 2, 2))
+RECURRENT: dict[str, list[Sample]] = {
+    "lstm_step": [Sample((GATES, H, C, TO_GATES, None)), Sample((GATES, H[:, :1], C, TO_GATES[:, :1], None, H[:1]))],
+    "lstm_step_gradient": [Sample((H + 1.0, C, H * 2.0, GATES, H, C, H - 0.5, C - 0.5, GATES * 0.5, TO_GATES))],
+    "gru_step": [Sample((CANDIDATES, H, TO_CANDIDATES, b)) for b in (None, draw("b", (6,)))],
+    "gru_step_gradient": [Sample((H + 1.0, C, CANDIDATES, H, H - 0.5, CANDIDATES * 0.5, TO_CANDIDATES))],
+    **{f"rnn_{name}_step": [Sample((H, C, H - 0.5, None))] for name in ("tanh", "relu")},
+    **{f"rnn_{name}_step_gradient": [Sample((H + 1.0, C, H, C, H - 0.5, C * 2.0))] for name in ("tanh", "relu")},
+    "recurrent_layer": [
+        Sample(("LSTM", STEPS, (H, C), TO_GATES, None, None, False)),
+        Sample(("GRU", STEPS[..., :6], (H,), TO_CANDIDATES, draw("b", (6,)), None, True)),
+        Sample(("RNN_TANH", SEQUENCE[0], (H[:1],), C, None, (1, 1), False)),
+    ],
+    "recurrent_layer_gradient": [
+        Sample(("LSTM", SEQUENCE, (H, C), STEPS, (C, H), TO_GATES, False, None, True,
+                (SEQUENCE - 0.5, SEQUENCE * 0.5, STEPS * 0.5))),
+        Sample(("RNN_RELU", SEQUENCE[:, 0], (H,), SEQUENCE[:, 1], (C,), C - 0.5, True, (2, 1), False,
+                (SEQUENCE[:, 0] - 0.5,))),
+    ],
+}  # fmt: skip
+SAMPLES |= RECURRENT
+
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
     "unfold": "a view that compiled code would copy is returned",
@@ -285,8 +329,9 @@ EAGER = {
 ELSEWHERE = {"move"}
 """Ops that no samples on one device can show; tests of devices have them."""
 
-CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", *COMPLEX)
-"""Ops whose gradients hold for symmetric matrices, for results up to a sign, or are complex: see the oracle tests."""
+CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", "standard_gamma", *COMPLEX)
+"""Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, or are complex:
+see the oracle tests."""
 
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 
@@ -294,6 +339,8 @@ WRITES = {
     "rand": (0,), "randn": (0,), "randint": (0,), "randperm": (0,), "dropout": (1,), "normal_like": (3,),
     "uniform_like": (3,),
     "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
+    **{f"{name}_step": (0, 2, 3, 4) for name in ("adadelta", "adamax", "radam", "rprop")},
+    **{f"{name}_step": (0, 2, 3, 4, 5) for name in ("nadam", "asgd")},
 }  # fmt: skip
 """Arguments that ops write into: generators' states, and what optimizers keep."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from eagerjit.compiler.codegen import incomplete_gamma, integer
+from eagerjit.compiler.codegen import incomplete_gamma, integer, rejection
 from eagerjit.compiler.codegen.builder import FLOATS, Builder, Value
 from eagerjit.compiler.codegen.cast import (
     HALF_FORMATS,
@@ -217,6 +217,12 @@ for _name, _function in UNARY.items():
 _define("atan2", 2, frozenset((FLOAT,)), BINARY["atan2"])
 _define("gamma_series", 2, frozenset((FLOAT,)), incomplete_gamma.series)
 _define("gamma_fraction", 2, frozenset((FLOAT,)), incomplete_gamma.fraction)
+_define("gamma_series_slope", 2, frozenset((FLOAT,)), incomplete_gamma.series_slope)
+_define("gamma_fraction_slope", 2, frozenset((FLOAT,)), incomplete_gamma.fraction_slope)
+_define("gamma_draw", 2, frozenset((FLOAT,)), rejection.gamma)
+_define("von_mises_draw", 2, frozenset((FLOAT,)), rejection.von_mises)
+_define("poisson_draw", 2, frozenset((FLOAT,)), rejection.poisson)
+_define("binomial_draw", 3, frozenset((FLOAT,)), rejection.binomial)
 
 
 def _by_kind(name: str, of_integers: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:

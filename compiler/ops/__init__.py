@@ -10,6 +10,7 @@ from eagerjit.compiler.ops import (
     linear,
     reductions,
     routines,
+    sampling,
     searches,
     views,
 )
@@ -17,5 +18,5 @@ from eagerjit.compiler.ops.declare import TABLE, Primitive
 
 __all__ = [
     "TABLE", "Primitive", "bits", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
-    "reductions", "routines", "searches", "views",
+    "reductions", "routines", "sampling", "searches", "views",
 ]  # fmt: skip

@@ -7,17 +7,17 @@ from typing import Any
 
 from eagerjit import random
 from eagerjit.autograd.modes import no_grad
-from eagerjit.distributions import constraints, sampling
+from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Weighted
 from eagerjit.distributions.distribution import (
     Distribution,
     ExponentialFamily,
     broadcast_all,
     clamp_probs,
-    draw_seed,
 )
 from eagerjit.ops.activation import softplus
 from eagerjit.ops.gamma import i0e, i1e
+from eagerjit.ops.samplers import von_mises_samples
 from eagerjit.tensor import Tensor
 
 
@@ -119,7 +119,7 @@ class VonMises(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            return sampling.von_mises(self.loc.expand(shape), self.concentration.expand(shape), draw_seed())
+            return von_mises_samples(self.loc.expand(shape), self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

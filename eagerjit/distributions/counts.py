@@ -6,9 +6,10 @@ from typing import Any
 
 from eagerjit import creation, random
 from eagerjit.autograd.modes import no_grad
-from eagerjit.distributions import constraints, sampling
+from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical, Weighted, cross_entropy
-from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all, draw_seed
+from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all
+from eagerjit.ops import samplers
 from eagerjit.ops.activation import softplus
 from eagerjit.tensor import Tensor
 
@@ -77,7 +78,7 @@ class Poisson(ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            return sampling.poisson(self.rate.expand(self._extended_shape(sample_shape)), draw_seed())
+            return samplers.poisson_samples(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -120,7 +121,7 @@ class Binomial(Weighted):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            return sampling.binomial(self.total_count.expand(shape), self.probs.expand(shape), draw_seed())
+            return samplers.binomial_samples(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)
@@ -170,8 +171,8 @@ class NegativeBinomial(Weighted):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
             shape = self._extended_shape(sample_shape)
-            rate = sampling.standard_gamma(self.total_count.expand(shape), draw_seed()) * self.logits.exp()
-            return sampling.poisson(rate, draw_seed())
+            rate = samplers.standard_gamma(self.total_count.expand(shape)) * self.logits.exp()
+            return samplers.poisson_samples(rate)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

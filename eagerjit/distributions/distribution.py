@@ -323,11 +323,6 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 _sum_rightmost = sum_rightmost
 
 
-def draw_seed() -> Tensor:
-    """A seed from the default stream, as a tensor: a compiled call draws anew."""
-    return random.randint(0, 2**53, ())
-
-
 euler_constant = 0.57721566490153286060
 LOG_SQRT_TAU = 0.5 * math.log(2 * math.pi)
 INTEGER = dtypes.int64

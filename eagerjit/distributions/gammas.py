@@ -6,16 +6,16 @@ import math
 from typing import Any
 
 from eagerjit import creation
-from eagerjit.distributions import constraints, sampling
+from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
     Distribution,
     ExponentialFamily,
     broadcast_all,
-    draw_seed,
     normal_like,
     smallest,
 )
 from eagerjit.ops.index import stack
+from eagerjit.ops.samplers import standard_gamma
 from eagerjit.tensor import Tensor
 
 
@@ -46,7 +46,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        value = sampling.standard_gamma(self.concentration.expand(shape), draw_seed()) / self.rate.expand(shape)
+        value = standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
         return value.clamp(min=smallest(value.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ class StudentT(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         x = normal_like(shape, self.df)
-        z = sampling.standard_gamma((self.df / 2).expand(shape), draw_seed()) * 2
+        z = standard_gamma((self.df / 2).expand(shape)) * 2
         return self.loc + self.scale * x * (z / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -164,7 +164,7 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        drawn = sampling.standard_gamma(self.concentration.expand(shape), draw_seed())
+        drawn = standard_gamma(self.concentration.expand(shape))
         return drawn / drawn.sum(-1, True)
 
     def log_prob(self, value: Tensor) -> Tensor:

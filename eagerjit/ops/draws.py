@@ -9,11 +9,12 @@ import numpy as np
 
 from eagerjit import random
 from eagerjit.calling import public
-from eagerjit.ops.index import concrete
-from eagerjit.placement import beside, host_array
+from eagerjit.ops import samplers
+from eagerjit.ops.shaping import broadcast_tensors
+from eagerjit.promotion import TYPE_NAMES
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensor import Tensor
 
 multinomial = public(random.multinomial)
 
@@ -31,55 +32,24 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = Non
 
 @public
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Counts of events that happen at the rates in input: by inversion of sums of probabilities."""
-    rates = concrete(input, "poisson() is computed by NumPy").astype(np.float64)
+    """Counts of events that happen at the rates in input."""
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"poisson_cpu" not implemented for {input.dtype}')
-    if (rates < 0).any():
-        raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    drawn = random.rand(tuple(input.shape), generator=generator, dtype=dtypes.float64, device=input.device)
-    found = _inverted(host_array(drawn._data), np.zeros(rates.shape), rates)
-    return beside(new_tensor(found.astype(input.dtype.numpy)), input)
-
-
-def _inverted(uniform: np.ndarray, counts: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """The count at which the cumulated probabilities pass a uniform number; above 500 a normal approximation."""
-    large = rates > 500
-    small = np.where(large, 0.0, rates)
-    probability = np.exp(-small)
-    total = probability.copy()
-    waiting = uniform > total
-    step = 0
-    while waiting.any() and step < 2000:
-        step += 1
-        probability = probability * small / step
-        counts = counts + waiting
-        total = total + probability
-        waiting &= uniform > total
-    angle = np.vectorize(_normal_quantile, otypes=[np.float64])(uniform) if large.any() else 0.0
-    return np.where(large, np.maximum(np.round(rates + np.sqrt(rates) * angle), 0), counts)
-
-
-def _normal_quantile(u: float) -> float:
-    """The point of the standard normal distribution below which a part u lies, by bisection."""
-    low, high = -9.0, 9.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if 0.5 * math.erfc(-middle / math.sqrt(2)) < u else (low, middle)
-    return low
+    return samplers.checked_poisson(input.detach(), generator)
 
 
 @public
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """How many of `count` trials succeed with these probabilities."""
-    counts = concrete(count, "binomial() is computed by NumPy").astype(np.float64)
-    chances = concrete(prob, "binomial() is computed by NumPy").astype(np.float64)
-    shape = np.broadcast_shapes(counts.shape, chances.shape)
-    trials = int(counts.max()) if counts.size else 0
-    uniform = random.rand((trials, *shape), generator=generator, dtype=dtypes.float64, device=count.device)
-    number = np.arange(trials).reshape(-1, *(1,) * len(shape))
-    successes = ((host_array(uniform._data) < chances) & (number < counts)).sum(0).reshape(shape)
-    return beside(new_tensor(successes.astype(count.dtype.numpy)), count)
+    for name, given in (("count", count), ("prob", prob)):
+        if not given.dtype.is_floating_point:
+            kind = TYPE_NAMES[given.dtype]
+            raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {kind}")
+    if count.dtype is not prob.dtype:
+        kinds = (TYPE_NAMES[x.dtype].capitalize() for x in (prob, count))
+        raise RuntimeError("Found dtype {} but expected {}".format(*kinds))
+    counts, chances = broadcast_tensors(count.detach(), prob.detach())
+    return samplers.binomial_samples(counts, chances, generator)
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------

@@ -4,16 +4,19 @@ A layer gets its inputs already projected for all steps (one matrix product). Go
 of its gates; the weight's gradient is then one product over all of them, not a sum of one small product per step.
 
 A compiled call runs the steps one by one as a plain call does: whatever the length of a sequence, nothing is compiled.
+One that runs on a GPU has them as kernels of its own, for a length each: launches cost more than steps there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from eagerjit import compilation
 from eagerjit.autograd.node import any_requires_grad, record
 from eagerjit.autograd.rules import derived_gradient
 from eagerjit.ops import views
@@ -146,23 +149,44 @@ def _eagerly() -> Iterator[None]:
         set_tracer(tracer)
 
 
-def _tensors(arrays: Any) -> list[Any]:
-    return [None if a is None else new_tensor(a) for a in arrays]
+class StepsOp(HostOp):
+    """A function of tensors that runs one step after the other.
+
+    A call compiled for the host calls it, so that a length compiles nothing; one for a GPU records what the steps do.
+    """
+
+    def __init__(self, name: str, steps: Callable[..., tuple[Tensor, ...]], types: Callable[..., Any]):
+        def called(*arguments: Any) -> tuple[np.ndarray, ...]:
+            with _eagerly():
+                return tuple(t._data for t in steps(*map(_as_tensors, arguments)))
+
+        called.__signature__ = inspect.signature(steps)  # type: ignore[attr-defined]
+        super().__init__(name, called, differentiable=False, types=types, on_host="on a CPU: a loop over steps")
+        self.steps = steps
+
+    def _call(self, *arguments: Any) -> Any:
+        tracer = state.tracer
+        for_gpu = compilation.backend is not None or (tracer is not None and tracer.device is not None)
+        return self.steps(*arguments) if for_gpu else super()._call(*arguments)
 
 
-def _forward_arrays(
-    kind: str, x: np.ndarray, initial: tuple[np.ndarray, ...], weight: np.ndarray, bias: np.ndarray | None,
+def _as_tensors(argument: Any) -> Any:
+    """An argument with tensors for arrays."""
+    if isinstance(argument, np.ndarray):
+        return new_tensor(argument)
+    return tuple(map(_as_tensors, argument)) if type(argument) is tuple else argument
+
+
+def _all_steps(
+    kind: str, x: Tensor, initial: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None,
     sizes: tuple[int, ...] | None, reverse: bool,
-) -> tuple[np.ndarray, ...]:  # fmt: skip
+) -> tuple[Tensor, ...]:  # fmt: skip
     """(results of all steps, *final state, *the rest of the state after every step, what the steps kept)."""
-    with _eagerly():
-        inputs, first, recurrent, offset = _tensors((x, initial[0], weight, bias))
-        start = [first, *_tensors(initial[1:])]
-        results, steps = _forward(CELLS[kind], inputs, start, (recurrent, offset), sizes, reverse)
-        packed = sizes is not None
-        more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(start))]
-        more += [_joined([kept[0] for kept in steps.kept], packed)] if CELLS[kind].keeps else []
-        return tuple(t._data for t in (*results, *more))
+    results, steps = _forward(CELLS[kind], x, initial, (weight, bias), sizes, reverse)
+    packed = sizes is not None
+    more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(initial))]
+    more += [_joined([kept[0] for kept in steps.kept], packed)] if CELLS[kind].keeps else []
+    return (*results, *more)
 
 
 def _forward_types(
@@ -174,21 +198,18 @@ def _forward_types(
     return found + ([(dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
 
 
-def _backward_arrays(
-    kind: str, g_out: np.ndarray, g_final: tuple[np.ndarray, ...], x: np.ndarray, initial: tuple[np.ndarray, ...],
-    weight: np.ndarray, biased: bool, sizes: tuple[int, ...] | None, reverse: bool, known: tuple[np.ndarray, ...],
-) -> tuple[np.ndarray, ...]:  # fmt: skip
+def _all_gradients(
+    kind: str, g_out: Tensor, g_final: tuple[Tensor, ...], x: Tensor, initial: tuple[Tensor, ...], weight: Tensor,
+    biased: bool, sizes: tuple[int, ...] | None, reverse: bool, known: tuple[Tensor, ...],
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of (x, *initial state, weight[, bias]); `known` is what the forward function gave, but the end."""
-    with _eagerly():
-        cell, count = CELLS[kind], len(initial)
-        rows = [_rows(t, sizes) for t in _tensors(known)]
-        after = [list(parts) for parts in zip(*rows[:count], strict=True)]
-        kept = [list(parts) for parts in zip(*rows[count:], strict=True)] if cell.keeps else [[] for _ in after]
-        steps = _Steps(_states_before(after, _tensors(initial), sizes, reverse), after, kept)
-        inputs, recurrent, g = _tensors((x, weight, g_out))
-        found = _backward(cell, steps, g, _tensors(g_final), inputs, recurrent, biased, sizes, reverse)
-        g_x, g_initial, g_weight, g_bias = found
-        return tuple(t._data for t in (g_x, *g_initial, g_weight, g_bias) if t is not None)
+    cell, count = CELLS[kind], len(initial)
+    rows = [_rows(t, sizes) for t in known]
+    after = [list(parts) for parts in zip(*rows[:count], strict=True)]
+    kept = [list(parts) for parts in zip(*rows[count:], strict=True)] if cell.keeps else [[] for _ in after]
+    steps = _Steps(_states_before(after, list(initial), sizes, reverse), after, kept)
+    g_x, g_initial, *rest = _backward(cell, steps, g_out, g_final, x, weight, biased, sizes, reverse)
+    return tuple(t for t in (g_x, *g_initial, *rest) if t is not None)
 
 
 def _states_before(
@@ -211,12 +232,8 @@ def _backward_types(
     return found + ([(weight.dtype, tuple(weight.shape)[:1])] if biased else [])
 
 
-STEPS = "a loop over steps, each of which runs kernels of its own"
-
-_forward_call = HostOp("recurrent_layer", _forward_arrays, differentiable=False, types=_forward_types, on_host=STEPS)
-_backward_call = HostOp(
-    "recurrent_layer_gradient", _backward_arrays, differentiable=False, types=_backward_types, on_host=STEPS
-)
+_forward_call = StepsOp("recurrent_layer", _all_steps, _forward_types)
+_backward_call = StepsOp("recurrent_layer_gradient", _all_gradients, _backward_types)
 
 
 # -- the tape ---------------------------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ def close(node: Node, actual: np.ndarray, arrays: Sequence[np.ndarray], expected
             scale = scale + np.abs(arrays[2].astype(np.float64)).sum()
         size = max(arrays[0].size if arrays else 0, 1)
         factors = {"sum": 64, "prod": 4 * size, "matmul": 64, "pow": 16, "gamma_series": 64, "gamma_fraction": 4096}
+        factors |= {"gamma_series_slope": 64, "gamma_fraction_slope": 4096, "gamma_draw": 256, "von_mises_draw": 64}
         factor = factors.get(node.op.name, 4)
         tiny = {"float16": 2.0**-24, "bfloat16": 2.0**-133, "float32": 2.0**-149, "float64": 2.0**-1074}
         fine = np.abs(a - b) <= factor * (epsilon * scale + tiny[actual.dtype.name])

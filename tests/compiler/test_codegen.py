@@ -127,7 +127,8 @@ COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
 TESTED_ELSEWHERE = {"cast", "bitcast", "where", "isnan", "isinf", "isfinite", "signbit"}
-TESTED_ELSEWHERE |= {"gamma_series", "gamma_fraction"}
+TESTED_ELSEWHERE |= {"gamma_series", "gamma_fraction", "gamma_series_slope", "gamma_fraction_slope"}
+TESTED_ELSEWHERE |= {"gamma_draw", "von_mises_draw", "poisson_draw", "binomial_draw"}
 
 
 def references(kind: str) -> dict:

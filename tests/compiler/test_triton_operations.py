@@ -13,13 +13,14 @@ from eagerjit.compiler.codegen.triton.source import TritonKernel
 from eagerjit.compiler.loops import Kernel, Let, Load, Loop, Store
 
 COUNT = 400
-GAMMA = ("gamma_series", "gamma_fraction")
+GAMMA = ("gamma_series", "gamma_fraction", "gamma_series_slope", "gamma_fraction_slope")
+DRAWS = ("gamma_draw", "von_mises_draw", "poisson_draw", "binomial_draw")
 ARITHMETIC = [
     (name, dtype)
     for name, op in SCALAR_OPS.items()
     for dtype in (*DTYPES, "u32", "u64")
     if kind_of(dtype) in op.kinds
-    and name not in ("cast", "bitcast", "where", *GAMMA)
+    and name not in ("cast", "bitcast", "where", *GAMMA, *DRAWS)
 ]
 
 
@@ -72,7 +73,20 @@ def test_incomplete_gamma_functions():
     generator = np.random.default_rng(2)
     a = np.exp(generator.uniform(-3, 1, COUNT))
     inputs = [[a, (a + 1) * generator.uniform(0, 1, COUNT)], [a, a + 1 + generator.exponential(9, COUNT)]]
-    compare("incomplete_gamma", [(name, ("f64", "f64"), "f64") for name in GAMMA], inputs)
+    compare("incomplete_gamma", [(name, ("f64", "f64"), "f64") for name in GAMMA], inputs * 2)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32", "bf16"])
+def test_numbers_drawn_until_one_is_accepted(dtype):
+    """Where probabilities are added up and where draws are rejected; what is no parameter."""
+    generator = np.random.default_rng(3)
+    size = np.exp(generator.uniform(-4, 8, COUNT))
+    size[:6] = 0.0, -1.0, np.inf, np.nan, 1e-30, 10.0
+    chance = generator.uniform(0, 1, COUNT)
+    chance[6:10] = 0.0, 1.0, np.nan, 1.5
+    size, chance, u = (x.astype(NUMPY[dtype]) for x in (size, chance, generator.uniform(0, 1, COUNT)))
+    cases = [(name, (dtype,) * 2, dtype) for name in DRAWS[:3]] + [(DRAWS[3], (dtype,) * 3, dtype)]
+    compare(f"draws_{dtype}", cases, [[size, u], [size, u], [size, u], [size, chance, u]])
 
 
 def test_huge_angles():

@@ -18,7 +18,10 @@ HALVES = {"f16": "tl.float16", "bf16": "tl.bfloat16"}
 INFIX = {"add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 BITWISE = {"and": "&", "or": "|", "xor": "^"}
 UNROUNDED = frozenset(("add", "sub", "mul", "div"))
-REPEATING = ("pow", "fmod", "rem", "floordiv", "gcd", "lcm", "gamma_series", "gamma_fraction")
+REPEATING = (
+    "pow", "fmod", "rem", "floordiv", "gcd", "lcm", "gamma_series", "gamma_fraction", "gamma_series_slope",
+    "gamma_fraction_slope", "gamma_draw", "von_mises_draw", "poisson_draw", "binomial_draw",
+)  # fmt: skip
 """Operations with loops, which carry blocks of one shape."""
 EITHER = "@triton.jit\ndef either(a, b):\n    return a | b\n"
 
@@ -82,7 +85,9 @@ def function(op: str, dtypes: tuple[str, ...], dtype: str) -> Function:
     arguments: tuple[Value, ...] = tuple(Value(b, d, 0, n, 0) for n, d in zip(names, dtypes, strict=True))
     name = f"{op}_{dtypes[0]}"
     if op in REPEATING:
-        b.emit("x, y = tl.broadcast(x, y)")
+        for _ in names[1:]:  # the last pass brings the shape of all to those in front
+            for other in names[1:]:
+                b.emit(f"x, {other} = tl.broadcast(x, {other})")
     if op == "cast":
         name = f"{dtypes[0]}_to_{dtype}"
         result = cast(arguments[0], dtype)
