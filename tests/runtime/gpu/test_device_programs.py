@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import device_programs
 import device_table
+import shared_work
 
 WITHOUT = frozenset({"linspace", "long_arange", "arange", "filled"})
 """Ops that make tensors of nothing."""
@@ -42,17 +40,24 @@ def test_what_lies_elsewhere_is_seen() -> None:
     assert list(device_programs.compared("results", [x], [x + 1], True)) == ["results 0 are others"]
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("kind", ["op", "name"])
-def test_all_on_a_gpu(kind: str) -> None:
-    # Compiling takes longest: several processes share the device.
+def all_of(kind: str) -> list[str]:
+    """What the tests on a device run."""
     from catalog.entries import ENTRIES
 
+    return [n for n in device_table.names() if n not in WITHOUT] if kind == "op" else sorted({*ENTRIES} - ELSEWHERE)
+
+
+@pytest.mark.parametrize("kind", ["op", "name"])
+def test_parts_are_all(kind: str) -> None:
+    parts = [shared_work.part_of(all_of(kind), part) for part in range(shared_work.PARTS)]
+    assert sorted(n for part in parts for n in part) == all_of(kind)
+    assert len(all_of(kind)) > 300
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("part", range(shared_work.PARTS))
+@pytest.mark.parametrize("kind", ["op", "name"])
+def test_all_on_a_gpu(kind: str, part: int) -> None:
     work = device_programs.op_problems if kind == "op" else device_programs.name_problems
-    names = [n for n in device_table.names() if n not in WITHOUT] if kind == "op" else sorted({*ENTRIES} - ELSEWHERE)
-    workers = min(12, len(os.sched_getaffinity(0)))
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        found = pool.map(work, ["gpu"] * len(names), names, chunksize=4)
-        wrong = [problem for problems in found for problem in problems]
+    wrong = shared_work.problems(work, shared_work.part_of(all_of(kind), part))
     assert not wrong, "\n".join(wrong)
-    assert len(names) > 300

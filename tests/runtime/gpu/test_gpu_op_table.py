@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,6 +10,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 import device_table
+import shared_work
 
 
 @pytest.mark.parametrize("name", ["softmax", "add_", "matmul", "var", "layer_norm", "gelu"])
@@ -30,12 +28,7 @@ def test_differences_are_seen() -> None:
 
 
 @pytest.mark.gpu
-def test_every_op_on_a_gpu() -> None:
-    # Compiling takes longest: several processes share the device.
-    workers = min(12, len(os.sched_getaffinity(0)))
-    names = device_table.names()
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        found = pool.map(device_table.problems, ["gpu"] * len(names), names)
-        wrong = [problem for problems in found for problem in problems]
+@pytest.mark.parametrize("part", range(shared_work.PARTS))
+def test_every_op_on_a_gpu(part: int) -> None:
+    wrong = shared_work.problems(device_table.problems, shared_work.part_of(device_table.names(), part))
     assert not wrong, "\n".join(wrong)
-    assert len(names) > 300
