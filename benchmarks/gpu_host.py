@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from benchmarks.harness import Rows, seconds_per_call
 
 TITLE = "Host time only: calls on tensors of a GPU with a driver that does nothing"
@@ -29,6 +31,7 @@ class IdleLibrary:
 
         self._code = cpu.load_object(cpu.compile_text(NOTHING))
         self._numbers = itertools.count(1 << 32, 1 << 28)
+        self._pinned: list[bytearray] = []
 
     def bind(self, name: str, prototype: Any) -> Callable[..., int]:
         """The function under this name."""
@@ -45,6 +48,11 @@ class IdleLibrary:
 
     def cuDeviceGetAttribute(self, out: Any, attribute: int, device: int) -> int:
         out[0] = ATTRIBUTES.get(attribute, 0)
+        return 0
+
+    def cuMemHostAlloc(self, out: Any, size: int, flags: int) -> int:
+        self._pinned.append(bytearray(size))
+        out[0] = np.frombuffer(self._pinned[-1], np.uint8).ctypes.data
         return 0
 
     def _new(self, out: Any, *others: Any) -> int:
@@ -69,6 +77,7 @@ def cases() -> dict[str, Callable[[], object]]:
 
     x, y = (ej.empty(64, 64, device="cuda") for _ in range(2))
     w = ej.empty(64, 64, device="cuda", requires_grad=True)
+    index = ej.empty(64, dtype=ej.int64, device="cuda")
     fused = ej.jit(lambda a, b: ((a + b).relu() * 2).sum(1), fullgraph=True)
     model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).to("cuda")
     optimizer = ej.optim.SGD(model.parameters(), lr=0.1)
@@ -87,6 +96,7 @@ def cases() -> dict[str, Callable[[], object]]:
         "eager add in place": lambda: x.add_(y),
         "eager softmax": lambda: x.softmax(1),
         "eager matmul": lambda: x @ y,
+        "eager rows by an index": lambda: x[index],
         "eager sum of all": lambda: x.sum(),
         "jitted call, one kernel": lambda: fused(x, y),
         "eager training step, two layers": lambda: step(x),

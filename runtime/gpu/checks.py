@@ -52,12 +52,12 @@ class Checks:
     def __init__(self, device: Device, part: int = 1024):
         self.device, self.part = device, part
         self._lock = threading.Lock()
-        self._memory: PinnedMemory | None = None
+        self._words = np.zeros(0, WORD)
         self._next = 0
         self._runs: list[deque[_Run]] = [deque() for _ in range(PARTS)]
         self._streams: set[Stream] = set()
         self._events: list[list[int]] = [[] for _ in range(PARTS)]
-        self._captured: list[tuple[PinnedMemory, _Run]] = []
+        self._captured: list[_Run] = []
 
     def words(self, count: int, program: Program, slots: Sequence[int], stream: Stream) -> int:
         """The address of a word for each of so many kernels, in the order of their launches.
@@ -68,26 +68,26 @@ class Checks:
         with self._lock:
             if count > self.part or self.device.platform.here.pools:
                 return self._own(count, program, slots)
-            if self._memory is None:
-                self._memory = PinnedMemory(PARTS * self.part * WORD.itemsize, self.device)
-                self._array()[:] = 0
+            if not self._words.size:
+                self._words = self._new(PARTS * self.part)
             if self._next % self.part + count > self.part:
                 self._next = (self._next // self.part + 1) % PARTS * self.part
             if self._next % self.part == 0:
                 self._enter(self._next // self.part)
             first, self._next = self._next, (self._next + count) % (PARTS * self.part)
             self._streams.add(stream)
-            self._runs[first // self.part].append(_Run(self._array()[first : first + count], program, slots, here()))
-            return self._memory.address + first * WORD.itemsize
+            own = self._words[first : first + count]
+            self._runs[first // self.part].append(_Run(own, program, slots, here()))
+            return int(own.ctypes.data)
 
     def raise_found(self) -> None:
         """Raises the error of the earliest run of which one is known; each run's is raised once."""
-        if self._memory is not None and self._array().any():
+        if self._words.any():
             current = (self._next - 1) % (PARTS * self.part) // self.part
             for part in range(current + 1, current + 1 + PARTS):  # from the oldest on
                 for run in self._runs[part % PARTS]:
                     self._raise(run)
-        for _, run in self._captured:
+        for run in self._captured:
             self._raise(run)
 
     def _raise(self, run: _Run) -> None:
@@ -95,9 +95,10 @@ class Checks:
         if error is not None:
             raise error
 
-    def _array(self) -> np.ndarray[Any, Any]:
-        assert self._memory is not None
-        return self._memory.array((PARTS * self.part,), WORD)
+    def _new(self, count: int) -> np.ndarray[Any, Any]:
+        words = PinnedMemory(count * WORD.itemsize, self.device).array((count,), WORD)
+        words[:] = 0
+        return words
 
     def _enter(self, part: int) -> None:
         """Leaves one part for the next, when all work that was given the next one before is done."""
@@ -114,8 +115,6 @@ class Checks:
 
     def _own(self, count: int, program: Program, slots: Sequence[int]) -> int:
         """Words for good: of a graph, whose replays write them again and again, or of a run with very many kernels."""
-        memory = PinnedMemory(count * WORD.itemsize, self.device)
-        words = memory.array((count,), WORD)
-        words[:] = 0
-        self._captured.append((memory, _Run(words, program, slots, here())))
-        return memory.address
+        words = self._new(count)
+        self._captured.append(_Run(words, program, slots, here()))
+        return int(words.ctypes.data)

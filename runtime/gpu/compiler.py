@@ -116,7 +116,10 @@ def compile(
     with _lock:
         made = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
     asm = made.asm
-    used = made.metadata.shared, warps, *resources(asm["cubin"])
+    about = made.metadata
+    if about.global_scratch_size or about.profile_scratch_size:
+        raise RuntimeError(f"{name} was compiled to need scratch memory of its own, which no launch gives it")
+    used = about.shared, about.num_warps, *resources(asm["cubin"])
     return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], *used)
 
 

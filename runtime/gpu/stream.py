@@ -106,10 +106,14 @@ class Streams:
 
     @property
     def capture(self) -> Stream:
-        """The stream that calls are captured in, by whoever holds `capturing`; no work is ever done in it."""
+        """The stream that calls are captured in, by whoever holds `capturing`; no work is ever done in it.
+
+        It is not among those that `new` hands out: what somebody else gave it meanwhile would be captured too.
+        """
+        self.device.activate()
         with lock:
             if self._capture is None:
-                self._capture = self.new()
+                self._capture = self._make(0)
             return self._capture
 
     def new(self, priority: int = 0) -> Stream:
@@ -120,11 +124,13 @@ class Streams:
             made = self._made.setdefault(priority, [])
             turn = self._turn.get(priority, 0)
             if turn == len(made):
-                flags = STREAM_NON_BLOCKING
-                handle = self.device.driver.integer("cuStreamCreateWithPriority", flags, priority)
-                made.append(Stream(self.device, handle, priority))
+                made.append(self._make(priority))
             self._turn[priority] = (turn + 1) % PER_PRIORITY
             return made[turn]
+
+    def _make(self, priority: int) -> Stream:
+        handle = self.device.driver.integer("cuStreamCreateWithPriority", STREAM_NON_BLOCKING, priority)
+        return Stream(self.device, handle, priority)
 
 
 def current_stream(device: Device) -> Stream:

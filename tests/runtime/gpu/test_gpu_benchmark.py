@@ -71,4 +71,4 @@ def test_kernels_on_a_fake_device(
 def test_host_time_is_measured_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_host, "seconds_per_call", lambda function: function() is None or 1e-6)
     rows = gpu_host.measure("eagerjit", "all")
-    assert len(rows.numbers) == 9 and all(rows.numbers.values()) and "Host time only" in gpu_host.TITLE
+    assert len(rows.numbers) == 10 and all(rows.numbers.values()) and "Host time only" in gpu_host.TITLE
