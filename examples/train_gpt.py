@@ -18,9 +18,9 @@ import statistics
 import sys
 import sysconfig
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from tqdm import tqdm
 
@@ -28,9 +28,6 @@ import eagerjit as torch
 from eagerjit import nn
 from eagerjit.cuda.present import missing
 from eagerjit.nn import functional as F
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
 
 CONTEXT = 128
 BATCH = 8
@@ -235,6 +232,11 @@ def compare(eager: Run, jitted: Run) -> None:
 
 def plot(runs: list[Run], path: Path) -> None:
     """Draw the losses by step and by time."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
     figure, (by_step, by_time) = pyplot.subplots(1, 2, figsize=(11, 4), sharey=True)
     for run, style in zip(runs, ("-", "--"), strict=False):
         label = f"{run.name}, {run.step_seconds * 1e3:.0f} ms/step"
@@ -288,9 +290,11 @@ def main() -> None:
         report = options.out / "train_gpt_explain.txt"
         report.write_text(str(runs[-1].training_step.explain(*batches.at(0))))
         print(f"what was compiled: {report}")
-    picture = options.out / "train_gpt.png"
-    plot(runs, picture)
-    print(f"losses drawn: {picture}\n")
+    if find_spec("matplotlib") is not None:
+        plot(runs, options.out / "train_gpt.png")
+        print(f"losses drawn: {options.out / 'train_gpt.png'}\n")
+    else:
+        print("matplotlib is not installed: the losses are not drawn\n")
     print(sample(runs[-1].model, batches, prompt="def ", length=400))
 
 
