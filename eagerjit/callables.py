@@ -30,6 +30,7 @@ import numpy as np
 
 from eagerjit import lookup
 from eagerjit.arrays import LARGE, TracedArray, TracedNumber
+from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, items_of
@@ -42,6 +43,7 @@ from eagerjit.runtime.source import is_library
 from eagerjit.slots import ABSENT
 from eagerjit.tensor import Tensor
 from eagerjit.texts import LOGGED
+from eagerjit.world import is_watched
 
 _CHANGING = {
     list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
@@ -109,6 +111,12 @@ class Calls(PutOff):
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
+        world = self.journal.world
+        instead = world.instead(function, args, kwargs) or self._judged(function, args, kwargs, frame, source)
+        return instead or world.with_items(function, args, kwargs)  # type: ignore[no-any-return]
+
+    def _judged(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        """What is to be called instead of a callable that is no question, None for itself."""
         while type(function) is functools.partial:
             self.journal.checks += unchanged_keywords(function)
             args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
@@ -159,7 +167,7 @@ class Calls(PutOff):
             return _length
         if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
             return self.refused(f"calls {name} of an array that is an input", source)
-        if any(is_consumed(value) and not journal.is_fresh(value) for value in (*args, *kwargs.values())):
+        if self._reads_iterator(function, args, kwargs):
             return self.refused("reads an iterator", source)
         if type(function) is weakref.ref:
             return self.refused("follows a weak reference, whose object it would keep alive", source)
@@ -200,9 +208,14 @@ class Calls(PutOff):
             return None
         if self._of_the_world(module, name):
             return self.refused(f"calls {module}.{name}", source)
-        if any(is_consumed(value) and not self.journal.is_fresh(value) for value in (*args, *kwargs.values())):
+        if self._reads_iterator(function, args, kwargs):
             return self.refused("reads an iterator", source)
         return self._probe((*args, *kwargs.values()), source)
+
+    def _reads_iterator(self, function: Any, args: Any, kwargs: Any) -> bool:
+        """Whether a library gets an iterator from outside, and may do more than look at it or take its items."""
+        known = only_looks(function) or takes_items(function) or is_watched(function)
+        return not known and any(map(self.journal.world.is_taken, (*args, *kwargs.values())))
 
     def _switch(self, owner: Any, function: Any, source: str) -> Any:
         """A Module's `train` or `eval`, which sets an attribute of all its parts."""

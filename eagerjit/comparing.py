@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -115,6 +115,24 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
 def has_state(value: Any) -> bool:
     """Whether an object tells the structure that compiled calls depend on, as Modules and Optimizers do."""
     return hasattr(type(value), "_jit_state")
+
+
+def tensors_in(values: list[Any]) -> Iterator[Tensor]:
+    """The tensors that objects hold: containers, Modules, optimizers."""
+    stack, seen = list(values), set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple, set, frozenset, dict)):
+            stack += items_of(value)
+        elif has_state(value) and hasattr(value, "parameters"):
+            stack += [*value.parameters(), *value.buffers()]
+        elif has_state(value) and hasattr(value, "param_groups"):
+            stack += [value.param_groups, value.state]
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ _HANDLERS: dict[str, str] = {
     "UNPACK_SEQUENCE": "iterate", "UNPACK_EX": "iterate",
     "LIST_EXTEND": "iterate", "SET_UPDATE": "iterate", "GET_ITER": "iterate",
     "GET_YIELD_FROM_ITER": "iterate", "BEFORE_WITH": "enter",
-    "IS_OP": "compare_identities", "CONTAINS_OP": "compare_identities",
+    "IS_OP": "compare_identities", "CONTAINS_OP": "search",
     "IMPORT_NAME": "bring_in", "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
 }  # fmt: skip
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"

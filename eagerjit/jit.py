@@ -27,6 +27,7 @@ from eagerjit.leaves import flatten_call, key_of, overlaps
 from eagerjit.observation import TraceBreak
 from eagerjit.recompiles import CacheInfo, Recompile, recompile
 from eagerjit.recording import Recording
+from eagerjit.retelling import told_again
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
@@ -35,6 +36,7 @@ from eagerjit.script import export, ignore, is_scripting, is_tracing, script, tr
 from eagerjit.state import Defaults, state
 from eagerjit.turns import Busy
 from eagerjit.variants import FAILED, Call, Variant
+from eagerjit.world import Heard, Rehearsed
 
 if TYPE_CHECKING:
     from eagerjit.verification import Verification
@@ -132,7 +134,7 @@ class JitFunction(Function):
         self.wait()
         with self._lock:
             try:
-                variant = self._matching(structure, leaves) or self._record(structure, leaves)
+                variant = self._matching(structure, leaves) or self._record(structure, leaves, Rehearsed())
             except TraceBreak as problem:
                 raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
         return explain(self, variant)
@@ -161,7 +163,7 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         structure, leaves = flatten_call(args, kwargs)
-        made, call = None, Call((args, kwargs))
+        made, call = None, Call((args, kwargs, Heard()))
         try:
             while made is None:
                 known = len(self.variants)
@@ -173,24 +175,24 @@ class JitFunction(Function):
                             return self._result(variant, flat, leaves, call)
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
-                    return function(*args, **kwargs)
-                made = self._another(structure, leaves, known)
+                    return told_again(function, *call)
+                made = self._another(structure, leaves, call.heard, known)
         except Busy:
-            return function(*args, **kwargs)
+            return told_again(function, *call)
         except TraceBreak as problem:
             if problem.__cause__ is None:
                 self._give_up(problem.reason, problem.source)
-                return function(*args, **kwargs)
-            result = function(*args, **kwargs)  # most likely raises the same error: then it is the function's own
+                return told_again(function, *call)
+            result = told_again(function, *call)  # most likely raises the same error: then it is the function's own
             self._give_up(problem.reason, problem.source)
             return result
         flat = made.run(leaves, call)
         if flat is MISS and self._is_overtaken(made):
-            return function(*args, **kwargs)
+            return told_again(function, *call)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
-            return function(*args, **kwargs)
+            return told_again(function, *call)
         return self._result(made, flat, leaves, call)
 
     def _is_overtaken(self, made: Variant) -> bool:
@@ -199,7 +201,7 @@ class JitFunction(Function):
 
     def _result(self, variant: Variant, flat: Any, leaves: Sequence[Any], originals: Any) -> Any:
         if flat is FAILED:
-            return self.__wrapped__(*originals[0], **originals[1])
+            return told_again(self.__wrapped__, *originals)
         if variant.plain:
             return flat
         return variant.finish(flat if type(flat) is tuple else (flat,), tuple(leaves), originals)
@@ -224,7 +226,7 @@ class JitFunction(Function):
 
     # -- compiling ----------------------------------------------------------------------------------------------------
 
-    def _another(self, structure: Any, leaves: list[Any], known: int) -> Variant | None:
+    def _another(self, structure: Any, leaves: list[Any], heard: Heard, known: int) -> Variant | None:
         """One more version; None where another thread has just added one, Busy where it takes time."""
         if not self._lock.acquire(timeout=PATIENCE):
             raise Busy
@@ -232,26 +234,26 @@ class JitFunction(Function):
             if len(self.variants) != known:
                 return None
             if self.options.background:
-                self._record_for_later(structure, leaves)
+                self._record_for_later(structure, leaves, heard)
                 raise Busy
-            return self._record(structure, leaves)
+            return self._record(structure, leaves, heard)
         finally:
             self._lock.release()
 
-    def _record(self, structure: Any, leaves: list[Any]) -> Variant:
+    def _record(self, structure: Any, leaves: list[Any], heard: Heard) -> Variant:
         started = time.perf_counter()
-        return self._compile(self._trace(structure, leaves), started)
+        return self._compile(self._trace(structure, leaves, heard), started)
 
-    def _trace(self, structure: Any, leaves: list[Any]) -> Callable[[], Variant]:
+    def _trace(self, structure: Any, leaves: list[Any], heard: Heard) -> Callable[[], Variant]:
         """Record; a second call of the same kind tells that numbers vary, which not all uses of them allow."""
         if any(v.structure == structure and v.key == key_of(leaves) for v in self.variants):
             try:
-                return self._recording.trace(structure, leaves, PATIENCE, True)
+                return self._recording.trace(structure, leaves, heard, PATIENCE, True)
             except TraceBreak:
                 pass
-        return self._recording.trace(structure, leaves, PATIENCE)
+        return self._recording.trace(structure, leaves, heard, PATIENCE)
 
-    def _record_for_later(self, structure: Any, leaves: list[Any]) -> None:
+    def _record_for_later(self, structure: Any, leaves: list[Any], heard: Heard) -> None:
         """Record the call now, when all is as the call sees it, and compile in the background."""
         self._raise_failure()
         pending = self._pending
@@ -260,7 +262,7 @@ class JitFunction(Function):
         if any(kind == other for other, _ in pending):
             return
         started = time.perf_counter()
-        compile = self._trace(structure, leaves)
+        compile = self._trace(structure, leaves, heard)
 
         def work() -> None:
             try:
@@ -297,7 +299,8 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and not (variant.guards or variant.calls or variant.commit or variant.notes or variant.clocks.clocks):
+        around = variant.guards or variant.calls or variant.commit or variant.notes or variant.clocks.clocks
+        if flat and not (around or variant.inquiries):
             if variant.plain:
                 self.insert(variant.executable)
             else:

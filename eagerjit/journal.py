@@ -63,6 +63,7 @@ class Journal:
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
         self.clocks = Readings()
+        self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
@@ -270,6 +271,7 @@ class Journal:
                     continue
                 kept.append(operation)
             self.operations = kept
+        self.world.finished()
 
     def is_observed(self, slot: tuple[int, Any], guards: list[Any]) -> bool:
         """Whether compiled calls depend on what a slot held before the function changed it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import importlib._bootstrap
 import os
 import sys
@@ -17,8 +18,9 @@ from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, stored_names
 from eagerjit.callables import CHANGING, Calls, Refusing, may_change
 from eagerjit.comparing import is_library_name
+from eagerjit.hearing import World
 from eagerjit.instructions import handlers
-from eagerjit.journal import CONTAINERS, Journal, is_consumed
+from eagerjit.journal import CONTAINERS, Journal
 from eagerjit.observation import TraceBreak, is_internal, source
 from eagerjit.runtime import frames
 from eagerjit.slots import ABSENT, look
@@ -40,6 +42,7 @@ class Observer:
         self.closures: dict[CodeType, list[dict[str, Any]]] = {}
         self.journal = Journal(tracer)
         self.calls = Calls(self.journal)
+        self.journal.world = World(tracer, self.journal)
         self.stored, self.varying = stored, varying
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
@@ -301,13 +304,21 @@ class Observer:
             frames.replace(frame, above if plain and not _CALLABLE_FIRST else above + 1, instead)
 
     def call_with(self, frame: FrameType, has_keywords: int) -> None:
-        function, args, *rest = frames.stack(frame, 2 + has_keywords)
-        if not isinstance(args, (list, tuple)):
+        depth, where = 1 + has_keywords + _CALLABLE_FIRST, source(frame)  # an empty place may lie above the callable
+        function, *_, args = frames.stack(frame, depth + 1)[: depth + 1 - has_keywords]
+        rest = frames.stack(frame, has_keywords)
+        if isinstance(args, (list, tuple)):
+            instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)
+        else:
             self._take(frame, has_keywords, args)
-            return
-        instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, source(frame))
+            instead = functools.partial(self._judged_when_called, function, frame, where)
         if instead is not None:
-            frames.replace(frame, 1 + has_keywords, instead)
+            frames.replace(frame, depth, instead)
+
+    def _judged_when_called(self, function: Any, frame: FrameType, where: str, *args: Any, **kwargs: Any) -> Any:
+        """Call what gets the items of something for arguments, once they are there."""
+        instead = self.calls.about_to(function, args, kwargs, frame, where)
+        return (function if instead is None else instead)(*args, **kwargs)
 
     def format_value(self, frame: FrameType, depth: int) -> None:
         value = frames.stack(frame, depth + 1)[0]
@@ -321,8 +332,9 @@ class Observer:
         """Items of a value on the stack are about to be taken."""
         if isinstance(value, CONTAINERS):
             self.journal.note_read(value, None)
-        if is_consumed(value) and not self.journal.is_fresh(value):
-            self._stop(frame, depth, self.calls.refused("reads an iterator", source(frame)))
+        instead = self.journal.world.items(value)
+        if instead is not value:
+            frames.replace(frame, depth, instead)
 
     def enter(self, frame: FrameType, _: None) -> None:
         value = frames.stack(frame, 1)[0]
@@ -331,6 +343,9 @@ class Observer:
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame)))
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
+        self.calls.compare(*frames.stack(frame, 2))
+
+    def search(self, frame: FrameType, _: None) -> None:
         key, holder = frames.stack(frame, 2)
         self.calls.compare(key, holder)
         if isinstance(holder, CONTAINERS):

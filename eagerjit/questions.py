@@ -27,6 +27,7 @@ class Questions:
         self.values: list[np.ndarray] = []
         self.given: list[np.ndarray] = []
         self.compares_identities = False
+        self.hashed: set[int] = set()
         self.formatted: list[tuple[Any, str]] = []
         self.compared: list[tuple[Any, Any]] = []
         self.begun: dict[int, Any] = {}
@@ -51,7 +52,7 @@ class Questions:
         if node not in self._answers:
             if self.fullgraph and known is None:
                 raise TraceBreak(reason, user_line())
-            array = self._value_now(node, reason) if known is None else self._known(node, known)
+            array = self.value_now(node, reason) if known is None else self._known(node, known)
             bits = int.from_bytes(array.tobytes(), "little", signed=array.itemsize == 8)
             self.questions.append(Question(node, bits))
             self._answers[node] = array.reshape(()).item()
@@ -63,7 +64,7 @@ class Questions:
         Raises TraceBreak in an op's own body.
         """
         if node not in self._sizes:
-            number = int(self._value_now(node, reason).reshape(()))
+            number = int(self.value_now(node, reason).reshape(()))
             size = self.new_symbol("n" if negative else "d", number)
             self.questions.append(Question(node, size=size))
             self._sizes[node] = SymbolicInt(size)
@@ -76,7 +77,7 @@ class Questions:
         self.values.append(np.asarray(value, node.type.dtype.numpy))
         return self.values[-1]
 
-    def _value_now(self, node: Node, reason: str) -> np.ndarray:
+    def value_now(self, node: Node, reason: str) -> np.ndarray:
         """A node's value in the call being recorded; in one recorded again, the value that it had first."""
         if self.given:
             return self.given.pop(0)

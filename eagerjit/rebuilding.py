@@ -159,8 +159,11 @@ def rebuilt(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -
     return rebuild(shape, [flat[i] for i in order], originals)
 
 
-def paths_of(call: Any) -> dict[int, Path]:
-    """Where each container among the arguments lies: they are copies of those that the caller gave."""
+def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:
+    """Where each container among the arguments lies: they are copies of those that the caller gave.
+
+    With a start, those of an answer that lies there.
+    """
     found: dict[int, Path] = {}
 
     def visit(value: Any, path: tuple[Any, ...]) -> None:
@@ -179,5 +182,5 @@ def paths_of(call: Any) -> dict[int, Path]:
         for key, part in parts:
             visit(part, (*path, key))
 
-    visit(call, ())
+    visit(call, start)
     return found

@@ -17,12 +17,13 @@ from eagerjit import pytree
 from eagerjit.autograd.node import first_freed
 from eagerjit.callables import unchanged_keywords
 from eagerjit.clocks import Readings
-from eagerjit.comparing import Structure, Unchanged, has_state, items_of, structure_of
+from eagerjit.comparing import Structure, Unchanged, structure_of, tensors_in
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
 from eagerjit.guards import add_guards, guard_identities, inspect_code, unwrap
+from eagerjit.hearing import answers_of
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation
 from eagerjit.leaves import key_of, marks_of, plain_call, traced_call
@@ -31,6 +32,7 @@ from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
 from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, required, retained
+from eagerjit.retelling import told_again
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.tensor import Tensor
@@ -38,6 +40,7 @@ from eagerjit.trace import Tracer
 from eagerjit.turns import collecting_later, recording
 from eagerjit.variants import Variant, freed_node
 from eagerjit.varying import Varying
+from eagerjit.world import Heard, Inquiry, Rehearsed
 
 _VALUES = (str, bytes, np.dtype)
 _MOST_UNSTABLE = 8
@@ -54,6 +57,7 @@ class _Recorded:
     plain: bool
     operations: list[Operation]
     clocks: Readings
+    inquiries: list[Inquiry]
 
 
 class _Hooks:
@@ -79,12 +83,12 @@ class Recording:
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
         """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
-        return self.trace(structure, leaves)()
+        return self.trace(structure, leaves, Rehearsed())()
 
     def trace(
-        self, structure: Any, leaves: list[Any], patience: float = -1.0, numbers_vary: bool = False
+        self, structure: Any, leaves: list[Any], heard: Heard, patience: float = -1.0, numbers_vary: bool = False
     ) -> Callable[[], Variant]:
-        """Record a call on these arguments. What is returned compiles it: once, in any thread.
+        """Record a call on these arguments, which has heard this. What is returned compiles it: once, in any thread.
 
         With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
@@ -92,7 +96,7 @@ class Recording:
         tracer = Tracer(self.name, needs_grad=True)
         varying = Varying(numbers_vary, self.slots, self.seen)
         with recording(patience):
-            compile = self._traced(tracer, structure, leaves, varying)
+            compile = self._traced(tracer, structure, leaves, varying, heard)
             self.slots |= varying.slots
             tracer.arguments = None
             self._check_leaks(tracer)
@@ -107,7 +111,9 @@ class Recording:
         """The line where the function begins."""
         return first_line(self.function, self.name)
 
-    def _traced(self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying) -> Callable[[], Variant]:
+    def _traced(
+        self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying, heard: Heard
+    ) -> Callable[[], Variant]:
         """Record; no traced tensor outlives this frame unless the function kept it."""
         grad_mode = mode.grad_mode()
         with tracer:
@@ -115,7 +121,7 @@ class Recording:
             inputs = self._arguments(tracer, structure, leaves)
             n_arguments = tracer.n_leaves
             call = traced_call(structure, inputs)
-            observer, flattening, shape = self._run(tracer, call, varying)
+            observer, flattening, shape = self._run(tracer, call, varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
@@ -123,26 +129,30 @@ class Recording:
             guards = add_guards(tracer, surroundings, journal)
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
-            _guard_known_arguments(tracer, inputs, owners, surroundings.values())
+            _guard_known(tracer, [*enumerate(inputs), *journal.world.tensors], owners, surroundings.values())
             guard_identities(tracer, n_arguments)
             owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [_Hooks(reached)] if reached else []
             structure_now = structure_of(owners, journal.changing())
             self._check_stability(journal, guards)
-            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks)
+            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
+                              journal.world.inquiries)  # fmt: skip
             journal.operations = []
-            again = functools.partial(self._recorded_again, structure, varying.settled())
+            again = functools.partial(self._recorded_again, structure, varying.settled(), journal.world.inquiries)
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
 
-    def _run(self, tracer: Tracer, call: Any, varying: Varying) -> tuple[Observer, Flattening, Any]:
+    def _run(
+        self, tracer: Tracer, call: Any, varying: Varying, *world: Any
+    ) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
         tracer.numbers_vary = varying.functions
         observer = Observer(tracer, self.stored, varying)
         journal = tracer.journal = observer.journal
         journal.checks += tracer.checks + unchanged_keywords(self.function)
         journal.paths = paths_of(call)
+        journal.world.open(*world)
         try:
             with observer:
                 result = self._call(*call)
@@ -181,7 +191,7 @@ class Recording:
         again: Any,
     ) -> Callable[[], Variant]:
         """What compiles the recording to a Variant."""
-        structure, out = call.structure, call.out
+        structure, out, inquiries = call.structure, call.out, call.inquiries
         unique = list({id(x): x for x in out}.values())
         order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
         numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
@@ -192,7 +202,8 @@ class Recording:
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
             again: list[Any] = []
-            pytree.flatten(self.function(*call_args, **call_kwargs), again)
+            heard = answers_of(inquiries, arguments)
+            pytree.flatten(told_again(self.function, call_args, call_kwargs, heard), again)
             return list({id(x): x for x in again}.values())
 
         conditions = {
@@ -244,6 +255,7 @@ class Recording:
                 slots,
                 clocks,
                 tracer.kept_results,
+                inquiries,
             )
 
         return compiled
@@ -267,7 +279,7 @@ class Recording:
 
     @contextmanager
     def _recorded_again(
-        self, structure: Any, varying: Varying, backward: Backward, arguments: Sequence[Any]
+        self, structure: Any, varying: Varying, asked: list[Inquiry], backward: Backward, arguments: Sequence[Any]
     ) -> Iterator[tuple[Tracer, list[Any]]]:
         """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
         tracer = Tracer(self.name, needs_grad=True)
@@ -276,7 +288,8 @@ class Recording:
             with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 inputs = self._arguments(tracer, structure, arguments)
-                out = self._run(tracer, traced_call(structure, inputs), varying)[1].leaves
+                world = answers_of(asked, arguments), True, asked
+                out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):
@@ -363,30 +376,12 @@ def _check_snapshots(journal: Journal) -> None:
             raise TraceBreak("NumPy writes an array that a tensor lies over", made._data.source)
 
 
-def _guard_known_arguments(tracer: Tracer, inputs: list[Any], owners: list[Any], values: list[Any]) -> None:
-    """Tie arguments that the function also reaches by itself to these very tensors: they are one input of the graph."""
-    known = {id(t) for t in _tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
-    for leaf, value in enumerate(inputs):
+def _guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
+    """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
+    known = {id(t) for t in tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
+    for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)
-
-
-def _tensors_in(values: list[Any]) -> Iterator[Tensor]:
-    """The tensors that objects hold: containers, Modules, optimizers."""
-    stack, seen = list(values), set()
-    while stack:
-        value = stack.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, (list, tuple, set, frozenset, dict)):
-            stack += items_of(value)
-        elif has_state(value) and hasattr(value, "parameters"):
-            stack += [*value.parameters(), *value.buffers()]
-        elif has_state(value) and hasattr(value, "param_groups"):
-            stack += [value.param_groups, value.state]
 
 
 def first_line(function: Any, name: str) -> str:

@@ -72,14 +72,17 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
     return sorted(out, key=lambda effect: isinstance(effect, _Related))
 
 
-def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[int, int]]:
-    """Where a call finds the sizes that these views are made with: (argument, dimension or -1)."""
-    known: dict[str, tuple[int, int]] = {}
+def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
+    """Where a call finds the sizes that these views are made with: (argument or slot, dimension or -1)."""
+    known: dict[str, tuple[Any, int]] = {}
     for b in tracer.bindings:
+        if not isinstance(b, (IntLeaf, TensorLeaf)):
+            continue
+        place = tracer.slots.get(b.leaf, b.leaf)
         if isinstance(b, IntLeaf):
-            known[str(b.size)] = b.leaf, -1
-        elif isinstance(b, TensorLeaf):
-            known.update({str(d): (b.leaf, i) for i, d in enumerate(b.node.type.shape) if isinstance(d, sizes.Size)})
+            known[str(b.size)] = place, -1
+        else:
+            known.update({str(d): (place, i) for i, d in enumerate(b.node.type.shape) if isinstance(d, sizes.Size)})
     needed: set[str] = set()
     for step in steps:
         for x in _flat(step.arguments):
@@ -114,7 +117,7 @@ class _Related:
     leaf: int
     outside: Tensor | Slot | None
     steps: list[View]
-    origins: dict[str, tuple[int, int]]
+    origins: dict[str, tuple[Any, int]]
 
     def __post_init__(self) -> None:
         # What the views were made of belongs to the trace.
@@ -124,7 +127,7 @@ class _Related:
         base: Any = flat[self.source] if self.source is not None else value_at(self.outside, arguments)
         if self.source is None and self.leaf < len(arguments):
             base = arguments[self.leaf]
-        values = {n: _number(arguments[leaf], axis) for n, (leaf, axis) in self.origins.items()}
+        values = {n: _number(value_at(place, arguments), axis) for n, (place, axis) in self.origins.items()}
         result = flat[self.index]
         share_storage(result, base)
         for step in self.steps[:-1]:

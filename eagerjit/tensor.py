@@ -200,6 +200,7 @@ class Tensor(TensorOperators):
     def __hash__(self) -> int:
         if state.tracer is not None:
             state.tracer.compares_identities = True
+            state.tracer.hashed.add(id(self))
         return id(self)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eagerjit import pytree
+from eagerjit.asking import containers_of
 from eagerjit.autograd.node import GradNode
 from eagerjit.clocks import Readings
 from eagerjit.comparing import Structure
@@ -17,17 +18,24 @@ from eagerjit.journal import Arguments, Path, Slot
 from eagerjit.leaves import key_of
 from eagerjit.placement import host_array, store
 from eagerjit.results import Finish
+from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 from eagerjit.tape import CallOp
 from eagerjit.tensor import Tensor
+from eagerjit.world import Heard, Inquiry, follow
 
 FAILED = object()
 
 
 class Call(tuple[Any, ...]):
-    """(args, kwargs) of a call as they were given, with what clocks say before and after its work."""
+    """(args, kwargs, answers of the world) of a call as they were given, with what clocks say around its work."""
 
     readings: list[Any]
+
+    @property
+    def heard(self) -> Heard:
+        """What the world answered."""
+        return self[2]  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -38,6 +46,7 @@ class Variant:
     commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
     slots           where the call finds tensors and numbers that it changes
     clocks          what it asks of clocks
+    inquiries       what it asks the world
     calls           calls of functions that keep their results, which have to give the same again
     """
 
@@ -60,6 +69,7 @@ class Variant:
     slots: list[Slot] = field(default_factory=list)
     clocks: Readings = field(default_factory=Readings)
     calls: list[Callable[[], bool]] = field(default_factory=list)
+    inquiries: list[Inquiry] = field(default_factory=list)
 
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
@@ -80,6 +90,10 @@ class Variant:
         A check that fails in a kernel comes after what the function prints and does to objects before it: that the
         plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
+        if self.inquiries:
+            outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
+            if outcome is not None:
+                return FAILED if outcome else MISS
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
@@ -91,6 +105,14 @@ class Variant:
             for array, values in before or ():
                 store(array, values)
             return FAILED
+
+    def _known(self, leaves: Sequence[Any], call: Call) -> set[int]:
+        """The tensors of a call that no answer may be, and the containers that it changes, by identity."""
+        places = {id(inquiry.place) for inquiry in self.inquiries}
+        known = [*leaves, *self.report.objects, *[s.read() for s in self.slots if id(s.holder) not in places]]
+        tensors = [x for x in known if isinstance(x, Tensor)]
+        found = {*map(id, tensors), *(id(t._grad) for t in tensors), *containers_of(call[0]), *containers_of(call[1])}
+        return found | {id(target) for _, target in self.commit if type(target) is not Path}
 
     def _written(self, leaves: Sequence[Any]) -> list[Any]:
         """The arrays that a call writes in place, among its arguments and captured tensors."""
@@ -121,6 +143,8 @@ class Variant:
         if self.slots:
             arguments = Arguments(arguments)
             arguments.slots = {slot: slot.read() for slot in self.slots}
+        for inquiry in self.inquiries:
+            inquiry.forget()
         for action, indices in self.notes:
             action(*[flat[i] for i in indices])
         for index, node in self.freed:

@@ -523,7 +523,7 @@ def iterator_case(name):
                 yield attempt(f, ones(2)), count, [list(i) for i in iterators[:count]]
 
         script.__name__, script.__module__, script.__code__ = name, __name__, script.__code__
-        return case(script, outcome=FELL_BACK)
+        return case(script)
 
     return register
 

@@ -956,7 +956,7 @@ def warnings_given(jit):
         yield f(ones(n))
 
 
-@case(outcome=FELL_BACK)
+@case
 def random_numbers_of_python(jit):
     def f(x):
         return x * random.random() + random.randint(0, 5)
@@ -968,7 +968,7 @@ def random_numbers_of_python(jit):
     yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def random_choices_of_python(jit):
     def f(x):
         if random.random() < 0.5:
@@ -980,7 +980,7 @@ def random_choices_of_python(jit):
         yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def random_numbers_of_numpy(jit):
     def f(x):
         return x + float(np.random.rand()) + torch.tensor(np.random.randn(2).astype(np.float32))
@@ -990,7 +990,7 @@ def random_numbers_of_numpy(jit):
         yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_generator_of_random_numbers(jit):
     generator = np.random.default_rng(0)
     ours = random.Random(3)
@@ -1071,7 +1071,7 @@ def a_file_read_in_every_call(jit):
             yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_file_read_by_its_path(jit):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scale"
@@ -1108,7 +1108,7 @@ def an_environment_variable_set(jit):
         yield os.environ.pop("SOUNDNESS_SEEN")
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_iterator_moves_on(jit):
     numbers = iter([1.0, 2.0, 3.0])
     f = jit(lambda x: x * next(numbers))
@@ -1116,7 +1116,7 @@ def an_iterator_moves_on(jit):
         yield f(ones(1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_generator_moves_on(jit):
     def count():
         n = 0.0
@@ -1134,7 +1134,7 @@ def a_generator_moves_on(jit):
         yield f(ones(1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_iterator_argument_is_consumed(jit):
     f = jit(lambda numbers, x: x * next(numbers))
     numbers = iter([1.0, 2.0, 3.0, 4.0])
@@ -1142,7 +1142,7 @@ def an_iterator_argument_is_consumed(jit):
         yield f(numbers, ones(1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_counter_of_itertools(jit):
     ids = itertools.count()
 
@@ -1326,3 +1326,18 @@ def texts_that_cannot_be_made(jit):
     f = jit(lambda x, n: print(f"{x.mean():d}") or x if n > 1 else x + n)
     for n in (1, 2, 1, 3):
         yield attempt(f, torch.ones(2), n)
+
+
+@case
+def printed_with_unpacked_arguments(jit):
+    parts, options = ["a", "b"], {"sep": "-"}
+
+    def f(x):
+        print(*parts)
+        print(*parts, **options)
+        print(*{"c"})
+        return x + 1
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2))

@@ -1,0 +1,478 @@
+"""What functions ask of the world: random numbers, items of iterators, files; decisions, errors and gradients too."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+import eagerjit as torch
+from eagerjit import nn
+from tests.soundness.framework import FELL_BACK, attempt, case
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+# -- random numbers ----------------------------------------------------------------------------------------------------
+
+
+@case
+def decisions_by_random_numbers(jit):
+    def f(x):
+        for _ in range(3):
+            if random.random() < 0.5:
+                x = x * 2
+            elif x.sum() > 3:
+                x = x - random.random()
+        return x
+
+    f = jit(f)
+    for _ in range(20):
+        yield f(ones(2)), random.getstate()[1][-1]
+
+
+@case(versions=1)
+def a_random_part_of_a_picture(jit):
+    def f(x):
+        i, j = random.randint(0, x.shape[0] - 3), np.random.randint(x.shape[1] - 2)
+        return x[i : i + 2, j : j + 2]
+
+    f = jit(f)
+    for n in range(6, 12):
+        yield f(torch.arange(float(n * (n + 1))).reshape(n, n + 1))
+
+
+@case(versions=1)
+def two_pictures_mixed(jit):
+    def f(x):
+        share = np.random.beta(0.4, 0.4)
+        other = torch.from_numpy(np.random.permutation(x.shape[0]))
+        return share * x + (1 - share) * x[other]
+
+    f = jit(f)
+    for n in range(4, 9):
+        yield f(torch.arange(3.0 * n).reshape(n, 3))
+
+
+@case
+def noise_of_the_size_of_an_argument(jit):
+    generator = np.random.default_rng(5)
+
+    def f(x):
+        noise = generator.normal(0.0, 0.5, size=x.shape).astype(np.float32)
+        return x + torch.from_numpy(noise) + torch.tensor(np.random.randn(*x.shape), dtype=torch.float32)
+
+    f = jit(f)
+    for shape in ((2, 3), (4, 3), (5, 2)):
+        yield f(ones(*shape)), generator.bit_generator.state
+
+
+@case
+def choices_of_several_kinds(jit):
+    names = ["a", "b"]
+
+    def f(x):
+        if random.choice(names) == "a":
+            return x * random.choice([1.0, 2, 3.5])
+        return x - random.choice((1, 2))
+
+    f = jit(f)
+    for _ in range(12):
+        yield f(ones(2))
+    names[:] = ["a"]
+    for _ in range(4):
+        yield f(ones(2))
+
+
+@case
+def layers_left_out_at_random(jit):
+    layers = nn.ModuleList([nn.Linear(3, 3) for _ in range(3)])
+    optimizer = torch.optim.SGD(layers.parameters(), lr=0.1, momentum=0.9)
+
+    @jit
+    def step(x):
+        for layer in layers:
+            if random.random() > 0.3:
+                x = layer(x).tanh()
+        return x.square().sum()
+
+    for n in (2, 3, 4, 2, 3):
+        optimizer.zero_grad()
+        loss = step(ones(n, 3))
+        if loss.requires_grad:
+            loss.backward()
+        optimizer.step()
+        yield loss, [p.grad for p in layers.parameters()]
+
+
+@case
+def a_gradient_of_a_gradient_of_noisy_work(jit):
+    def f(x, w):
+        return ((x * w) ** 3 * random.random() + w * float(np.random.rand())).sum()
+
+    f = jit(f)
+    for n in (2.0, 3.0):
+        w = torch.full((2,), n, requires_grad=True)
+        (g,) = torch.autograd.grad(f(ones(2), w), w, create_graph=True)
+        g.square().sum().backward()
+        yield g, w.grad
+
+
+@case
+def the_draws_of_a_nested_function(jit):
+    inner = jit(lambda x: x + random.random())
+    f = jit(lambda x: inner(x) * random.random())
+    for _ in range(3):
+        yield f(ones(2)), inner(ones(2))
+
+
+@case(versions=1)
+def an_error_between_draws(jit):
+    def f(x, i):
+        a = random.random()
+        y = x[i]
+        return y * a + np.random.rand()
+
+    f = jit(f)
+    for last in (1, 9, 0, 9):
+        yield attempt(f, ones(2), torch.tensor([0, last])), random.random(), np.random.rand()
+
+
+@case
+def a_draw_that_is_an_error(jit):
+    def f(x):
+        high = int(1 + random.random() * 4)
+        return x * random.randint(3, high)
+
+    f = jit(f)
+    for _ in range(8):
+        yield attempt(f, ones(2)), random.random()
+
+
+@case(outcome=FELL_BACK)
+def a_list_shuffled(jit):
+    order = [1.0, 2.0, 3.0]
+
+    def f(x):
+        x = x * random.random()
+        random.shuffle(order)
+        return x * order[0]
+
+    f = jit(f)
+    for _ in range(4):
+        yield f(ones(2)), order
+
+
+@case(outcome=FELL_BACK)
+def draws_before_what_cannot_be_compiled(jit):
+    def f(x):
+        y = x * random.random() + np.random.rand()
+        return y, float(x.numpy().sum()), random.random()
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), random.random(), np.random.rand()
+
+
+@case
+def numbers_drawn_by_another_function(jit):
+    draw = random.random
+
+    def f(x):
+        return x * draw() + random.random()
+
+    f = jit(f)
+    yield f(ones(2))
+    kept, random.random = random.random, lambda: 2.0
+    try:
+        yield f(ones(2))
+    finally:
+        random.random = kept
+    yield f(ones(2))
+
+
+# -- iterators ---------------------------------------------------------------------------------------------------------
+
+
+@case
+def an_iterator_with_an_end(jit):
+    items = iter([1.0, 2.0, 3.0])
+    f = jit(lambda x: x * next(items))
+    for _ in range(5):
+        yield attempt(f, ones(2))
+
+
+@case(versions=2)
+def an_iterator_with_a_default(jit):
+    items = iter([1.0, 2.0, 3.0])
+    f = jit(lambda x: x * next(items, 0.5))
+    for _ in range(6):
+        yield f(ones(2))
+
+
+@case(versions=2)
+def the_end_of_an_iterator_is_caught(jit):
+    items = iter([1.0, 2.0, 3.0])
+
+    def f(x):
+        try:
+            return x * next(items)
+        except StopIteration:
+            return x - 100
+
+    f = jit(f)
+    for _ in range(6):
+        yield f(ones(2))
+
+
+@case(versions=1)
+def two_names_of_one_iterator(jit):
+    items = iter(range(20))
+    same = items
+    f = jit(lambda x: x * next(items) + 10 * next(same))
+    for _ in range(3):
+        yield f(ones(2))
+    yield next(items)
+
+
+@case(versions=1)
+def an_iterator_that_others_take_of(jit):
+    items = itertools.count(5, 2)
+    f = jit(lambda x: x * next(items))
+    for n in range(4):
+        yield f(ones(2)), [next(items) for _ in range(n)]
+
+
+@case(versions=2)
+def batches_of_an_iterator(jit):
+    batches = iter([[torch.full((n, 2), float(n)), torch.arange(n)] for n in (2, 3, 1, 4)])
+    model = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @jit
+    def step():
+        x, y = next(batches)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y % 2)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    for _ in range(5):
+        yield attempt(step), list(model.parameters())
+
+
+@case
+def an_item_taken_after_a_decision(jit):
+    items = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
+
+    def f(x):
+        first = next(items)
+        return x * next(items) if (x * first).sum() > 5 else x - first
+
+    f = jit(f)
+    for _ in range(4):
+        yield f(ones(2))
+    yield list(items)
+
+
+@case
+def an_error_between_items(jit):
+    items, calls = iter([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), []
+
+    def f(x, i):
+        first = next(items)
+        calls.append(first)
+        return x[i] * next(items)
+
+    f = jit(f)
+    for last in (9, 1, 9, 0):
+        yield attempt(f, ones(2), torch.tensor([0, last])), calls
+    yield list(items)
+
+
+@case
+def an_iterator_in_a_loop(jit):
+    items = iter([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def f(x):
+        for item in items:
+            x = x * item
+            if x.sum() > 20:
+                break
+        return x
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2))
+
+
+@case
+def iterators_side_by_side(jit):
+    items, others = iter([1.0, 2.0, 3.0, 4.0]), {"a": 10.0, "b": 20.0}
+    values = iter(others.values())
+    f = jit(lambda x: sum((x * a * b for a, b in zip(items, values, strict=False)), start=x))
+    for _ in range(2):
+        yield f(ones(2)), list(items)
+
+
+@case
+def lists_of_an_iterator_are_changed(jit):
+    rows = [[1.0], [2.0], [3.0]]
+    items = iter(rows)
+
+    def f(x):
+        row = next(items)
+        row.append(len(row))
+        return x * row[0], row
+
+    f = jit(f)
+    for n in range(3):
+        result, row = f(ones(2))
+        yield result, row is rows[n], rows
+
+
+@case(outcome=FELL_BACK)
+def the_list_behind_an_iterator_is_changed(jit):
+    rows = [[1.0], [2.0], [3.0], [4.0]]
+    items = iter(rows)
+
+    def f(x):
+        row = next(items)
+        rows[1].append(5.0)
+        return x * row[0] + len(row)
+
+    f = jit(f)
+    for _ in range(4):
+        yield f(ones(2)), rows
+
+
+@case(outcome=FELL_BACK)
+def one_list_given_twice(jit):
+    row = [1.0]
+    items = itertools.cycle([row])
+
+    def f(x):
+        next(items).append(2.0)
+        return x * len(next(items))
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), row
+
+
+@case
+def an_iterator_of_tensors_known_by_name(jit):
+    weights = [torch.full((2,), float(n + 1), requires_grad=True) for n in range(3)]
+    items = itertools.cycle(weights)
+
+    @jit
+    def f(x):
+        return (next(items) * weights[0] * x).sum()
+
+    for _ in range(4):
+        f(ones(2)).backward()
+        yield [w.grad for w in weights]
+
+
+@case(outcome=FELL_BACK)
+def a_generator_with_effects(jit):
+    calls = []
+
+    def produced():
+        for n in range(5):
+            calls.append(n)
+            yield float(n)
+
+    items = produced()
+    f = jit(lambda x: x * next(items) + len(calls))
+    for _ in range(3):
+        yield f(ones(2)), calls
+
+
+@case
+def a_generator_over_a_list(jit):
+    def products(values, factor):
+        for n in range(3):
+            for value in values:
+                factor += 1
+                yield value * factor + n
+
+    items = products((1.0, 2.0), 1)
+    f = jit(lambda x: x * next(items))
+    for _ in range(7):
+        yield attempt(f, ones(2))
+
+
+@case
+def a_partial_that_takes_items(jit):
+    items = iter([1.0, 2.0, 3.0])
+    take = functools.partial(next, items)
+    f = jit(lambda x: x * take())
+    for _ in range(4):
+        yield attempt(f, ones(2))
+
+
+@case
+def items_that_are_printed(jit):
+    items = iter(["a", "b", "c", "d"])
+
+    def f(x):
+        print(*itertools.islice(items, 2))
+        return x + 1
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2))
+
+
+@case(outcome=FELL_BACK)
+def items_before_what_cannot_be_compiled(jit):
+    items = iter(range(20))
+
+    def f(x):
+        first, second = next(items), next(items)
+        return x * first, float(x.numpy().sum()), second, [next(items) for _ in range(2)]
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(ones(2)), next(items)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+@case
+def a_file_that_comes_and_goes(jit):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stop"
+        f = jit(lambda x: x * 2 if path.exists() else x + len(os.getcwd()))
+        for n in range(4):
+            yield f(ones(2)) * 0 + int(path.exists())
+            path.write_text("") if n % 2 else path.unlink(missing_ok=True)
+
+
+@case(outcome=FELL_BACK)
+def an_item_that_is_compared(jit):
+    weights = [ones(2), torch.full((2,), 2.0)]
+    items = itertools.cycle(weights)
+    f = jit(lambda x: x * (2 if next(items) is weights[1] else 3))
+    for _ in range(4):
+        yield f(ones(2))
+
+
+@case(outcome=FELL_BACK)
+def an_item_that_is_a_key(jit):
+    weights = [ones(2), torch.full((2,), 2.0)]
+    names = {w: n for n, w in enumerate(weights)}
+    items = itertools.cycle(weights)
+    f = jit(lambda x: x * names[next(items)])
+    for _ in range(4):
+        yield f(ones(2))
