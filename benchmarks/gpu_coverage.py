@@ -1,9 +1,10 @@
 """How much of the op table runs on a GPU, found out without one.
 
-    python -m benchmarks.gpu_coverage [--cubin] [NAME ...]
+    python -m benchmarks.gpu_coverage [--cubin] [--dtype DTYPE] [NAME ...]
 
 Every op runs on its sample arguments with its kernels interpreted by Triton, and is compared with eager calls: bit for
-bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90.
+bit, but for sums of floats, whose order is another. With --cubin each kernel is also compiled for sm_80 and sm_90; with
+--dtype the samples' floats are of another dtype than float64, for ops that take it.
 """
 
 from __future__ import annotations
@@ -54,19 +55,30 @@ def names() -> list[str]:
     return sorted(OPS.keys() - EAGER.keys() - ELSEWHERE)
 
 
-def checked(name: str) -> Outcome:
+def checked(name: str, dtype: str = "float64") -> Outcome:
     """Run an op's samples interpreted, and compare."""
     out = Outcome(name)
     for sample in samples(name):
-        out.samples += 1
-        compare(out, _of_tensors(name, sample), _tensors(name, sample))
+        plain, tensors = _of_tensors(name, sample), _tensors(name, sample, dtype)
+        if dtype == "float64" or _takes(plain, tensors):
+            out.samples += 1
+            compare(out, plain, tensors)
     return out
 
 
-def _tensors(name: str, sample: Any) -> list[Any]:
-    """A sample's tensors, in the dtype that the op's kernels take."""
-    found = leaves(sample.arguments)
-    return [x.float() if name in SINGLE and x.dtype is eagerjit.float64 else x for x in found]
+def _takes(plain: Any, tensors: Sequence[Any]) -> bool:
+    """Whether an op takes tensors of these dtypes."""
+    try:
+        plain(*tensors)
+    except (NotImplementedError, RuntimeError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _tensors(name: str, sample: Any, dtype: str = "float64") -> list[Any]:
+    """A sample's tensors, floats in a dtype; in one that the op's kernels take."""
+    wanted = getattr(eagerjit, "float32" if name in SINGLE and dtype == "float64" else dtype)
+    return [x.to(wanted) if x.dtype is eagerjit.float64 else x for x in leaves(sample.arguments)]
 
 
 def _of_tensors(name: str, sample: Any) -> Any:
@@ -171,11 +183,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_coverage", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these ops")
     parser.add_argument("--cubin", action="store_true", help="compile every kernel too")
+    parser.add_argument("--dtype", default="float64", help="of the samples' floats")
     options = parser.parse_args()
     done: dict[Any, str] = {}
     outcomes, broken = [], set()
     for name in options.names or names():
-        outcome = checked(name)
+        outcome = checked(name, options.dtype)
         outcomes.append(outcome)
         for problem in outcome.problems:
             print(f"{name}: {problem}")

@@ -102,7 +102,7 @@ class AttentionText(KernelText):
     def _numbers(self, name: str, index: str, outside: str) -> str:
         """A number for each row."""
         step = self.memory[name][1][0]
-        return f"tl.load({name}_start + {index} * {step}, mask={index} < {self.rows}, other={outside})"
+        return f"tl.load({name}_start + {index} * {step}, mask={index} < {self.rows}, other={outside}).to({self.sums})"
 
     def _dot(self, left: str, right: str, onto: str = "") -> str:
         added = f", {onto}" if onto else ""
