@@ -123,7 +123,8 @@ class Trace:
     outputs: list[Output]
     guards: list[sizes.Guard]
     hints: dict[str, int]
-    grad_mode: bool | None = None
+    grad_mode: int | None = None
+    """The bits of `runtime.mode.gradients()` that the call must find."""
     epoch: bool = False
     distinct: bool = False
     """Whether no two tensors among the arguments may be one object."""

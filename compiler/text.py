@@ -26,7 +26,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import TABLE
 from eagerjit.compiler.size_text import from_ast
-from eagerjit.runtime.dtypes import BY_SHORT, DType
+from eagerjit.runtime.dtypes import BY_SHORT, Absent, DType
 
 WIDEST = 80
 """Comments stand in one column; lines longer than this are not waited for."""
@@ -84,6 +84,8 @@ def _print_value(value: Any) -> str:
     kind = type(value)
     if kind is DType:
         return value.short
+    if kind is Absent:
+        value.refuse()
     if kind in (int, bool, sizes.Size):
         return str(value)
     if kind in (float, str):

@@ -30,6 +30,11 @@ def _is_torch_function_enabled() -> bool:
     return True
 
 
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The plain call: what a class without a `__torch_function__` of its own has."""
+    return func(*args, **(kwargs or {}))
+
+
 class _functorch:
     """Names of function transforms."""
 

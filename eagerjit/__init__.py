@@ -103,6 +103,7 @@ _LAZY_NAMES = {
         "autocast", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
         "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_dtype",
     ), "eagerjit.amp.autocast"),
+    "is_inference_mode_enabled": "eagerjit.autograd.modes",
     **dict.fromkeys((
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
     ), "eagerjit.autograd.anomaly"),
@@ -232,10 +233,10 @@ _functions.update(
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)
 _functions.update({_name: _write for _name, _write in methods.WRITES.items() if _name != "copy_"})
-_functions.update({_d.name: _d for _d in (*_dtypes.ALL, *_dtypes.EVALUATED)})
+_functions.update(_dtypes.NAMED)
 _functions.update(
     float=_dtypes.float32, double=_dtypes.float64, half=_dtypes.float16, long=_dtypes.int64, int=_dtypes.int32,
-    short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128,
+    short=_dtypes.int16, cfloat=_dtypes.complex64, cdouble=_dtypes.complex128, chalf=_dtypes.NAMED["complex32"],
 )  # fmt: skip
 _functions = _explained_functions(_functions, __name__)
 globals().update(_functions)

@@ -30,6 +30,11 @@ DIFFERENCES = (
         "there are no sparse kernels",
     ),
     Difference(
+        "complex32, quint8, qint8, qint32, int4, bits8 and their like",
+        "may be named, compared and passed on; asking for tensors of them raises NotImplementedError",
+        "no kernels compute with them",
+    ),
+    Difference(
         "memory_format=, channels_last",
         "accepted; results are row-major",
         "a layout is the compiler's choice inside of kernels",
@@ -41,7 +46,7 @@ DIFFERENCES = (
     ),
     Difference(
         "inference_mode",
-        "is `no_grad`: its tensors may be used with gradients later",
+        "its tensors are like others: they may be used with gradients and written in place later",
         "recording costs little enough to need no tensors of another kind",
     ),
     Difference(

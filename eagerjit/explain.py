@@ -16,6 +16,7 @@ from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGua
 from eagerjit.compiler.text import print_graph
 from eagerjit.runtime import cpu
 from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.runtime.mode import GRAD_OFF
 
 if TYPE_CHECKING:
     from eagerjit.compilation import Report
@@ -213,7 +214,7 @@ def guards_of(report: Report) -> list[str]:
             out.append(f"leaf {b.leaf} is {'' if b.expected else 'not '}leaf {b.other}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
     if trace.grad_mode is not None:
-        out.append(f"grad mode is {'on' if trace.grad_mode else 'off'}")
+        out.append(f"grad mode is {'off' if trace.grad_mode & GRAD_OFF else 'on'}")
     return out
 
 

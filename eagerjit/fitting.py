@@ -98,16 +98,16 @@ def where_fits(arguments: tuple[Any, ...]) -> bool:
 
 def reachable(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of an operation with integers that int64 lacks as floats where they meet a real tensor, and else as
-    the ones of the same bits that it has. Raises OverflowError for those beyond 64 bits among integers.
+    the ones of the same bits that it has. Raises OverflowError for those beyond 64 bits.
     """
     beyond = [type(a) is int and not -(2**63) <= a < 2**63 for a in arguments]
     if not any(beyond):
         return arguments
     real = any(a.dtype.is_differentiable for a in arguments if isinstance(a, Tensor))
-    return tuple((float(a) if real else _signed(a)) if b else a for a, b in zip(arguments, beyond, strict=True))
+    return tuple(_of_64_bits(a, real) if b else a for a, b in zip(arguments, beyond, strict=True))
 
 
-def _signed(value: int) -> int:
+def _of_64_bits(value: int, real: bool) -> int | float:
     if not 0 <= value < 2**64:
         raise OverflowError("int too big to convert")
-    return value - 2**64
+    return float(value) if real else value - 2**64

@@ -16,10 +16,15 @@ __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_stat
 _folder: str | None = None
 
 
+def _get_torch_home() -> str:
+    """The folder $TORCH_HOME, by default one among the user's caches."""
+    home = os.environ.get("TORCH_HOME", str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")))
+    return str(Path(home).expanduser())
+
+
 def get_dir() -> str:
     """The folder of downloaded files: what `set_dir` said, else that of $TORCH_HOME."""
-    home = os.environ.get("TORCH_HOME", str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")))
-    return _folder if _folder is not None else str(Path(home, "hub").expanduser())
+    return _folder if _folder is not None else str(Path(_get_torch_home(), "hub"))
 
 
 def set_dir(d: Any) -> None:

@@ -258,7 +258,7 @@ class JitFunction(Function):
         self._raise_failure()
         pending = self._pending
         pending[:] = [(kind, job) for kind, job in pending if not job.ended.is_set()]
-        kind = structure, key_of(leaves), mode.grad_mode()
+        kind = structure, key_of(leaves), mode.gradients()
         if any(kind == other for other, _ in pending):
             return
         started = time.perf_counter()

@@ -8,17 +8,15 @@ from eagerjit.calling import public
 from eagerjit.creation import eye
 from eagerjit.mistakes import explained_functions
 from eagerjit.ops import factor, spectral, views
-from eagerjit.ops.factor import LinAlgError
+from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
+from eagerjit.ops.factor import LinAlgError, is_vector, matrices
 from eagerjit.ops.factored import (
     LU,
     PLU,
     QR,
     SVD,
     Eigen,
-    FactorInfo,
-    InverseInfo,
     LeastSquares,
-    ResultInfo,
     SignLogdet,
 )
 from eagerjit.ops.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
@@ -29,31 +27,10 @@ from eagerjit.tensor import Tensor
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
-    "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power",
-    "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd",
-    "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "householder_product", "inv", "inv_ex", "lstsq", "lu", "lu_factor", "lu_factor_ex", "lu_solve", "matmul",
+    "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "pinv", "qr", "slogdet", "solve",
+    "solve_ex", "solve_triangular", "svd", "svdvals", "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
-
-
-def matrices(name: str, A: Tensor, square: bool = False, argument: str = "A") -> None:
-    """Refuse what is not a batch of (square) matrices of real or complex numbers."""
-    if not isinstance(A, Tensor):
-        raise TypeError(f"linalg_{name}(): argument '{argument}' must be Tensor, not {type(A).__name__}")
-    if A.ndim < 2:
-        raise RuntimeError(
-            f"linalg.{name}: The input tensor {argument} must have at least 2 dimensions, got shape {list(A.shape)}."
-        )
-    if square and A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(
-            f"linalg.{name}: {argument} must be batches of square matrices, but they are {A.shape[-2]} by "
-            f"{A.shape[-1]} matrices"
-        )
-    if not A.dtype.is_differentiable:
-        raise RuntimeError(
-            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {TYPE_NAMES[A.dtype]}"
-        )
-    if A.dtype in (dtypes.float16, dtypes.bfloat16):
-        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {TYPE_NAMES[A.dtype]}")
 
 
 # -- systems and inverses ---------------------------------------------------------------------------------------------
@@ -67,17 +44,6 @@ def inv(A: Tensor) -> Tensor:
 
 
 @public
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:
-    """The inverse, and 0 per matrix. Raises LinAlgError for a singular matrix."""
-    matrices("inv_ex", A, True)
-    return InverseInfo(factor.inv.call(A), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
-
-
-def _is_vector(A: Tensor, B: Tensor) -> bool:
-    return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
-
-
-@public
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X of A X = B (X A = B unless `left`); B may hold vectors. Raises LinAlgError for a singular matrix."""
     matrices("solve", A, True)
@@ -87,7 +53,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
             f"{TYPE_NAMES[A.dtype]} and B of "
             f"type {TYPE_NAMES[B.dtype]} instead"
         )
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     if vector and not left:
         raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.")
     right = B.unsqueeze(-1) if vector else B
@@ -100,12 +66,6 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
         out = factor.solve.call(A, right)
         return out.squeeze(-1) if vector else out
     return factor.solve.call(A.mT, right.mT).mT
-
-
-@public
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> ResultInfo:
-    """X of A X = B, and 0 per matrix. Raises LinAlgError for a singular matrix."""
-    return ResultInfo(solve(A, B, left=left), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
 
 
 @public
@@ -130,12 +90,6 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     matrices("cholesky", A, True)
     out = factor.cholesky.call(A)
     return out.mH if upper else out
-
-
-@public
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> FactorInfo:
-    """L of A = L L^H, and 0 per matrix. Raises LinAlgError unless A is positive-definite."""
-    return FactorInfo(cholesky(A, upper=upper), A.new_zeros(A.shape[:-2], dtype=dtypes.int32))
 
 
 @public
@@ -190,7 +144,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
             f"other's dtype {B.dtype}"
         )
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     right = B.unsqueeze(-1) if vector else B
     m, n = A.shape[-2:]
     if right.shape[-2] != m:
@@ -234,6 +188,39 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
         )
     q, r = spectral.qr.call(A, "reduced" if mode == "r" else mode)
     return QR(A.new_zeros((0,)) if mode == "r" else q, r)
+
+
+@public
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """The first n columns of the product of reflectors I - tau v v^H, which lie below the diagonal of m by n matrices
+    with 1 on it, as `geqrf` gives them."""
+    matrices("householder_product", input, argument="input")
+    m, n = input.shape[-2:]
+    if m < n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to "
+            f"input.shape[-1], but they are {m} and {n}"
+        )
+    if tau.ndim != input.ndim - 1 or tuple(tau.shape[:-1]) != tuple(input.shape[:-2]):
+        raise RuntimeError(
+            f"torch.linalg.householder_product: Expected tau of shape {[*input.shape[:-2], n]} at most, but got "
+            f"{list(tau.shape)}"
+        )
+    if tau.shape[-1] > n:
+        raise RuntimeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1], but "
+            f"they are {n} and {tau.shape[-1]}"
+        )
+    if tau.dtype is not input.dtype:
+        raise RuntimeError(
+            f"torch.linalg.householder_product: tau dtype {tau.dtype} does not match input dtype {input.dtype}"
+        )
+    unit = eye(m, n, dtype=input.dtype, device=input.device)
+    vectors, product = input.tril(-1) + unit, unit.expand(input.shape)
+    for k in reversed(range(tau.shape[-1])):
+        vector = vectors[..., :, k : k + 1]
+        product = product - tau[..., k, None, None] * (vector @ (vector.mH @ product))
+    return product.clone() if tau.shape[-1] == 0 else product
 
 
 @public

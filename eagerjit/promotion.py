@@ -30,13 +30,15 @@ TYPE_NAMES = {
 }
 """Names of dtypes in messages and legacy constructors."""
 
-_KIND_ORDER = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3}
+_KIND_ORDER = {"bool": 0, "bits": 0, "quantized": 1, "uint": 1, "int": 1, "float": 2, "complex": 3}
 
 
 def promote_types(a: DType, b: DType) -> DType:
     """The smallest dtype that holds both. RuntimeError for uint64 and a signed one, which no dtype does."""
     if a is b:
         return a
+    if isinstance(a, dtypes.Absent) or isinstance(b, dtypes.Absent):
+        raise RuntimeError(f"eagerjit has no tensors of {a!r} and {b!r} that could be promoted")
     if a in dtypes.FLOAT8 or b in dtypes.FLOAT8:
         names = f"{TYPE_NAMES[a]} and {TYPE_NAMES[b]}"
         raise RuntimeError(f"Promotion for Float8 Types is not supported, attempted to promote {names}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit import pytree
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf
 from eagerjit.guards import accesses, unwrap
+from eagerjit.runtime.mode import GRAD_OFF
 from eagerjit.runtime.program import Op
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[st
         if q.size is None:
             out[f"the number that question {position} asks for"] = (str(q.bits), q.node.source)
     if trace.grad_mode is not None:
-        out["grad mode"] = ("on" if trace.grad_mode else "off", "")
+        out["grad mode"] = ("off" if trace.grad_mode & GRAD_OFF else "on", "")
     return out
 
 

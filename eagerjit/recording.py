@@ -115,7 +115,7 @@ class Recording:
         self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying, heard: Heard
     ) -> Callable[[], Variant]:
         """Record; no traced tensor outlives this frame unless the function kept it."""
-        grad_mode = mode.grad_mode()
+        grad_mode = mode.gradients()
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = self._arguments(tracer, structure, leaves)
@@ -185,7 +185,7 @@ class Recording:
         tracer: Tracer,
         n_arguments: int,
         call: _Recorded,
-        grad_mode: bool,
+        grad_mode: int,
         guards: list[Callable[[], bool]],
         structure_now: Structure,
         again: Any,

@@ -7,8 +7,8 @@ import typing
 from typing import Any
 
 RARER = frozenset(
-    "CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule annotate freeze interface isinstance "
-    "optimize_for_inference script_if_tracing script_method".split()
+    "_overload _overload_method Attribute CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule "
+    "annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
@@ -59,7 +59,17 @@ def annotate(the_type: Any, the_value: Any) -> Any:
     return the_value
 
 
-script_method = script_if_tracing = interface = unused
+Final = typing.Final
+
+
+class Attribute(typing.NamedTuple):
+    """A value and its type, for scripted classes."""
+
+    value: Any
+    type: Any
+
+
+script_method = script_if_tracing = interface = _overload = _overload_method = unused
 
 
 class ScriptModule:

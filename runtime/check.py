@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.runtime.dtypes import ALL
+from eagerjit.runtime.mode import GRADIENTS
 from eagerjit.runtime.program import Op, Program
 
 OPERANDS: dict[Op, str] = {
@@ -15,7 +16,7 @@ OPERANDS: dict[Op, str] = {
     Op.SAME: "leaf leaf flag",
     Op.EQUAL: "leaf object",
     Op.TYPE_IS: "leaf object",
-    Op.GRAD_MODE: "flag",
+    Op.GRAD_MODE: "gradients",
     Op.EPOCH: "word",
     Op.READ_FLOAT: "leaf slot",
     Op.READ_INT: "leaf slot",
@@ -90,6 +91,7 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
         "call": len(program.calls),
         "dtype": len(ALL),
         "flag": 2,
+        "gradients": GRADIENTS + 1,
         "grad": 3,
         "gradient": 3,
     }

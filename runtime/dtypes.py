@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import ml_dtypes
 import numpy as np
 
@@ -60,6 +62,18 @@ class DType:
         """The exponent of the first power of two out of range."""
         return ml_dtypes.finfo(self.numpy).maxexp if self.kind == "float" else self._digits
 
+    def to_real(self) -> DType:
+        """The dtype of a complex one's parts, any other itself."""
+        return REAL_OF.get(self, self)
+
+    def to_complex(self) -> DType:
+        """The complex dtype with parts of this one, a complex one itself. Raises RuntimeError if there is none."""
+        if self.is_complex:
+            return self
+        if self not in COMPLEX_OF:
+            raise RuntimeError(f"there is no complex dtype with parts of {self!r}")
+        return COMPLEX_OF[self]
+
     def __repr__(self) -> str:
         return f"torch.{self.name}"
 
@@ -67,9 +81,37 @@ class DType:
         return (by_name, (self.name,))
 
 
+class Absent(DType):
+    """A dtype that programs may name, compare and pass on; there are no tensors of it, so asking for its code raises.
+
+    Raises NotImplementedError wherever elements of it are asked for.
+    """
+
+    __slots__ = ("_bits",)
+
+    def __init__(self, name: str, kind: str, bits: int):
+        self.name, self.short, self.kind, self._bits = name, name, kind, bits
+
+    def refuse(self) -> NoReturn:
+        """Say that there are no tensors of it."""
+        raise NotImplementedError(f"eagerjit has no tensors of {self!r}")
+
+    numpy = property(refuse)  # type: ignore[assignment]
+    code = property(refuse)  # type: ignore[assignment]
+    bits = property(lambda self: self._bits)  # type: ignore[assignment]
+    itemsize = property(lambda self: max(self._bits // 8, 1))  # type: ignore[assignment]
+
+    @property
+    def is_signed(self) -> bool:
+        """Raises RuntimeError for quantized dtypes, as PyTorch does."""
+        if self.kind == "quantized":
+            raise RuntimeError(f"isSignedType not supported for quantized types, of which {self!r} is one")
+        return self.kind in ("int", "float", "complex")
+
+
 def by_name(name: str) -> DType:
     """The dtype with this PyTorch name."""
-    return BY_NAME[name]
+    return NAMED[name]
 
 
 bool_ = DType("bool", "bool", "bool", np.bool_, 0)
@@ -101,8 +143,23 @@ FLOAT8 = tuple(
 EVALUATED = (*COMPLEX, *FLOAT8)
 """What NumPy computes with."""
 
+ABSENT = (
+    Absent("complex32", "complex", 32),
+    Absent("float4_e2m1fn_x2", "float", 8),
+    *(Absent(name, "quantized", bits) for name, bits in (
+        ("quint8", 8), ("qint8", 8), ("qint32", 32), ("quint4x2", 8), ("quint2x4", 8),
+    )),
+    *(Absent(f"int{bits}", "int", 8) for bits in range(1, 8)),
+    *(Absent(f"uint{bits}", "uint", 8) for bits in range(1, 8)),
+    *(Absent(name, "bits", bits) for name, bits in (
+        ("bits1x8", 8), ("bits2x4", 8), ("bits4x2", 8), ("bits8", 8), ("bits16", 16),
+    )),
+)  # fmt: skip
+"""What programs name and nothing computes with."""
+
 REAL_OF = {complex64: float32, complex128: float64}
 COMPLEX_OF = {float32: complex64, float64: complex128}
 BY_NAME = {d.name: d for d in (*ALL, *EVALUATED)}
+NAMED = BY_NAME | {d.name: d for d in ABSENT}
 BY_SHORT = {d.short: d for d in (*ALL, *EVALUATED)}
 BY_NUMPY = {d.numpy: d for d in (*ALL, *EVALUATED)}

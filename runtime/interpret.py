@@ -143,7 +143,7 @@ def _type_is(frame: Frame, leaf: int, index: int) -> None:
 
 
 def _grad_mode(frame: Frame, expected: int) -> None:
-    _require(mode.grad_mode() == bool(expected))
+    _require(mode.gradients() == expected)
 
 
 def _epoch(frame: Frame, word: int) -> None:

@@ -18,6 +18,10 @@ from eagerjit.runtime import dtypes
 GRAD_OFF = 1
 TRACING = 2
 ELSEWHERE = 4
+INFERENCE = 8
+ASKED = 16
+GRADIENTS = GRAD_OFF | INFERENCE | ASKED
+"""What a recorded function may depend on: whether gradients are recorded, and what it is told of that."""
 EPOCH_WORD = 0
 SEQUENCE_WORD = 1
 DTYPE_WORD = 2
@@ -45,6 +49,8 @@ class _Flags(threading.local):
     grad = True
     tracing = False
     elsewhere = False
+    inference = False
+    asked = False
     words: Any = None
 
 
@@ -54,7 +60,7 @@ _flags = _Flags()
 def _publish() -> None:
     words = thread_words()
     grad, tracing = 0 if _flags.grad else GRAD_OFF, TRACING if _flags.tracing else 0
-    words[0] = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0)
+    words[0] = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0) | _inference_bits()
 
 
 def thread_words() -> Any:
@@ -72,6 +78,43 @@ def leave_device() -> None:
     """Native code asks Python before this thread's next work for a device: where that goes may have changed."""
     if _flags.words is not None:
         _flags.words[DEVICE // 8] = 0
+
+
+def _inference_bits() -> int:
+    return INFERENCE | (ASKED if _flags.asked else 0) if _flags.inference else 0
+
+
+def gradients() -> int:
+    """The bits of this thread's flags that say whether gradients are recorded, and what programs are told of that."""
+    return (0 if _flags.grad else GRAD_OFF) | _inference_bits()
+
+
+def inference() -> bool:
+    """Whether this thread is in inference mode: gradients are off, whatever is asked for."""
+    return _flags.inference
+
+
+def asked_grad_mode() -> bool:
+    """Whether gradients were asked for: in inference mode that is remembered, and nothing else."""
+    return _flags.asked if _flags.inference else _flags.grad
+
+
+def ask_grad_mode(enabled: bool) -> bool:
+    """Switches grad mode as programs do, and returns what was asked for before."""
+    if not _flags.inference:
+        return set_grad_mode(enabled)
+    before, _flags.asked = _flags.asked, enabled
+    _publish()
+    return before
+
+
+def set_inference(enabled: bool, asked: bool) -> tuple[bool, bool]:
+    """Enters or leaves inference mode, gradients being asked for or not; returns the two as they were."""
+    before = _flags.inference, asked_grad_mode()
+    _flags.inference, _flags.asked = enabled, asked
+    _flags.grad = asked and not enabled
+    _publish()
+    return before
 
 
 def grad_mode() -> bool:

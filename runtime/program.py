@@ -34,7 +34,7 @@ class Op(IntEnum):
     IS = 6  # (leaf, object)          leaves[leaf] is objects[object]
     EQUAL = 7  # (leaf, object)       same type and ==, for str, int, float, tuple of such
     TYPE_IS = 8  # (leaf, object)     type(leaves[leaf]) is objects[object]
-    GRAD_MODE = 9  # (expected)       grad mode is 0 or 1
+    GRAD_MODE = 9  # (expected)       `mode.gradients()` is expected
     EPOCH = 10  # (word)              the global epoch equals the executable's own word `word` (mutable, see Executable)
     TENSOR = 11  # (leaf, dtype_code, ndim, contiguous, grad, pointer_slot, dim_slot, stride_slot)
     #               leaf is a Tensor over an ndarray of this dtype and ndim. contiguous=1: C-contiguous is required and

@@ -126,7 +126,7 @@ class Instructions:
         for slot, size in self.deferred:
             self.put(Op.CHECK_EQ, slot, self.size(size), needs=(self.size(size),))
         if self.trace.grad_mode is not None:
-            self.put(Op.GRAD_MODE, int(self.trace.grad_mode))
+            self.put(Op.GRAD_MODE, self.trace.grad_mode)
         if self.trace.epoch:
             self.put(Op.EPOCH, 0)
         for g in self.trace.guards:

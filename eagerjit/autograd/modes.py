@@ -10,8 +10,13 @@ from eagerjit.runtime import mode
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations of this thread are recorded for gradients."""
-    return mode.grad_mode()
+    """Whether operations of this thread are recorded for gradients, or were but for inference mode."""
+    return mode.asked_grad_mode()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return mode.inference()
 
 
 class _GradMode:
@@ -22,21 +27,21 @@ class _GradMode:
         self._before: list[bool] = []
 
     def __enter__(self) -> None:
-        self._before.append(mode.set_grad_mode(self.enabled))
+        self._before.append(mode.ask_grad_mode(self.enabled))
 
     def __exit__(self, *exc: object) -> None:
-        mode.set_grad_mode(self._before.pop())
+        mode.ask_grad_mode(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         enabled = self.enabled
 
         @functools.wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            before = mode.set_grad_mode(enabled)
+            before = mode.ask_grad_mode(enabled)
             try:
                 return function(*args, **kwargs)
             finally:
-                mode.set_grad_mode(before)
+                mode.ask_grad_mode(before)
 
         return wrapped
 
@@ -70,11 +75,30 @@ class enable_grad(_GradMode):
         """All is done in `__new__`."""
 
 
-class inference_mode(_GradMode):
-    """no_grad under PyTorch's other name; `inference_mode(False)` records gradients."""
+class inference_mode:
+    """A context or decorator in which no gradients are recorded, not even in `enable_grad`; `inference_mode(False)`
+    records them."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return object.__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: bool = True):
-        super().__init__(not mode)
+        self.enabled = mode
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> None:
+        self._before.append(mode.set_inference(self.enabled, not self.enabled))
+
+    def __exit__(self, *exc: object) -> None:
+        mode.set_inference(*self._before.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with inference_mode(self.enabled):
+                return function(*args, **kwargs)
+
+        return wrapped
 
 
 class set_grad_enabled(_GradMode):
@@ -85,12 +109,12 @@ class set_grad_enabled(_GradMode):
             kind = type(enabled).__name__
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
         super().__init__(enabled)
-        self._outer = mode.set_grad_mode(self.enabled)
+        self._outer = mode.ask_grad_mode(self.enabled)
 
     def __enter__(self) -> None:
         self._before.append(self._outer)
-        mode.set_grad_mode(self.enabled)
+        mode.ask_grad_mode(self.enabled)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        mode.set_grad_mode(self._outer)
+        mode.ask_grad_mode(self._outer)
         return super().__call__(function)

@@ -25,6 +25,9 @@ from eagerjit.distributions.discrete import Bernoulli, Categorical, OneHotCatego
 from eagerjit.distributions.distribution import Distribution, ExponentialFamily
 from eagerjit.distributions.gammas import Beta, Chi2, Dirichlet, FisherSnedecor, Gamma, StudentT
 from eagerjit.distributions.kl import kl_divergence, register_kl
+from eagerjit.distributions.low_rank import LowRankMultivariateNormal
+from eagerjit.distributions.matrices import LKJCholesky, Wishart
+from eagerjit.distributions.multivariate import MultivariateNormal
 from eagerjit.distributions.relaxed import (
     ExpRelaxedCategorical,
     LogitRelaxedBernoulli,
@@ -95,19 +98,11 @@ _PLACES = {
 }
 """Where the classes are that PyTorch has in modules of these names."""
 
-_LATER = {
-    "MultivariateNormal": "multivariate", "LowRankMultivariateNormal": "low_rank", "LKJCholesky": "matrices",
-    "Wishart": "matrices",
-}  # fmt: skip
-"""What needs linear algebra."""
-
 _HOMES = {name: f"eagerjit.distributions.{module}" for module, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    """What needs linear algebra comes when it is first used, and modules under PyTorch's names."""
-    if name in _LATER:
-        return getattr(importlib.import_module(f"eagerjit.distributions.{_LATER[name]}"), name)
+    """Modules under PyTorch's names."""
     if name in _HOMES:
         return importlib.import_module(_HOMES[name])
     raise AttributeError(f"module 'eagerjit.distributions' has no attribute '{name}'")

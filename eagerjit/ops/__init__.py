@@ -7,7 +7,11 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Operators of `torch.library` by the namespace of their names."""
+    """Operators of `torch.library` by the namespace of their names; `aten` has the library's own functions."""
+    if name in ("aten", "load_library"):
+        from eagerjit import packets
+
+        return getattr(packets, name)
     library = sys.modules.get("eagerjit.library")
     if library is not None and any(known.startswith(f"{name}::") for known in library.OPERATORS):
         return library.Namespace(name)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit.ops.host import HostOp
+from eagerjit.ops.index import cat
+from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 
@@ -64,6 +66,32 @@ def batch_shape(*tensors: Any) -> tuple[Any, ...]:
     for x in tensors:
         out = broadcast_shapes(out, tuple(x.shape[:-2]))
     return out
+
+
+def matrices(name: str, A: Tensor, square: bool = False, argument: str = "A") -> None:
+    """Refuse what is not a batch of (square) matrices of real or complex numbers."""
+    if not isinstance(A, Tensor):
+        raise TypeError(f"linalg_{name}(): argument '{argument}' must be Tensor, not {type(A).__name__}")
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"linalg.{name}: The input tensor {argument} must have at least 2 dimensions, got shape {list(A.shape)}."
+        )
+    if square and A.shape[-1] != A.shape[-2]:
+        raise RuntimeError(
+            f"linalg.{name}: {argument} must be batches of square matrices, but they are {A.shape[-2]} by "
+            f"{A.shape[-1]} matrices"
+        )
+    if not A.dtype.is_differentiable:
+        raise RuntimeError(
+            f"linalg.{name}: Expected a floating point or complex tensor as input. Got {TYPE_NAMES[A.dtype]}"
+        )
+    if A.dtype in (dtypes.float16, dtypes.bfloat16):
+        raise RuntimeError(f"linalg.{name}: Low precision dtypes not supported. Got {TYPE_NAMES[A.dtype]}")
+
+
+def is_vector(A: Tensor, B: Tensor) -> bool:
+    """Whether the right side of a system holds vectors."""
+    return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
 SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."
@@ -240,14 +268,25 @@ def _lu_types(input: Tensor) -> Any:
 
 
 def _lu_rule(g: Any, out: Any, input: Any) -> Any:
-    """Of square matrices: P L^-H (strict lower triangle of L^H gL + upper one of gU U^H) U^-H."""
-    if input.shape[-1] != input.shape[-2]:
-        raise RuntimeError("linalg.lu_factor: derivatives of matrices that are not square are not supported")
-    factors = out[0]
-    permutation, lower, upper = unpacked(factors, out[1])
-    inside = (lower.mH @ g[0].tril(-1)).tril(-1) + (g[0].triu() @ upper.mH).triu()
-    left = triangular.call(lower.mH, inside, True, True)
-    return permutation @ triangular.call(upper, left.mH, True, False).mH
+    """With X = L^-1 dA U^-1 of the square part, dL = L X's strict lower triangle and dU = X's upper one times U; what
+    is below or beside the square part follows from dA = dL U + L dU. Each line is that transposed."""
+    m, n = input.shape[-2:]
+    k = m if m < n else n
+    permutation, lower, upper = unpacked(out[0], out[1])
+    below, above = g[0][..., :, :k].tril(-1), g[0][..., :k, :].triu()
+    first, square = lower[..., :k, :], upper[..., :, :k]
+    lows, highs = first.mH @ below[..., :k, :], above[..., :, :k] @ square.mH
+    if m > n:
+        highs = highs - lower[..., k:, :].mH @ below[..., k:, :]
+    if m < n:
+        lows = lows - above[..., :, k:] @ upper[..., :, k:].mH
+    left = triangular.call(first.mH, lows.tril(-1) + highs.triu(), True, True)
+    result = triangular.call(square, left.mH, True, False).mH
+    if m > n:
+        result = cat.call([result, triangular.call(square, below[..., k:, :].mH, True, False).mH], -2)
+    if m < n:
+        result = cat.call([result, triangular.call(first.mH, above[..., :, k:], True, True)], -1)
+    return permutation @ result
 
 
 lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types)

@@ -43,6 +43,14 @@ class LU(NamedTuple):
     pivots: Tensor
 
 
+class LUInfo(NamedTuple):
+    """The result of `lu_factor_ex`."""
+
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+
 class PLU(NamedTuple):
     """The result of `lu`."""
 

@@ -6,14 +6,13 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.autograd.modes import is_grad_enabled
 from eagerjit.dispatch import Op
 from eagerjit.mistakes import planned
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensor import Tensor
 
@@ -174,7 +173,7 @@ def _max_function(rank: int) -> Callable[..., Any]:
         if x.dtype is dtypes.bool_:
             raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
         how = (*_windows(name, x, rank, kernel_size, stride, padding, dilation, ceil_mode), bool(ceil_mode))
-        recorded = input._requires_grad and is_grad_enabled()
+        recorded = input._requires_grad and mode.grad_mode()
         op = max_pool_op if return_indices or recorded else max_pool_values
         if x is input and (return_indices or not recorded):
             return op.call, (input, *how)

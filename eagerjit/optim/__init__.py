@@ -1,4 +1,4 @@
-"""Optimizers and learning rate schedules. The rarer ones are imported when first used."""
+"""Optimizers and learning rate schedules."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ import importlib
 from typing import Any
 
 from eagerjit.optim import lr_scheduler, optimizer
+from eagerjit.optim.adaptive import Adadelta, Adamax, NAdam, RAdam
 from eagerjit.optim.algorithms import SGD, Adagrad, Adam, AdamW, RMSprop
+from eagerjit.optim.lbfgs import LBFGS
+from eagerjit.optim.matrices import Adafactor, Muon, SparseAdam
 from eagerjit.optim.optimizer import Optimizer, ParamsT
+from eagerjit.optim.others import ASGD, Rprop
 
-_LATER = {
-    "Adadelta": "adaptive", "Adamax": "adaptive", "NAdam": "adaptive", "RAdam": "adaptive", "Rprop": "others",
-    "ASGD": "others", "LBFGS": "lbfgs",
-}  # fmt: skip
-
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "ParamsT", "RMSprop", "lr_scheduler", "optimizer"]
-__all__ += sorted({*_LATER, "swa_utils"})
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "ParamsT",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "lr_scheduler",
+    "optimizer",
+    "swa_utils",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name == "swa_utils":
         return importlib.import_module("eagerjit.optim.swa_utils")
-    if name not in _LATER:
-        raise AttributeError(f"module 'eagerjit.optim' has no attribute '{name}'")
-    value = getattr(importlib.import_module(f"eagerjit.optim.{_LATER[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    raise AttributeError(f"module 'eagerjit.optim' has no attribute '{name}'")

@@ -6,7 +6,7 @@ import io
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from eagerjit.devices import Device
 from eagerjit.placement import array_at, wanted
@@ -22,7 +22,12 @@ from eagerjit.serialization.saving import Writer
 from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
 
-__all__ = ["LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]
+MAP_LOCATION: TypeAlias = Any
+
+__all__ = [
+    "MAP_LOCATION", "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals",
+    "save",
+]  # fmt: skip
 
 
 def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **ignored: Any) -> None:

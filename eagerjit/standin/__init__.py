@@ -38,7 +38,8 @@ _PLACES = {
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
     "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
     **{f"torch.optim.{name}": "eagerjit.optim" for name in (
-        "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop", "rprop", "sgd",
+"_adafactor", "_muon", "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop",
+        "rprop", "sgd", "sparse_adam",
     )},
     "torch.fx._symbolic_trace": "eagerjit.fx.tracer",
     "torch.fx.graph_module": "eagerjit.fx.module",
@@ -126,8 +127,12 @@ def _explain(module: ModuleType, name: str) -> None:
 
 
 def _explain_inner(module: ModuleType, name: str, attribute: str, value: Any) -> None:
-    if isinstance(value, ModuleType) and value.__name__ == f"{module.__name__}.{attribute}":
+    if isinstance(value, ModuleType) and value.__name__ == f"{_own_name(module)}.{attribute}":
         _explain(value, f"{name}.{attribute}")
+
+
+def _own_name(module: ModuleType) -> str:
+    return module.__spec__.name if module.__spec__ else module.__name__
 
 
 def install() -> None:
@@ -143,4 +148,5 @@ def install() -> None:
         sys.path.insert(min(1, len(sys.path)), FOLDER)
     _explain(eagerjit, "torch")
     sys.modules["torch"] = eagerjit
+    eagerjit.__name__ = "torch"  # by which packages ask whether a name is the library's
     eagerjit.torch = eagerjit  # type: ignore[attr-defined]  # as in `from torch import torch`

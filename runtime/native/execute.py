@@ -9,7 +9,7 @@ All but the last two are null between runs, so that a run which stops anywhere r
 
 from __future__ import annotations
 
-from eagerjit.runtime.mode import EPOCH_WORD, GRAD_OFF
+from eagerjit.runtime.mode import EPOCH_WORD, GRADIENTS
 from eagerjit.runtime.native.context import (
     EXECUTABLE_ARENAS,
     EXECUTABLE_ARGUMENTS,
@@ -193,7 +193,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.TYPE_IS:
                 status = load_ptr(load_ptr(leaves, 8 * a), OBJECT_TYPE) == load_ptr(objects, 8 * b)
             case Op.GRAD_MODE:
-                status = ((thread_flags() & GRAD_OFF) == 0) == a
+                status = (thread_flags() & GRADIENTS) == a
             case Op.EPOCH:
                 epoch = load_i64(load_ptr(context, MODE_WORDS), 8 * EPOCH_WORD)
                 status = load_i64(load_ptr(executable, EXECUTABLE_EPOCHS), 8 * a) == epoch

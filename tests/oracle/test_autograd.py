@@ -175,6 +175,7 @@ USES: dict[str, Callable[..., Any]] = {
     "enable_grad": lambda t, x: enabled(t, x),
     "set_grad_enabled": lambda t, x: switched(t, x),
     "inference_mode": lambda t, x: inferred(t, x),
+    "asked for in inference_mode": lambda t, x: asked_in_inference(t, x),
     "detach": lambda t, x: (x.detach() * x).sum(),
     "detach_": lambda t, x: ((y := x * 2).detach_(), y.requires_grad, y.is_leaf)[1:],
     "hook": lambda t, x: [y := x * 2, y.register_hook(lambda g: g * 3), y.sum()][-1],
@@ -224,6 +225,38 @@ def switched(t: Any, x: Any) -> Any:
 def inferred(t: Any, x: Any) -> Any:
     with t.inference_mode():
         return (x * 2).requires_grad
+
+
+def told(t: Any) -> list[bool]:
+    return [t.is_grad_enabled(), t.is_inference_mode_enabled()]
+
+
+def asked_in_inference(t: Any, x: Any) -> Any:
+    found = []
+    with t.inference_mode():
+        for inner in (t.enable_grad, t.no_grad, lambda: t.set_grad_enabled(True), lambda: t.inference_mode(False)):
+            with inner():
+                found += [(x * 2).requires_grad, *told(t)]
+            found += told(t)
+    with t.no_grad(), t.inference_mode(False):
+        found += [(x * 2).requires_grad, *told(t)]
+    decorated = t.inference_mode()(lambda: told(t))
+    return [*found, *decorated(), *t.inference_mode(lambda: told(t))(), *told(t)]
+
+
+def test_compiled_calls_know_inference_mode() -> None:
+    def recorded(x: Any) -> Any:
+        with ej.enable_grad():
+            y = x * 2
+        return y, ej.is_grad_enabled()
+
+    jitted, x = ej.jit(recorded), ej.ones(2, requires_grad=True)
+    for outer in (ej.no_grad, ej.inference_mode, ej.enable_grad, ej.inference_mode, ej.no_grad):
+        with outer():
+            (found, told_now), (expected, told_then) = jitted(x), recorded(x)
+        assert (found.requires_grad, told_now) == (expected.requires_grad, told_then)
+    with ej.inference_mode(), ej.enable_grad():
+        assert jitted(x)[1] and not jitted(x)[0].requires_grad
 
 
 def deep(t: Any, x: Any) -> Any:

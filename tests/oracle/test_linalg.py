@@ -31,6 +31,10 @@ SQUARE: dict[str, Any] = {
     "inv": lambda t, x: t.linalg.inv(x),
     "inverse": lambda t, x: x.inverse(),
     "inv_ex": lambda t, x: tuple(t.linalg.inv_ex(x)),
+    "cholesky_ex": lambda t, x: tuple(t.linalg.cholesky_ex(definite(t, x))),
+    "cholesky_ex upper": lambda t, x: tuple(t.linalg.cholesky_ex(definite(t, x), upper=True)),
+    "solve_ex right": lambda t, x: tuple(t.linalg.solve_ex(x, x * 2, left=False)),
+    "solve_ex vector": lambda t, x: tuple(t.linalg.solve_ex(x, x[..., 0])),
     "det": lambda t, x: t.linalg.det(x),
     "det method": lambda t, x: x.det(),
     "slogdet": lambda t, x: tuple(t.linalg.slogdet(x)),
@@ -71,6 +75,21 @@ SQUARE: dict[str, Any] = {
 }
 ANY: dict[str, Any] = {
     "qr": lambda t, x: tuple(t.linalg.qr(x)),
+    "lu of any": lambda t, x: tuple(t.linalg.lu(x)),
+    "lu_factor of any": lambda t, x: t.linalg.lu_factor(x)[0],
+    "lu_factor_ex": lambda t, x: tuple(t.linalg.lu_factor_ex(x)),
+    "householder_product": lambda t, x: (lambda y: t.linalg.householder_product(y, y[..., 0, :] * 0.3))(
+        x if x.shape[-2] >= x.shape[-1] else x.mT
+    ),
+    "householder_product of fewer": lambda t, x: (lambda y: t.linalg.householder_product(y, y[..., 0, :1] * 0.3))(
+        x if x.shape[-2] >= x.shape[-1] else x.mT
+    ),
+    "svd_lowrank": lambda t, x: (lambda u, s, v: ((u * s[..., None, :]) @ v.mT, s))(
+        *t.svd_lowrank(x, min(x.shape[-2:]))
+    ),
+    "svd_lowrank mean": lambda t, x: t.svd_lowrank(x, min(x.shape[-2:]), M=x[..., :1, :] * 0.5)[1],
+    "pca_lowrank": lambda t, x: t.pca_lowrank(x.detach(), min(x.shape[-2:]))[1],
+    "pca_lowrank not centered": lambda t, x: t.pca_lowrank(x, min(x.shape[-2:]), center=False)[1],
     "qr complete": lambda t, x: tuple(y.detach() for y in t.linalg.qr(x, "complete")),
     "qr r": lambda t, x: t.linalg.qr(x.detach(), "r").R,
     "torch.qr": lambda t, x: tuple(t.qr(x)),
@@ -271,3 +290,31 @@ def test_compiled(name: str) -> None:
     assert plain.detach()._data.tobytes() == jitted.detach()._data.tobytes()
     first, second = (eagerjit.autograd.grad(r.sum(), x)[0] for r in (plain, jitted))
     assert first._data.tobytes() == second._data.tobytes()
+
+
+FAILING: dict[str, Any] = {
+    "cholesky": lambda t, x: t.linalg.cholesky_ex(x).info,
+    "inverse": lambda t, x: t.linalg.inv_ex(x).info,
+    "solution": lambda t, x: t.linalg.solve_ex(x, x).info,
+    "lu": lambda t, x: t.linalg.lu_factor_ex(x).info,
+    "principal components": lambda t, x: t.pca_lowrank(x, q=9),
+    "wide reflectors": lambda t, x: t.linalg.householder_product(x[..., :1, :], x[..., 0, :]),
+    "reflectors of a batch": lambda t, x: t.linalg.householder_product(x, x[0, 0]),
+    "more reflectors": lambda t, x: t.linalg.householder_product(x, t.cat([x, x], -1)[..., 0, :]),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_what_fails_says_so_in_numbers(name: str) -> None:
+    good = np.array([[2.0, 0.5, 0.1], [0.5, 3.0, 0.2], [0.1, 0.2, 1.0]])
+    indefinite = np.array([[2.0, 0.5, 0.1], [0.5, -3.0, 0.2], [0.1, 0.2, 1.0]])
+    singular = np.array([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 0.0]])
+    compare(FAILING[name], np.stack([good, indefinite, singular, np.zeros((3, 3))]), grad=False)
+
+
+@pytest.mark.parametrize("name", ["cholesky_ex", "inv_ex", "lu_factor_ex"])
+def test_what_fails_raises_where_it_is_asked_to(name: str) -> None:
+    for library in (eagerjit, torch):
+        error = RuntimeError if name == "lu_factor_ex" else library.linalg.LinAlgError
+        with pytest.raises(error, match=name):
+            getattr(library.linalg, name)(library.zeros(2, 2), check_errors=True)

@@ -37,6 +37,11 @@ OPTIMIZERS: dict[str, tuple[str, dict[str, Any]]] = {
     "RAdam decay": ("RAdam", {"lr": 0.05, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     "RAdam long": ("RAdam", {"lr": 0.05, "weight_decay": 0.1}),
     "Rprop": ("Rprop", {"lr": 0.01, "step_sizes": (1e-4, 0.03)}),
+    "Adafactor": ("Adafactor", {"lr": 0.05}),
+    "Adafactor decay": (
+        "Adafactor", {"lr": 0.5, "weight_decay": 0.1, "d": 1.5, "eps": (1e-4, 1e-2), "beta2_decay": -0.5},
+    ),
+    "Adafactor maximize": ("Adafactor", {"maximize": True}),
     "ASGD": ("ASGD", {"lr": 0.05, "lambd": 0.1, "t0": 3.0, "weight_decay": 0.01}),
 }
 
@@ -93,6 +98,51 @@ def test_optimizer(name: str) -> None:
     steps(ej, ours, mine, 3, 10)
     steps(ej, again, taken, 3, 10)
     assert all(ej.equal(p, q) for p, q in zip(ours.parameters(), again.parameters(), strict=True))
+
+
+MUON: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "match": {"lr": 0.01, "adjust_lr_fn": "match_rms_adamw", "nesterov": False},
+    "decay": {"lr": 0.01, "weight_decay": 0.5, "momentum": 0.5, "ns_steps": 3},
+}
+
+
+@pytest.mark.parametrize("name", MUON)
+def test_muon(name: str) -> None:
+    results = []
+    for library in (ej, torch):
+        weights = [library.tensor(draw(s, "float32", -1, 1, 3), requires_grad=True) for s in ((5, 3), (3, 4), (4, 4))]
+        optimizer = library.optim.Muon(weights, **MUON[name])
+        for step in range(5):
+            optimizer.zero_grad()
+            x = library.tensor(draw((7, 5), "float32", -1, 1, step))
+            (x @ weights[0] @ weights[1] @ weights[2]).square().mean().backward()
+            optimizer.step()
+        results.append([*weights, *(optimizer.state[w]["momentum_buffer"] for w in weights)])
+        assert all(list(optimizer.state[w]) == ["momentum_buffer"] for w in weights)
+    same(*results, 5e-3)  # directions are computed in bfloat16
+
+
+REFUSED: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Muon": lambda optim, vector, matrix: optim.Muon([vector]),
+    "Adjust": lambda optim, vector, matrix: optim.Muon([matrix], adjust_lr_fn="no"),
+    "Learning": lambda optim, vector, matrix: optim.Muon([matrix], lr=-1.0),
+    "Clipping": lambda optim, vector, matrix: optim.Adafactor([vector], d=0.5),
+    "epsilon": lambda optim, vector, matrix: optim.Adafactor([vector], eps=(-1.0, 0.1)),
+    "beta2": lambda optim, vector, matrix: optim.Adafactor([vector], beta2_decay=0.5),
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_wrong_options_of_muon_and_adafactor(word: str) -> None:
+    for library in (ej, torch):
+        with pytest.raises(ValueError, match=word):
+            REFUSED[word](library.optim, library.ones(3), library.ones(2, 2))
+
+
+def test_sparse_adam_says_that_gradients_are_dense() -> None:
+    with pytest.raises(NotImplementedError, match="dense"):
+        ej.optim.SparseAdam([ej.ones(3)])
 
 
 def test_adam_takes_over_a_torch_state() -> None:

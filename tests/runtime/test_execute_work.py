@@ -506,7 +506,7 @@ def test_malformed_programs_are_refused(steps: list[tuple[int, ...]], message: s
 
 
 def test_modes_belong_to_threads() -> None:
-    run = executable("native", program(0, (Op.GRAD_MODE, 1), (Op.OUTPUT_OBJECT, 0, 0)), ("grad",))
+    run = executable("native", program(0, (Op.GRAD_MODE, 0), (Op.OUTPUT_OBJECT, 0, 0)), ("grad",))
     mode.set_grad_mode(False)
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.extend((mode.grad_mode(), mode.tracing(), run.run(()))))
