@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_driver import FakeLibrary
-from machines import interpreted
+from machines import WORDS
 
-from eagerjit.runtime.gpu import observation, segments
+from eagerjit.cuda import execution
+from eagerjit.cuda.execution import Compile, layouts
+from eagerjit.runtime.gpu import observation
 from eagerjit.runtime.gpu.devices import Device
 from eagerjit.runtime.gpu.graphs import Graph
+from eagerjit.runtime.gpu.launch import Kernel
 from eagerjit.runtime.gpu.memory import DeviceMemory, fill_bytes
 from eagerjit.runtime.gpu.stream import using_stream
 from eagerjit.runtime.gpu.timeline import recording
@@ -21,6 +26,7 @@ from eagerjit.runtime.gpu.timeline import recording
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
 from benchmarks import gpu_timeline
+from benchmarks.gpu_networks import Sizes
 
 
 def test_host_and_device(library: FakeLibrary, device: Device) -> None:
@@ -58,16 +64,32 @@ def test_an_error_ends_the_recording(device: Device) -> None:
     assert observation.observe is None
 
 
+def compile_nothing(library: FakeLibrary) -> Compile:
+    """Kernels that wait for their turn and then do nothing: what they would compute is not looked at."""
+    numbers = itertools.count()
+
+    def compile(launch: Any, device: Any) -> Kernel:
+        own, name = layouts(launch), f"{launch.source.name}_{next(numbers)}"
+        image = library.define(name, tuple(WORDS[kind] for kind in own), lambda run, *words: None)
+        return Kernel(device, image, name, own, launch.warps)
+
+    return compile
+
+
 def test_pictures(library: FakeLibrary, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("LAYERS", 12), ("ROWS", 4), ("COLUMNS", 8), ("ITERATIONS", 2)):
-        monkeypatch.setattr(gpu_timeline, name, value)
-    monkeypatch.setattr(segments, "SMALL_SEGMENT", 4096)  # too little for the results of all layers
-    timeline, seconds = gpu_timeline.run(device, interpreted(library))
-    line = gpu_timeline.write(timeline, seconds, tmp_path)
-    assert len(seconds) == 2 and "before the device is done with it" in line
+    monkeypatch.setattr(gpu_timeline, "SIZES", Sizes(batch=32, image=64, classes=10, width=8))
+    monkeypatch.setattr(gpu_timeline, "ITERATIONS", 3)
+    monkeypatch.setattr(execution, "compile", compile_nothing(library))
+    run = gpu_timeline.run(device)
+    line = gpu_timeline.write(run, tmp_path)
+    assert "ResNet-50, batch 32, eager: an iteration is queued in" in line and 0 < run.queued <= run.done
+    assert run.requests[0] > 0 == run.requests[-1]
     trace = json.loads((tmp_path / "gpu_timeline.json").read_text())
-    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == len(timeline.spans) > 0
+    assert sum(event["ph"] == "X" for event in trace["traceEvents"]) == len(run.timeline.spans) > 300
+    pairs = gpu_timeline.pairs(run.timeline.of_iteration(1))
+    assert len(pairs) > 150 and {gpu_timeline.kind(host.name) for host, _ in pairs} >= {"convolutions", "other kernels"}
     for name in ("gpu_timeline.svg", "gpu_iterations.svg"):
         assert ElementTree.parse(tmp_path / name).getroot().tag.endswith("svg")
-    first, later = (sum(s.name == "cuMemAlloc" for s in timeline.of_iteration(i)) for i in range(2))
-    assert first > 0 == later
+    assert (tmp_path / "gpu_timeline.svg").read_text().count("<line") == gpu_timeline.SHOWN
+    drawn = (tmp_path / "gpu_iterations.svg").read_text().split('height="12"')[0]  # all but the legend
+    assert gpu_timeline.COLORS["asking for memory"] in drawn
