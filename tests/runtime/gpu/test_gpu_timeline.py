@@ -78,7 +78,7 @@ def compile_nothing(library: FakeLibrary) -> Compile:
 
 def test_pictures(library: FakeLibrary, device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_timeline, "SIZES", Sizes(batch=32, image=64, classes=10, width=8))
-    monkeypatch.setattr(gpu_timeline, "ITERATIONS", 3)
+    monkeypatch.setattr(gpu_timeline, "ITERATIONS", 5)
     monkeypatch.setattr(execution, "compile", compile_nothing(library))
     run = gpu_timeline.run(device)
     line = gpu_timeline.write(run, tmp_path)
