@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo digits test lint bench packages clean
+.PHONY: demo digits test kernels lint bench packages clean
 
 demo: $(VENV)/examples.stamp  ## Train a small GPT eagerly and jitted, compare, and sample from it; DEVICE=cuda: on a GPU.
 	$(BIN)/python examples/train_gpt.py $(if $(DEVICE),--device $(DEVICE))
@@ -13,6 +13,9 @@ digits: $(VENV)/examples.stamp  ## Classify handwritten digits.
 
 test: $(VENV)/test.stamp  ## Run the whole test suite.
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+kernels: $(VENV)/test.stamp  ## Run every op's kernels for GPUs by Triton's interpreter, compile them, and print the shares.
+	$(BIN)/python -m benchmarks.gpu_coverage --cubin
 
 lint: $(VENV)/test.stamp  ## Check style and types.
 	$(BIN)/ruff check .
