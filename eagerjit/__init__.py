@@ -94,7 +94,7 @@ _LAZY = {
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
-        "distributions", "functional", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "overrides",
+        "distributions", "functional", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx", "overrides",
         "profiler", "return_types", "serialization", "signal", "testing", "types", "xpu",
     )},
 }  # fmt: skip
@@ -110,7 +110,7 @@ _LAZY_NAMES = {
     "OutOfMemoryError": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
     **dict.fromkeys((
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
-        "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
+        "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.checks"),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",

@@ -53,3 +53,18 @@ def _check_tensor_all(cond: Any, message: Message = None) -> None:
 def _check_is_size(i: Any, message: Message = None, *, max: int | None = None) -> None:
     """Raises RuntimeError for a negative number."""
     _check(i >= 0 and (max is None or i <= max), message)
+
+
+def _assert(condition: Any, message: str) -> None:
+    """Raises AssertionError with the message where the condition does not hold."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raises RuntimeError where the tensor's one element is 0."""
+    if input.numel() != 1:
+        size = "no values" if input.numel() == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {size} is ambiguous")
+    if not input:
+        raise RuntimeError(assert_msg)

@@ -151,6 +151,11 @@ def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return construct(self.dtype, *args, **kwargs)
 
 
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: Any = None) -> Tensor:
+    """The tensor itself, as all are dense; in another dtype on request."""
+    return self if dtype is None else self.to(dtype)
+
+
 def resize(self: Tensor, *sizes: Any) -> Tensor:
     """`reshape`, under the name it had; also of the same number of elements only."""
     if not sizes:
@@ -161,7 +166,7 @@ def resize(self: Tensor, *sizes: Any) -> Tensor:
 FUNCTIONS = {f.__name__: f for f in (get_device, is_distributed, is_inference, is_signed, is_same_size, is_nonzero)}
 METHODS: dict[str, Any] = {
     **{f.__name__: f for f in (
-        pin_memory, is_pinned, record_stream, is_shared, share_memory_, is_set_to, as_subclass, new, resize,
+        pin_memory, is_pinned, record_stream, is_shared, share_memory_, is_set_to, as_subclass, new, resize, to_dense,
     )},
     "_make_subclass": classmethod(make_subclass), "_is_view": lambda self: self._view is not None,
 }  # fmt: skip

@@ -144,17 +144,27 @@ def _ends(array: np.ndarray) -> list[Any]:
     return [item for part in ends for item in (part.tolist() if array.ndim == 1 else part)]
 
 
-def _joined(text: str, suffixes: list[str], indent: int) -> str:
+def joined(text: str, suffixes: list[str], indent: int, apart: bool = False) -> str:
     """The values with what is said about them, on further lines where one would be too long."""
     length = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        if length + len(suffix) + 2 > options.linewidth:
+        if apart or length + len(suffix) + 2 > options.linewidth:
             text += ",\n" + " " * indent + suffix
-            length = indent + len(suffix)
+            length, apart = indent + len(suffix), False
         else:
             text += ", " + suffix
             length += len(suffix) + 2
     return text + ")"
+
+
+def values_text(data: Any, indent: int) -> str:
+    """The elements of an array or of one on a device, lines after the first indented."""
+    data = host_array(data)
+    if data.size == 0:
+        return "[]"
+    array = data.astype(np.float64) if dtypes.BY_NUMPY[data.dtype].is_floating_point else data
+    brief = data.size > options.threshold
+    return _body(array, indent, brief, _Formatter(_shown(array) if brief else array))
 
 
 def format_tensor(tensor: Tensor) -> str:
@@ -171,16 +181,9 @@ def format_tensor(tensor: Tensor) -> str:
         data = host_array(data)
         suffixes.append(f"device='{place}'")
     dtype = dtypes.BY_NUMPY[data.dtype]
-    array = data.astype(np.float64) if dtype.is_floating_point else data
-    if data.size == 0:
-        text = "[]"
-        if data.ndim != 1:
-            suffixes.append(f"size={tuple(data.shape)}")
-    else:
-        if not options.edgeitems:
-            suffixes.append(f"size={tuple(data.shape)}")
-        brief = data.size > options.threshold
-        text = _body(array, len("tensor("), brief, _Formatter(_shown(array) if brief else array))
+    text = values_text(data, len("tensor("))
+    if data.ndim != 1 if data.size == 0 else not options.edgeitems:
+        suffixes.append(f"size={tuple(data.shape)}")
     usual = (Defaults.dtype, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
     if dtype not in usual or (data.size == 0 and dtype is not Defaults.dtype):
         suffixes.append(f"dtype={dtype}")
@@ -188,4 +191,4 @@ def format_tensor(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn={tensor._node!r}")
     elif tensor._requires_grad:
         suffixes.append("requires_grad=True")
-    return prefix + _joined("tensor(" + text, suffixes, len("tensor("))
+    return prefix + joined("tensor(" + text, suffixes, len("tensor("))

@@ -31,7 +31,11 @@ _PLACES = {
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
     "torch.autograd.variable": "eagerjit.autograd.variable",
+    "torch.distributed.device_mesh": "eagerjit.distributed_tensor",
     "torch.distributed.nn": "eagerjit.distributed_nn",
+    "torch.distributed.tensor": "eagerjit.distributed_tensor",
+    "torch.distributed.tensor.parallel": "eagerjit.distributed_tensor",
+    "torch.distributed.tensor.placement_types": "eagerjit.distributed_tensor",
     "torch.distributed.nn.functional": "eagerjit.distributed_nn",
     "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
     "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
@@ -148,5 +152,5 @@ def install() -> None:
         sys.path.insert(min(1, len(sys.path)), FOLDER)
     _explain(eagerjit, "torch")
     sys.modules["torch"] = eagerjit
-    eagerjit.__name__ = "torch"  # by which packages ask whether a name is the library's
+    eagerjit.__name__ = eagerjit.Tensor.__module__ = "torch"  # by which packages know the library and its tensors
     eagerjit.torch = eagerjit  # type: ignore[attr-defined]  # as in `from torch import torch`

@@ -22,6 +22,9 @@ from torch._subclasses.fake_tensor import is_fake
 from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import save_on_cpu
 from torch.autograd.grad_mode import no_grad
+from torch._tensor_str import PRINT_OPTS, _add_suffixes, _tensor_str
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
 from torch.distributions.utils import _standard_normal, lazy_property
 from torch.functional import einsum
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
@@ -37,7 +40,23 @@ from torch.utils.checkpoint import get_device_states, set_device_states
 from torch.utils.hooks import RemovableHandle
 from torch.utils.model_zoo import load_state_dict_from_url
 
+
+def why(call):
+    try:
+        call()
+    except (OSError, NotImplementedError) as error:
+        return str(error)
+
+
 torch._C._log_api_usage_once("a program")
+assert torch.__name__ == torch.Tensor.__module__ == "torch" and torch.tensordot.__name__ == "tensordot"
+assert not torch.onnx.is_in_onnx_export() and not isinstance(torch.ones(1), (DTensor, torch.distributed.tensor.Shard))
+assert torch.distributed.device_mesh.DeviceMesh.__name__ == "DeviceMesh"
+assert _add_suffixes(_tensor_str(torch.tensor([1, 2]), 2), ["a"], 2) == "[1, 2], a)" and PRINT_OPTS.edgeitems == 3
+assert torch.ops.aten.add.Tensor(torch.ones(1), 1) == 2 and torch.ops.aten.add is torch.ops.aten.add
+assert all("eagerjit" in why(call) for call in (
+    lambda: torch.ops.load_library("x.so"), lambda: torch.ops.aten.unheard_of(1), lambda: init_device_mesh("cpu", (1,)),
+))
 assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
 assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))
 assert not isinstance(torch.nn.ReLU(), (ScriptFunction, ScriptModule))

@@ -1,0 +1,18 @@
+"""The parts of a tensor's text, under PyTorch's names."""
+
+from __future__ import annotations
+
+from eagerjit.printing import joined, options, values_text
+from eagerjit.tensor import Tensor
+
+PRINT_OPTS = options
+
+
+def _tensor_str(self: Tensor, indent: int) -> str:
+    """The elements, lines after the first indented."""
+    return values_text(self._data, indent)
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool = False) -> str:
+    """The elements with what is said about them, and a closing bracket."""
+    return joined(tensor_str, suffixes, indent, force_newline)

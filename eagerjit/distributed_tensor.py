@@ -1,0 +1,54 @@
+"""Names of tensors that several processes hold: programs ask whether something is one, and nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+__all__ = [
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor",
+    "init_device_mesh", "parallelize_module",
+]  # fmt: skip
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raises NotImplementedError: one process holds every tensor."""
+    raise NotImplementedError("eagerjit runs programs of one process: no tensor is divided among several")
+
+
+class DTensor:
+    """A tensor in parts; nothing is an instance."""
+
+    __init__ = from_local = _refuse
+
+
+class DeviceMesh:
+    """Devices in a grid. Raises NotImplementedError where one is made."""
+
+    __init__ = _refuse
+
+
+class Placement:
+    """How a tensor is divided."""
+
+
+@dataclass(frozen=True)
+class Shard(Placement):
+    """Along a dimension."""
+
+    dim: int
+
+
+@dataclass(frozen=True)
+class Replicate(Placement):
+    """Not at all: every process holds all of it."""
+
+
+@dataclass(frozen=True)
+class Partial(Placement):
+    """As terms of a reduction."""
+
+    reduce_op: str = "sum"
+
+
+init_device_mesh = distribute_tensor = distribute_module = parallelize_module = _refuse
