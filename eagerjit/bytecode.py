@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -100,6 +101,13 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
 def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
     """The chains of names that code reads on these lines (all for None)."""
     return [a for a in _chains(code) if lines is None or a.line in lines]
+
+
+@functools.lru_cache(maxsize=1024)
+def catches(code: CodeType) -> bool:
+    """Whether code has an `except`, of some classes or of all."""
+    names = [name for _, name, _ in _instructions(code)]
+    return "CHECK_EXC_MATCH" in names or ("PUSH_EXC_INFO", "POP_TOP") in itertools.pairwise(names)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -28,13 +28,14 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import lookup
+from eagerjit import lookup, tensor_attributes
 from eagerjit.arrays import LARGE, TracedArray, TracedNumber
 from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
-from eagerjit.comparing import Unchanged, items_of
-from eagerjit.journal import CONTAINERS, is_consumed
+from eagerjit.comparing import Unchanged
+from eagerjit.containers import CONTAINERS, items_of
+from eagerjit.journal import is_consumed
 from eagerjit.memoized import remembered
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.putting_off import PutOff, write_later
@@ -149,6 +150,7 @@ class Calls(PutOff):
             self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
             return None
         if function in (getattr, hasattr) and len(args) > 1 and isinstance(args[1], str):
+            tensor_attributes.note_read(journal, args[0], args[1], source)
             journal.note_read(args[0], args[1])
             journal.objects_read[id(args[0]), args[1]] = args[0]
             return None
@@ -165,6 +167,8 @@ class Calls(PutOff):
             return _class_of
         if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
             return _length
+        if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
+            return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
         if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
             return self.refused(f"calls {name} of an array that is an input", source)
         if self._reads_iterator(function, args, kwargs):
@@ -180,6 +184,7 @@ class Calls(PutOff):
             return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
         if module == "builtins" and name in _HARMLESS:
             for value in args:
+                journal.look_behind(value)
                 if isinstance(value, CONTAINERS):
                     journal.note_read(value, None)
             return None
@@ -200,6 +205,10 @@ class Calls(PutOff):
             if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
                 return None
         if module.startswith("eagerjit"):
+            if name in ("__setattr__", "__delattr__") and len(args) > 1 and not isinstance(owner, Tensor):
+                value = args[2] if name == "__setattr__" else ABSENT  # by a `__setattr__` of the program's own
+                self.journal.assign(owner, args[1], value, "attribute", source)
+                return None
             if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
                 return self._switch(owner, function, source)
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
@@ -278,6 +287,8 @@ class Calls(PutOff):
     def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
         """An attribute is about to be assigned or deleted."""
         if isinstance(owner, Tensor):
+            if tensor_attributes.is_given(owner, name):
+                tensor_attributes.note_assigned(self.journal, owner, name, value, source)
             return
         for base in type(owner).__mro__:
             found = vars(base).get("__setattr__")
@@ -303,6 +314,10 @@ class Calls(PutOff):
                 continue
             if isinstance(value, np.ndarray) and value.nbytes > LARGE and not self.journal.is_fresh(value):
                 return self.refused("reads a large NumPy array", source)
+            while type(value) is functools.partial:
+                value = value.func
+            if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, CONTAINERS):
+                value = value.__self__
             if isinstance(value, (*CONTAINERS, np.ndarray)):
                 self.journal.probe(value, source)
             elif hasattr(value, "__dict__") and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
@@ -331,23 +346,6 @@ def _calculated(function: Callable[..., Any], *args: Any) -> Any:
 def _length(value: Any) -> Any:
     """`len`, which would need the number itself."""
     return value.shape[0] if value.ndim else len(value)
-
-
-class Refusing:
-    """Takes the place of something that must not be used."""
-
-    def __init__(self, fail: Callable[..., Any]):
-        self.fail = fail
-
-    def _used(self, *args: Any) -> Any:
-        return self.fail()
-
-    __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _used
-    __ior__ = __iand__ = __ixor__ = __ilshift__ = __irshift__ = _used
-
-    def __exit__(self, *exc: object) -> None:
-        pass
 
 
 @functools.lru_cache(maxsize=1024)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arrays import LARGE
+from eagerjit.containers import items_in_order, items_of
 from eagerjit.observation import WATCHED
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
@@ -31,10 +32,42 @@ def has_own_attributes(value: Any) -> bool:
     return (module in WATCHED or not module.startswith("eagerjit")) and not has_state(value)
 
 
+def needs_guard(owner: Any, name: str) -> bool:
+    """Whether an attribute read from a value needs a guard of its own.
+
+    What Modules and optimizers hold is part of their structure, except containers, which change without their notice.
+    """
+    if isinstance(owner, FunctionType):
+        return not name.startswith("__")
+    if has_state(owner):
+        found = vars(owner).get(name) if hasattr(owner, "__dict__") else None
+        found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found
+        return isinstance(found, (list, dict, set, deque, bytearray))
+    return has_own_attributes(owner)
+
+
 def is_library_name(name: str) -> bool:
     """Whether a module belongs to eagerjit, NumPy or the standard library."""
     name = name.partition(".")[0]
     return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
+
+
+def is_flat(value: Any, changing: Set[tuple[int, Any]] = frozenset()) -> bool:
+    """Whether a container is a list or dictionary of nothing but plain values and objects known by identity.
+
+    Native code compares these with a copy. None of their items may be in `changing`.
+    """
+    if type(value) not in (list, dict) or any(holder == id(value) for holder, _ in changing):
+        return False
+    items = value if type(value) is list else [*value, *value.values()]
+    containers = (list, dict, set, deque, bytearray, tuple, frozenset, np.ndarray)
+    return not any(isinstance(x, (*containers, complex, bytes)) for x in items)
+
+
+def holds_containers(value: Any) -> bool:
+    """Whether something that may change lies in a tuple."""
+    inner = (list, dict, set, deque, bytearray, np.ndarray)
+    return isinstance(value, tuple) and any(isinstance(x, inner) or holds_containers(x) for x in value)
 
 
 class Unchanged:
@@ -53,15 +86,6 @@ class Unchanged:
         return bool(contents(self.value, None, self.changing, self.within) == self.before)
 
 
-def items_of(value: Any) -> Any:
-    """The items of a container (of a dict, its values), as the builtin class gives them: the user's may do more."""
-    kinds: tuple[Any, ...] = list, tuple, deque, set, frozenset
-    for kind in kinds:
-        if isinstance(value, kind):
-            return kind.__iter__(value)
-    return dict.values(value) if isinstance(value, dict) else iter(value)
-
-
 def contents(
     value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset(), within: bool = True
 ) -> Any:
@@ -74,8 +98,8 @@ def contents(
             kept.append(v)
         return id(v)
 
-    if isinstance(value, dict):
-        return tuple((k, inner(v)) for k, v in dict.items(value) if (id(value), k) not in changing)
+    if isinstance(value, dict) and not hasattr(type(value), "holds_options"):  # compiled calls read options themselves
+        return tuple((_key(k, kept), inner(v)) for k, v in items_in_order(value) if (id(value), k) not in changing)
     if isinstance(value, list):
         return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
     if isinstance(value, (tuple, deque)):
@@ -91,6 +115,15 @@ def contents(
     if kept is not None:
         kept.append(value)
     return id(value)
+
+
+def _key(key: Any, kept: list[Any] | None) -> Any:
+    """A dictionary's key, comparable: tensors are equal element by element."""
+    if not isinstance(key, Tensor):
+        return key
+    if kept is not None:
+        kept.append(key)
+    return id(key)
 
 
 def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) -> Any:
@@ -109,7 +142,7 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
     if sequence:
         return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else vars(value)
-    return type(value), tuple([(k, state_of(v, kept, seen)) for k, v in dict.items(held)])
+    return type(value), tuple([(_key(k, kept), state_of(v, kept, seen)) for k, v in dict.items(held)])
 
 
 def has_state(value: Any) -> bool:
@@ -133,6 +166,17 @@ def tensors_in(values: list[Any]) -> Iterator[Tensor]:
             stack += [*value.parameters(), *value.buffers()]
         elif has_state(value) and hasattr(value, "param_groups"):
             stack += [value.param_groups, value.state]
+
+
+class Hooks:
+    """The hooks of outside tensors that gradients may reach: adding or removing one makes another version."""
+
+    def __init__(self, tensors: list[Tensor]):
+        self.tensors = tensors
+
+    def _jit_state(self, changing: Set[tuple[int, Any]]) -> Any:
+        """Every tensor's hooks by kind, comparable."""
+        return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,7 @@ import numpy as np
 from eagerjit import lookup
 from eagerjit.arrays import LARGE
 from eagerjit.bytecode import BLIND, Access, accesses
-from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, state_of
-from eagerjit.compiler.signature import SameGuard, TensorLeaf
+from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, holds_containers, is_flat, needs_guard, state_of
 from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer
@@ -167,7 +166,7 @@ class _Inspection:
                 for access in accesses(code, lines):
                     for value in self._local_values(code, access):
                         key = id(value), access.attributes
-                        if key in self.followed or not access.attributes or not has_own_attributes(value):
+                        if key in self.followed or not (access.attributes and needs_guard(value, access.attributes[0])):
                             continue
                         self.followed.add(key)
                         self.out.reads.append(("object", value, None, access.attributes, access.use))
@@ -199,8 +198,9 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     python += _definitions(tracer, surroundings)
     for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
         base = _BASES[kind](container, name)
-        slot = id(container), name if kind == "global" else "contents"
-        if base is _MISSING or (kind != "object" and slot in changing) or journal.is_fresh(container):
+        slot = (container, name, "item") if kind == "global" else (container, "contents", "cell")
+        changes = kind != "object" and (id(container), slot[1]) in changing
+        if base is _MISSING or changes or journal.is_fresh(container):
             continue
         covered.add((id(container), None))
         parent: int | None = None
@@ -211,6 +211,8 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
             if depth:
                 covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
             if _is_fresh(value, base, attributes[:depth]):
+                if isinstance(value, MethodType) and isinstance(value.__self__, type) and parent is not None:
+                    _guard_class_method(tracer, parent, attributes[depth - 1], value)
                 break
             if depth and (id(_value(base, attributes[: depth - 1])), attributes[depth - 1]) in changing:
                 break
@@ -218,49 +220,56 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
             if key not in leaves:
                 leaves[key] = _load(tracer, kind, container, name, parent, attributes[:depth])
                 _guard_value(tracer, leaves[key], value)
+                if depth:
+                    holder = _value(base, attributes[: depth - 1])
+                    journal.beginning.note(holder, attributes[depth - 1], "attribute", value)
+                elif kind != "object":
+                    journal.beginning.note(slot[0], slot[1], slot[2], value)
             blind = attributes[depth] in BLIND if depth < len(attributes) else use == "store" or (
                 use == "augment" and isinstance(value, dict)
             )
             adds = use == "add" and depth == len(attributes)
-            if isinstance(value, _CONTAINERS) and not blind and (id(value), adds) not in watched:
+            may_change = isinstance(value, _CONTAINERS) or holds_containers(value)
+            if may_change and not blind and (id(value), adds) not in watched:
                 watched.add((id(value), adds))
-                python.append(Unchanged(value, changing, within=not adds))
+                journal.beginning.note_contents(value)
+                if not adds and is_flat(value, changing):
+                    tracer.guard_object(leaves[key], Op.EQUAL, value.copy())
+                    journal.compared.add(id(value))
+                else:
+                    python.append(Unchanged(value, changing, within=not adds))
             parent = leaves[key]
-            if not has_own_attributes(value):
+            if depth < len(attributes) and not needs_guard(value, attributes[depth]):
                 break
+    guard_library(tracer, journal)
     return [*python, *journal.checks, *_handed_over(journal)]
 
 
-def guard_identities(tracer: Tracer, n_arguments: int) -> None:
-    """Where code asks which tensors are the same (`is`, keys of dictionaries), they must be other ones again.
-
-    So must an argument and another tensor that both get gradients: those of one tensor are added in the order of its
-    uses.
-    """
-    if not tracer.compares_identities:
-        _keep_apart(tracer, n_arguments, 1)
-        return
-    for a, b in tracer.compared:
-        argument, other = (a, b) if id(a) in tracer.leaf_of else (b, a)
-        if tracer.leaf_of.get(id(argument), n_arguments) < n_arguments and id(other) not in tracer.leaf_of:
-            leaf = tracer.new_leaf()
-            tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(other))
-            tracer.bindings.append(SameGuard(tracer.leaf_of[id(argument)], leaf, False))
-    _keep_apart(tracer, n_arguments, 0)
+def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> None:
+    """Guard the `forward` of the classes of Modules: unlike what Modules hold, what classes do changes unnoticed."""
+    parts = list(chain.from_iterable(o.modules() for o in owners if hasattr(type(o), "modules")))
+    for part in parts:
+        journal.beginning.note(part, "training", "attribute", part.training)
+    kinds: list[Any] = list(dict.fromkeys(map(type, parts)))
+    for kind in kinds:
+        holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object("forward"))
+        tracer.guard_object(leaf, Op.IS, kind.forward)
 
 
-def _keep_apart(tracer: Tracer, n_arguments: int, needed: int) -> None:
-    """Guard that an argument is no other tensor like it; only those that get gradients if `needed`.
-
-    Arguments among themselves are told apart by the structure of the call, and by `Trace.distinct`.
-    """
-    leaves = [b for b in tracer.bindings if isinstance(b, TensorLeaf) and b.grad >= needed]
-    for position, a in enumerate(leaves):
-        for b in leaves[:position]:
-            types = a.node.type, b.node.type
-            alike = types[0].dtype is types[1].dtype and len(types[0].shape) == len(types[1].shape)
-            if alike and a.grad == b.grad and (a.leaf < n_arguments) != (b.leaf < n_arguments):
-                tracer.bindings.append(SameGuard(a.leaf, b.leaf, False))
+def guard_library(tracer: Tracer, journal: Journal) -> None:
+    """Guard functions and classes that code read from modules of libraries: programs may replace them."""
+    tables: dict[int, int] = {}
+    for (_, name), owner in journal.objects_read.items():
+        if not isinstance(owner, ModuleType) or has_own_attributes(owner) or not callable(vars(owner).get(name)):
+            continue
+        if id(owner) not in tables:
+            tables[id(owner)] = tracer.new_leaf()
+            tracer.load(tables[id(owner)], Op.LOAD_OBJECT, tracer.object(vars(owner)))
+        leaf = tracer.new_leaf()
+        tracer.load(leaf, Op.LOAD_ITEM, tables[id(owner)], tracer.object(name))
+        tracer.guard_object(leaf, Op.IS, vars(owner)[name])
 
 
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
@@ -275,7 +284,7 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
     # What a class holds is read through its instance, where that is noted.
     found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
     for (key, name), owner, use in found:
-        if (key, name) in covered or not has_own_attributes(owner) or key in journal.paths or journal.is_fresh(owner):
+        if (key, name) in covered or not needs_guard(owner, name) or key in journal.paths or journal.is_fresh(owner):
             continue
         if lookup.is_computed(owner, name):
             before = lookup.own(owner, name), lookup.inherited(owner, name)
@@ -325,6 +334,14 @@ def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[]
             if isinstance(value, dict) or (type(value) is tuple and any(isinstance(v, _CONTAINERS) for v in value)):
                 python.append(Unchanged(value, frozenset()))
     return python
+
+
+def _guard_class_method(tracer: Tracer, owner: int, name: str, value: MethodType) -> None:
+    """Guard the function behind a method of a class, which is a new object whenever it is read."""
+    method, function = tracer.new_leaf(), tracer.new_leaf()
+    tracer.load(method, Op.LOAD_ATTRIBUTE, owner, tracer.object(name))
+    tracer.load(function, Op.LOAD_ATTRIBUTE, method, tracer.object("__func__"))
+    tracer.guard_object(function, Op.IS, value.__func__)
 
 
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:

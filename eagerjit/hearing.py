@@ -20,7 +20,8 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
-from eagerjit.journal import CONTAINERS, Journal, Path, Slot, is_consumed
+from eagerjit.containers import CONTAINERS
+from eagerjit.journal import Journal, Path, Slot, is_consumed
 from eagerjit.leaves import flatten_call, key_of, marks_of, plain_call, traced_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line

@@ -151,8 +151,7 @@ class JitFunction(Function):
             variant = self._recording.record(structure, leaves)
         except TraceBreak as problem:
             raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
-        if len(variant.executable.epochs):
-            variant.executable.epochs[0] = variant.state.epoch
+        variant.begin()
         return verify(self.__qualname__, variant, leaves)
 
     # -- the call that native code did not serve ----------------------------------------------------------------------
@@ -281,8 +280,7 @@ class JitFunction(Function):
     def _compile(self, compile: Callable[[], Variant], started: float, pending: Any = None) -> Variant:
         """Compile and publish; not what was forgotten meanwhile."""
         variant = compile()
-        if len(variant.executable.epochs):
-            variant.executable.epochs[0] = variant.state.epoch
+        variant.begin()
         variant.report.seconds["total"] = time.perf_counter() - started
         with self._lock:
             if pending is not None and pending is not self._pending:
@@ -299,8 +297,7 @@ class JitFunction(Function):
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
         flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        around = variant.guards or variant.calls or variant.commit or variant.notes or variant.clocks.clocks
-        if flat and not (around or variant.inquiries):
+        if flat and variant.native:
             if variant.plain:
                 self.insert(variant.executable)
             else:
@@ -324,8 +321,10 @@ class JitFunction(Function):
     # -- eager calls --------------------------------------------------------------------------------------------------
 
     def _give_up(self, reason: str, source: str) -> None:
-        self._warn(reason, source, "It runs eagerly")
-        self._eager = True
+        with self._lock:  # threads that fail together warn once
+            if not self._eager:
+                self._warn(reason, source, "It runs eagerly")
+            self._eager = True
 
     def _warn(self, reason: str, source: str, consequence: str) -> None:
         message = f"{self.__qualname__} cannot be compiled: {source}: {reason.rstrip('.')}"

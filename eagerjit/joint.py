@@ -252,7 +252,7 @@ def compile_part(backward: Backward, tracer: Tracer, results: list[Any], walked:
         describe(tracer, n_arguments, [*results, *walked.gradients, *walked.totals], **backward.conditions),
         len(results),
         walked.summary(),
-        _places(tracer, n_arguments),
+        _places(tracer, n_arguments) | backward.where,  # other tensors may lie now where the call found these
     )
     nodes, received = joint.simplify()
     found = matches(backward.kept_nodes, [*joint.trace.graph.inputs, *joint.trace.graph.nodes])

@@ -7,27 +7,29 @@ none is collected until it ends.
 
 from __future__ import annotations
 
-import collections
+import functools
 import gc
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.beginnings import Beginning
 from eagerjit.clocks import Readings
+from eagerjit.compiler.ir import Node
+from eagerjit.containers import behind, call_method, copy_of, restore_contents, same_contents
 from eagerjit.memoized import ContextVariables
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.program import Op
 from eagerjit.slots import ABSENT, DELETE, LOOK, STORE
 from eagerjit.tensor import Tensor
+from eagerjit.varying import form_of, tensors_of
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
-
-CONTAINERS = (list, dict, set, bytearray, collections.deque)
-"""What C code may change that gets it."""
 
 class Path(tuple[Any, ...]):
     """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
@@ -74,10 +76,14 @@ class Journal:
         self.cells_read: dict[int, Any] = {}
         self.inherited: dict[tuple[int, str], Any] = {}
         self.handed_over: dict[int, Any] = {}
+        self.compared: set[int] = set()  # containers that native guards compare with copies
+        self.beginning = Beginning()
+        self.catches = False  # whether an error may end inside of the function
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
         self._young: set[int] = set()
         self._outside: set[int] = set()
+        self._tables: set[int] = set()  # dictionaries of attributes
         self._alive: list[Any] = []
         self._ended = False
 
@@ -112,7 +118,12 @@ class Journal:
     def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
         """Whether no object from before holds one that the collector does not track, and so many made since do."""
         young, holders = self._look_again(), gc.get_referrers(value)
-        return len(holders) >= at_least and all(id(holder) in young for holder in holders)
+        if len(holders) < at_least or not all(id(holder) in young for holder in holders):
+            return False
+        # The attributes of an old object may be in a dictionary only since somebody has asked for it.
+        tables = [holder for holder in holders if type(holder) is dict]
+        others = [r for table in tables for r in gc.get_referrers(table) if r is not holders and r is not tables]
+        return all(id(r) in young for r in others)
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
@@ -123,6 +134,22 @@ class Journal:
             self.read_first.add(slot)
             self._alive.append(holder)
 
+    def note_table(self, owner: Any) -> None:
+        """The attributes of an object are as old as the object, though their dictionary may be made only now."""
+        table = getattr(owner, "__dict__", None)
+        if isinstance(table, dict) and not self.is_fresh(owner):
+            self._outside.add(id(table))
+            self._alive.append(table)
+            self._tables.add(id(table))
+
+    def _refuse_table(self, holder: Any, source: str) -> None:
+        if id(holder) in self._tables:
+            self.refuse("it changes attributes through __dict__", source)
+
+    def look_behind(self, value: Any) -> None:
+        """Code of the standard library is about to read what an object wraps."""
+        self.handed_over.update((id(inner), inner) for inner in behind(value))
+
     def lacking(self, container: dict[Any, Any], key: Any) -> None:
         """Code has found that a dictionary does not have a key, which only this tells of."""
         if not self.is_fresh(container) and id(container) not in self.paths:
@@ -131,22 +158,39 @@ class Journal:
     def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
         """A number or tensor that code reads where it also writes, made an input of the compiled function."""
         slot = id(holder), key
-        if slot in self.written or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
+        changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
+        if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
         number = type(value) in (int, float)
-        if not number and (not isinstance(value, Tensor) or id(value) in self.tracer.leaf_of):
+        tensors = tensors_of(value)
+        if not number and (not tensors or any(id(x) in self.tracer.leaf_of or type(x._data) is Node for x in tensors)):
             return value
         leaf = self.load(holder, key, kind)
         self.inputs.add(slot)
         self.tracer.slots[leaf] = Slot(holder, key, kind)
         self.tracer.begun[leaf] = value
-        if isinstance(value, Tensor):
-            self.tracer.tensor_leaf(value, leaf, symbolic=True)
+        if isinstance(value, tuple):
+            form = form_of(value)
+            self.checks.append(lambda: form_of(LOOK[kind](holder, key)) == form)
+        if tensors:
+            self._input_parts(Slot(holder, key, kind), value, leaf)
             return value
         made = self.tracer.float_leaf(value, leaf) if type(value) is float else self.tracer.int_leaf(value, leaf)
         self.save(holder, key, kind)
         STORE[kind](holder, key, made)
         return made
+
+    def _input_parts(self, slot: Slot, value: Any, leaf: int) -> None:
+        """Make tensors that lie in a slot, or in a tuple there, inputs."""
+        tracer = self.tracer
+        if isinstance(value, Tensor):
+            tracer.slots[leaf], tracer.begun[leaf] = slot, value
+            tracer.tensor_leaf(value, leaf, symbolic=True)
+            return
+        for position, part in enumerate(value):
+            inner = tracer.new_leaf()
+            tracer.load(inner, Op.LOAD_ITEM, leaf, tracer.object(position))
+            self._input_parts(Slot(slot.holder, slot.key, slot.kind, (*slot.path, position)), part, inner)
 
     def load(self, holder: Any, key: Any, kind: str) -> int:
         """A leaf that the compiled function finds there."""
@@ -164,6 +208,7 @@ class Journal:
 
     def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
+        self._refuse_table(holder, source)
         self.save(holder, key, kind, value is ABSENT)
         if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
             self.read_first.add((id(holder), key))
@@ -175,11 +220,12 @@ class Journal:
 
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
+        self._refuse_table(container, source)
         self.save_contents(container)
         self.written.setdefault((id(container), None), source)
         args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a
                      for a in args) if name in ("extend", "update", "extendleft") else args  # fmt: skip
-        self.operations.append(Operation(_call_method, container, (name, args, kwargs), source))
+        self.operations.append(Operation(call_method, container, (name, args, kwargs), source))
 
     def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """A call to be made whenever the compiled function is called."""
@@ -205,14 +251,15 @@ class Journal:
         self._saved.add(slot)
         self._alive.append(container)
         self._decide(container)
-        before = _copy_of(container)
-        self._undo.append((container, lambda: _restore_contents(container, before)))
+        before = copy_of(container)
+        self.beginning.containers.append((container, before))
+        self._undo.append((container, lambda: restore_contents(container, before)))
 
     def probe(self, container: Any, source: str) -> None:
         """Something unknown gets a container: it may not change it."""
         if id(container) not in self._young:
             self.save_contents(container)
-            self.probed.append((container, _copy_of(container), source))
+            self.probed.append((container, copy_of(container), source))
 
     def save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
         """Remember what an attribute, an item or a variable holds, to put it back."""
@@ -224,10 +271,12 @@ class Journal:
         self._decide(holder)
         names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
         if deleting and isinstance(names, dict):  # what is put back must also be in its place
-            before = dict(names)
-            self._undo.append((holder, lambda: _restore_contents(names, before)))
+            before = copy_of(names)
+            self.beginning.slots.append((holder, plain(key), kind, LOOK[kind](holder, key)))
+            self._undo.append((holder, lambda: restore_contents(names, before)))
             return
         value = LOOK[kind](holder, key)
+        self.beginning.slots.append((holder, plain(key), kind, value))
         store, delete, look = STORE[kind], DELETE[kind], LOOK[kind]
 
         def undo() -> None:
@@ -252,12 +301,14 @@ class Journal:
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
         self.variables.finished()
         for container, before, source in self.probed:
-            if not self.is_fresh(container) and id(container) not in self.paths and not _same(container, before):
+            outside = not self.is_fresh(container) and id(container) not in self.paths
+            if outside and not same_contents(container, before):
                 self.refuse("it changes a container in a way that is not observed", source)
         if self.problem is not None:
             raise self.problem
         self._look_again()
         self._ended = True
+        self.beginning.forget(lambda holder: self.is_fresh(holder) or id(holder) in self.paths)
         for module, before, source in self.switched.values():
             if module.training is not before:
                 self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
@@ -278,7 +329,8 @@ class Journal:
         holder, key = slot
         if key is not None and slot not in self.inputs and slot in self.read_first:
             return True
-        return any(holder == id(getattr(g, "value", None)) and slot not in self.inputs for g in guards)
+        seen = holder in self.compared or any(holder == id(getattr(g, "value", None)) for g in guards)
+        return seen and slot not in self.inputs
 
     def changing(self) -> set[tuple[int, Any]]:
         """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
@@ -287,21 +339,23 @@ class Journal:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a tensor is found when the compiled function is called."""
+    """Where a tensor is found when the compiled function is called: there, or at a path of positions in a tuple."""
 
     holder: Any
     key: Any
     kind: str
+    path: tuple[int, ...] = ()
 
     def __hash__(self) -> int:
-        return hash((id(self.holder), self.key))
+        return hash((id(self.holder), self.key, self.path))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Slot) and other.holder is self.holder and other.key == self.key
+        alike = isinstance(other, Slot) and other.holder is self.holder and other.path == self.path
+        return alike and other.key == self.key  # type: ignore[attr-defined]
 
     def read(self) -> Any:
         """What it holds now."""
-        return LOOK[self.kind](self.holder, self.key)
+        return functools.reduce(operator.getitem, self.path, LOOK[self.kind](self.holder, self.key))
 
 
 class Arguments(tuple[Any, ...]):
@@ -320,45 +374,6 @@ def value_at(place: Any, arguments: Sequence[Any]) -> Any:
 def is_traced(value: Any) -> bool:
     """Whether a value is a number of a trace."""
     return type(value) in (SymbolicInt, TracedFloat)
-
-
-def _copy_of(container: Any) -> Any:
-    """What a container holds, copied by its own method rather than by one that the user's class puts before it."""
-    kind = next((k for k in CONTAINERS if isinstance(container, k)), type(container))
-    return kind.copy(container)
-
-
-def _same(container: Any, before: Any) -> bool:
-    if isinstance(container, np.ndarray):
-        return container.shape == before.shape and container.tobytes() == before.tobytes()
-    if len(container) != len(before):
-        return False
-    container = _copy_of(container)
-    if isinstance(container, dict):
-        return all(a is b and container[a] is before[b] for a, b in zip(container, before, strict=True))
-    if isinstance(container, set):
-        container, before = sorted(container, key=id), sorted(before, key=id)
-    return all(a is b for a, b in zip(container, before, strict=True))
-
-
-def _restore_contents(container: Any, before: Any) -> None:
-    if isinstance(container, (list, bytearray)):
-        type(before).__setitem__(container, slice(None), before)
-    elif isinstance(container, np.ndarray):
-        container[...] = before
-    elif isinstance(container, collections.deque):
-        collections.deque.clear(container)
-        collections.deque.extend(container, before)
-    else:
-        type(before).clear(container)
-        type(before).update(container, before)
-
-
-def _call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
-    """The container's own method: one that the user's class puts before it was watched itself."""
-    mro = type(target).__mro__
-    kind = next(k for k in mro if name in vars(k) and k.__module__ in ("builtins", "collections"))
-    getattr(kind, name)(target, *args, **kwargs)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import lookup, texts
+from eagerjit import lookup, tensor_attributes, texts
 from eagerjit.array_slots import read_array
 from eagerjit.arrays import TracedArray, TracedNumber
-from eagerjit.bytecode import accesses, stored_names
-from eagerjit.callables import CHANGING, Calls, Refusing, may_change
+from eagerjit.bytecode import accesses, catches, stored_names
+from eagerjit.callables import CHANGING, Calls, may_change
 from eagerjit.comparing import is_library_name
+from eagerjit.containers import CONTAINERS
 from eagerjit.hearing import World
 from eagerjit.instructions import handlers
-from eagerjit.journal import CONTAINERS, Journal
+from eagerjit.journal import Journal
 from eagerjit.observation import TraceBreak, is_internal, source
+from eagerjit.putting_off import Refusing
 from eagerjit.runtime import frames
 from eagerjit.slots import ABSENT, look
 from eagerjit.tensor import Tensor
@@ -72,6 +74,7 @@ class Observer:
             self.globals[code] = frame.f_globals
             self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
             self.stored |= stored_names(code)
+            self.journal.catches |= catches(code)
         if code.co_freevars:
             self._note_cells(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
@@ -124,9 +127,8 @@ class Observer:
         assert self._read is not None
         (_, holder, key, kind), self._read = self._read, None
         below, value = frames.stack(frame, 2)
-        depth = 0
-        if value is frames.NoValue:  # where a callable's first argument would be, above the callable
-            value, depth = below, 1
+        depth = int(value is frames.NoValue)  # where a callable's first argument would be, above the callable
+        value = below if depth else value
         if kind == "option":
             made = self.journal.tracer.item_number(holder, key)
         else:
@@ -144,8 +146,11 @@ class Observer:
 
     def load_attribute(self, frame: FrameType, name: str) -> None:
         owner = frames.stack(frame, 1)[0]
-        if isinstance(owner, _PLAIN) and not isinstance(owner, type):
+        tensor_attributes.note_read(self.journal, owner, name, source(frame))
+        if isinstance(owner, _PLAIN) and not isinstance(owner, (type, FunctionType)):
             return
+        if name == "__dict__":
+            self.journal.note_table(owner)
         self.journal.note_read(owner, name)
         self.journal.objects_read[id(owner), name] = owner
         self._note_class(owner, name)
@@ -185,7 +190,7 @@ class Observer:
     def load_item(self, frame: FrameType, augmented: bool) -> None:
         container, key = frames.stack(frame, 2)
         if not isinstance(container, (dict, list)):
-            return
+            return self.journal.look_behind(container)
         self.calls.compare(key, container)
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
@@ -195,13 +200,13 @@ class Observer:
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
         if isinstance(container, list):
-            if augmented and type(key) is int and 0 <= key < len(container):
+            found = type(key) is int and 0 <= key < len(container)
+            if found and (augmented or self.varying.is_input(container, key, container[key])):
                 self._read = frame, container, key, "item"
             return
         if key not in container:
             self.journal.lacking(container, key) if augmented else None
-            return
-        if augmented or self.varying.is_input(container, key, dict.get(container, key)):
+        elif augmented or self.varying.is_input(container, key, dict.get(container, key)):
             self._read = frame, container, key, "item"
 
     # -- writes -------------------------------------------------------------------------------------------------------
@@ -330,6 +335,7 @@ class Observer:
 
     def _take(self, frame: FrameType, depth: int, value: Any) -> None:
         """Items of a value on the stack are about to be taken."""
+        self.journal.look_behind(value)
         if isinstance(value, CONTAINERS):
             self.journal.note_read(value, None)
         instead = self.journal.world.items(value)
@@ -339,6 +345,7 @@ class Observer:
     def enter(self, frame: FrameType, _: None) -> None:
         value = frames.stack(frame, 1)[0]
         kind = type(value)
+        self.journal.catches |= not is_library_name(kind.__module__) or kind.__module__ == "contextlib"
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame)))
 

@@ -110,3 +110,20 @@ class PutOff:
             return self.refused("warns for its caller", source)
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
         return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
+
+
+class Refusing:
+    """Takes the place of something that must not be used."""
+
+    def __init__(self, fail: Callable[..., Any]):
+        self.fail = fail
+
+    def _used(self, *args: Any) -> Any:
+        return self.fail()
+
+    __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _used
+    __ior__ = __iand__ = __ixor__ = __ilshift__ = __irshift__ = _used
+
+    def __exit__(self, *exc: object) -> None:
+        pass

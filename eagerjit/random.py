@@ -371,4 +371,4 @@ def dropout(input: Tensor, p: float, training: bool) -> Tensor:
         return input * input.new_zeros(())
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {TYPE_NAMES[input.dtype]}")
-    return _dropout_op.call(input, _state_for(input), float(p), 1.0 / (1.0 - p))[0]
+    return _dropout_op.call(input, _state_for(input), p if isinstance(p, float) else float(p), 1.0 / (1.0 - p))[0]

@@ -155,6 +155,7 @@ def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[st
 
 
 def _shown(value: Any) -> str:
-    plain = isinstance(value, (str, int, float, bool, tuple, type(None)))
+    kinds = str, int, float, bool, tuple, type(None)
+    plain = isinstance(value, kinds) or (type(value) is list and all(isinstance(x, kinds) for x in value))
     text = repr(value) if plain else f"a certain {type(value).__name__}"
     return text if len(text) < 60 else text[:57] + "..."

@@ -6,7 +6,7 @@ import enum
 import functools
 import gc
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,17 +15,19 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd.node import first_freed
+from eagerjit.beginnings import Beginning
 from eagerjit.callables import unchanged_keywords
 from eagerjit.clocks import Readings
-from eagerjit.comparing import Structure, Unchanged, structure_of, tensors_in
+from eagerjit.comparing import Hooks, Structure, Unchanged, structure_of, tensors_in
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
-from eagerjit.guards import add_guards, guard_identities, inspect_code, unwrap
+from eagerjit.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.hearing import answers_of
+from eagerjit.identities import guard_identities
 from eagerjit.joint import Backward, compile_call
-from eagerjit.journal import Journal, Operation
+from eagerjit.journal import Journal, Operation, is_traced
 from eagerjit.leaves import key_of, marks_of, plain_call, traced_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
@@ -60,17 +62,6 @@ class _Recorded:
     inquiries: list[Inquiry]
 
 
-class _Hooks:
-    """The hooks of outside tensors that gradients may reach: adding or removing one makes another version."""
-
-    def __init__(self, tensors: list[Tensor]):
-        self.tensors = tensors
-
-    def _jit_state(self, changing: Set[tuple[int, Any]]) -> Any:
-        """Every tensor's hooks by kind, comparable."""
-        return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
-
-
 class Recording:
     """Records calls of one function."""
 
@@ -79,6 +70,7 @@ class Recording:
         self.stored: set[str] = set()
         self.seen: dict[tuple[int, Any], Any] = {}
         self.slots: set[tuple[int, Any]] = set()
+        self.replaced: set[tuple[int, Any]] = set()  # slots that calls read before they put something else there
         self.unstable = 0
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
@@ -97,7 +89,7 @@ class Recording:
         varying = Varying(numbers_vary, self.slots, self.seen)
         with recording(patience):
             compile = self._traced(tracer, structure, leaves, varying, heard)
-            self.slots |= varying.slots
+            self.slots |= varying.slots | self.replaced
             tracer.arguments = None
             self._check_leaks(tracer)
 
@@ -133,13 +125,16 @@ class Recording:
             guard_identities(tracer, n_arguments)
             owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
-            owners += [_Hooks(reached)] if reached else []
+            owners += [Hooks(reached)] if reached else []
             structure_now = structure_of(owners, journal.changing())
+            guard_modules(tracer, journal, owners)
             self._check_stability(journal, guards)
+            self.replaced |= {slot for slot in journal.written if slot in journal.read_first and not is_traced(slot[1])}
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries)  # fmt: skip
             journal.operations = []
-            again = functools.partial(self._recorded_again, structure, varying.settled(), journal.world.inquiries)
+            found = journal.world.inquiries, journal.beginning
+            again = functools.partial(self._recorded_again, structure, varying.settled(), *found)
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
 
@@ -225,6 +220,7 @@ class Recording:
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
         slots, guards, clocks = list(tracer.slots.values()), guards + tracer.guards, call.clocks
+        catches = tracer.journal.catches
         before: list[Any] = [*([RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
         after += required(results, self.where())
@@ -256,6 +252,8 @@ class Recording:
                 clocks,
                 tracer.kept_results,
                 inquiries,
+                tracer.lacking,
+                catches,
             )
 
         return compiled
@@ -279,7 +277,13 @@ class Recording:
 
     @contextmanager
     def _recorded_again(
-        self, structure: Any, varying: Varying, asked: list[Inquiry], backward: Backward, arguments: Sequence[Any]
+        self,
+        structure: Any,
+        varying: Varying,
+        asked: list[Inquiry],
+        beginning: Beginning,
+        backward: Backward,
+        arguments: Sequence[Any],
     ) -> Iterator[tuple[Tracer, list[Any]]]:
         """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
         tracer = Tracer(self.name, needs_grad=True)
@@ -289,7 +293,8 @@ class Recording:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
                 inputs = self._arguments(tracer, structure, arguments)
                 world = answers_of(asked, arguments), True, asked
-                out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
+                with beginning.again(arguments):
+                    out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
                 retained(results)
                 if not is_same_recording(tracer.nodes, backward.forward):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
+
+from eagerjit.runtime.source import is_library
 
 ABSENT = object()
 
@@ -23,17 +26,21 @@ def _look_attribute(holder: Any, name: str) -> Any:
 
 def _store_attribute(holder: Any, name: str, value: Any) -> None:
     """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
-    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
-        setattr(holder, name, value)
-    else:
-        object.__setattr__(holder, name, value)
+    _own_method(holder, "__setattr__")(holder, name, value)
 
 
 def _delete_attribute(holder: Any, name: str) -> None:
-    if isinstance(holder, type) or hasattr(type(holder), "_jit_state"):
-        delattr(holder, name)
-    else:
-        object.__delattr__(holder, name)
+    _own_method(holder, "__delattr__")(holder, name)
+
+
+def _own_method(holder: Any, name: str) -> Any:
+    """The method that assigns or deletes attributes where no code of the user's does: Modules have one."""
+    if isinstance(holder, type):
+        return getattr(type, name)
+    if not hasattr(type(holder), "_jit_state"):
+        return getattr(object, name)
+    found = (vars(kind)[name] for kind in type(holder).__mro__ if name in vars(kind))
+    return next(f for f in found if not isinstance(f, FunctionType) or is_library(f.__code__.co_filename))
 
 
 def _look_item(holder: Any, key: Any) -> Any:

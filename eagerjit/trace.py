@@ -81,6 +81,7 @@ class Tracer(Places, Numbers):
         self.journal: Any = None
         self.checks: list[Any] = []
         self.guards: list[Any] = []
+        self.lacking: list[tuple[int, str]] = []  # attributes that arguments do not have
         self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.created: list[weakref.ref[Tensor]] = []
@@ -361,8 +362,7 @@ class Tracer(Places, Numbers):
 
     def changed_flags(self) -> list[tuple[int, Tensor, bool]]:
         """(leaf, tensor, whether it requires a gradient now) for those where that has changed."""
-        changed = [(t, t._requires_grad) for t, flag in self.flags.values() if t._requires_grad != flag]
-        return [(self.leaf_of[id(t)], t, flag) for t, flag in changed]
+        return [(self.leaf_of[id(t)], t, not flag) for t, flag in self.flags.values() if t._requires_grad != flag]
 
     def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         """Give a tensor another grad; the compiled call does it when it ends."""

@@ -47,6 +47,8 @@ class Variant:
     slots           where the call finds tensors and numbers that it changes
     clocks          what it asks of clocks
     inquiries       what it asks the world
+    lacking         (argument, attribute) that it does not have
+    catches         whether an error may end inside of it
     calls           calls of functions that keep their results, which have to give the same again
     """
 
@@ -70,10 +72,17 @@ class Variant:
     clocks: Readings = field(default_factory=Readings)
     calls: list[Callable[[], bool]] = field(default_factory=list)
     inquiries: list[Inquiry] = field(default_factory=list)
+    lacking: list[tuple[int, str]] = field(default_factory=list)
+    catches: bool = False
+
+    def begin(self) -> None:
+        """Let native code know that all is as it was at the recording."""
+        if len(self.executable.epochs):
+            self.executable.epochs[0] = self.state.epoch
 
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
-        if not all(guard() for guard in self.guards):
+        if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
             return False
         return not self.calls or (self.key == key_of(leaves) and all(call() for call in self.calls))
 
@@ -84,11 +93,29 @@ class Variant:
             self.freed or self.before or self.after or self.numbers or self.notes
         )
 
+    @property
+    def native(self) -> bool:
+        """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
+        python = self.guards or self.calls or self.lacking
+        around = self.commit or self.notes or self.clocks.clocks or self.inquiries
+        return not (python or around or (self.may_fail and self.is_repeated))
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the executable checks what may be an error."""
+        return bool(self.executable.program.errors or self.executable.program.calls)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
+        writes = self.report.trace.writes
+        return bool(self.commit or writes or self.catches) and (not writes or self.executable.program.fails_whole)
+
     def run(self, leaves: Sequence[Any], call: Call) -> Any:
         """Run the executable: its outputs, MISS, or FAILED.
 
-        A check that fails in a kernel comes after what the function prints and does to objects before it: that the
-        plain call has to do, which then raises the error. Tensors are as before the call by then.
+        A check that fails in a kernel comes after what the function prints, does to objects and writes before it: that
+        the plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
@@ -100,7 +127,7 @@ class Variant:
         try:
             return self.executable.run(tuple(leaves))
         except Exception:
-            if before is None and (not self.commit or self.report.trace.writes):
+            if before is None and not self.is_repeated:
                 raise
             for array, values in before or ():
                 store(array, values)

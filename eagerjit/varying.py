@@ -1,13 +1,31 @@
-"""Python numbers and NumPy arrays that change from call to call, found by recording more than once."""
+"""Python numbers, NumPy arrays and tensors that change from call to call, found by recording more than once."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from eagerjit.arrays import LARGE
 from eagerjit.runtime.binding import same_value
+from eagerjit.tensor import Tensor
+
+
+def tensors_of(value: Any) -> tuple[Tensor, ...]:
+    """The tensors of a value that is one, or a tuple of nothing but different ones or such tuples; else none."""
+    if isinstance(value, Tensor):
+        return (value,)
+    if not isinstance(value, tuple):
+        return ()
+    parts = [tensors_of(x) for x in value]
+    found = tuple(chain.from_iterable(parts))
+    return found if all(parts) and len(set(map(id, found))) == len(found) else ()
+
+
+def form_of(value: Any) -> Any:
+    """The classes of nested tuples, and how many parts each has."""
+    return (type(value), tuple(map(form_of, value))) if isinstance(value, tuple) else None
 
 
 class Varying:
@@ -28,7 +46,7 @@ class Varying:
                 return True
             value = value.dtype.str, value.shape, value.tobytes()
         elif type(value) not in (int, float):
-            return False
+            return (id(holder), key) in self.slots and bool(tensors_of(value))
         slot = id(holder), key
         if slot in self.slots or self.seen is None:
             return slot in self.slots

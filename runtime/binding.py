@@ -107,9 +107,18 @@ def note_written(tensor: Any, place: Any) -> None:
 
 
 def same_value(a: object, b: object) -> bool:
-    """EQUAL: same type and value; floats by their bits, so that 0.0 is not -0.0 and a NaN equals itself."""
+    """EQUAL: same type and value; floats by their bits, so that 0.0 is not -0.0 and a NaN equals itself.
+
+    What lists and dictionaries hold is the same object, or a number or text of the same value.
+    """
     if type(a) is not type(b):
         return False
+    if isinstance(a, dict) and isinstance(b, dict):
+        return len(a) == len(b) and same_value([*a, *a.values()], [*b, *b.values()])
+    if isinstance(a, list) and isinstance(b, list):
+        if len(a) != len(b):
+            return False
+        return all(x is y or (type(x) in (int, float, str) and same_value(x, y)) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
         return struct.pack("d", a) == struct.pack("d", b)
     if isinstance(a, tuple) and isinstance(b, tuple):

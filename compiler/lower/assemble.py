@@ -12,6 +12,7 @@ from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.attention import attention
 from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.lower.calls import host_call
+from eagerjit.compiler.lower.checks import checking, fails_whole
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
 from eagerjit.compiler.lower.libraries import RESULT, is_attention, multiplications, operands, spatial
@@ -85,6 +86,7 @@ class Assembler(Placement):
             failures,
             int(self.trace.epoch),
             self.calls,
+            fails_whole(self.scheduler, steps, self.in_place),
         )
         explained = [w.built if w.built is not None else w.results for w in work]
         return Compiled(program, kernels, explained, plan_, self.graph)
@@ -165,7 +167,10 @@ class Assembler(Placement):
         return [a.root for a in work.built.arguments if isinstance(a, Pointer)]
 
     def _in_phases(self, steps: list[Step]) -> list[Step]:
-        """The steps that answer each question first, in their order: nothing is written before the last answer."""
+        """The steps that answer each question first, in their order: nothing is written before the last answer.
+
+        Of the others those come first that may fail, so that a call that fails has written nothing.
+        """
         final = len(self.trace.questions)
         self.phase_of = {s.number: final for s in steps}
         for k, q in reversed(list(enumerate(self.trace.questions))):
@@ -177,7 +182,8 @@ class Assembler(Placement):
             for s in steps:
                 if needed >> s.number & 1:
                     self.phase_of[s.number] = k
-        return sorted(steps, key=lambda s: self.phase_of[s.number])
+        first = checking(self.scheduler, steps) if self.trace.writes else 0
+        return sorted(steps, key=lambda s: (self.phase_of[s.number], not first >> s.number & 1))
 
     def _split(self, steps: list[Step], work: list[Work]) -> list[list[Work]]:
         """The work of each phase."""

@@ -44,7 +44,7 @@ from eagerjit.runtime.native.device_memory import (
     keep_block,
     memory_for,
 )
-from eagerjit.runtime.native.guards import PyLong_AsSsize_t, PyThread_tss_get, guard_array, guard_captured_array
+from eagerjit.runtime.native.guards import PyThread_tss_get, guard_array, guard_captured_array
 from eagerjit.runtime.native.language import (
     buffer,
     call_i32,
@@ -60,6 +60,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
+from eagerjit.runtime.native.loads import PyLong_AsSsize_t
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,

@@ -47,10 +47,6 @@ from eagerjit.runtime.native.guards import (
     guard_equal,
     guard_tensor,
     has_bits,
-    load_attribute,
-    load_cell,
-    load_grad,
-    load_item,
     read_integer,
     thread_flags,
 )
@@ -67,6 +63,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
+from eagerjit.runtime.native.loads import load_attribute, load_cell, load_grad, load_item
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,

@@ -13,7 +13,6 @@ from eagerjit.runtime.native.context import (
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
     FLAGS_KEY,
-    GRAD,
     ITEM_SIZES,
     N_DTYPES,
     OBJECT_TYPE,
@@ -40,7 +39,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, any_array_of, array_of, is_tensor
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, any_array_of, array_of
 
 Py_EQ = 2
 PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
@@ -68,23 +67,10 @@ PyObject_RichCompareBool = external("i32 PyObject_RichCompareBool(ptr, ptr, i32)
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")
 PyObject_IsTrue = external("i32 PyObject_IsTrue(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
-PyObject_GetAttr = external("ptr PyObject_GetAttr(ptr, ptr)")
-PyList_Size = external("i64 PyList_Size(ptr)")
-PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
-PyLong_AsSsize_t = external("i64 PyLong_AsSsize_t(ptr)")
-PyList_Type = external_data("PyList_Type")
-PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
-PyErr_ExceptionMatches = external("i32 PyErr_ExceptionMatches(ptr)")
-PyErr_Occurred = external("ptr PyErr_Occurred()")
-PyErr_Clear = external("void PyErr_Clear()")
-PyType_IsSubtype = external("i32 PyType_IsSubtype(ptr, ptr)")
-PyCell_Get = external("ptr PyCell_Get(ptr)")
 PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
 PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 PyUnicode_Type = external_data("PyUnicode_Type")
 PyLong_Type = external_data("PyLong_Type")
-PyDict_Type = external_data("PyDict_Type")
-PyExc_AttributeError = external_data("PyExc_AttributeError")
 
 # operands of TENSOR, in bytes
 _LEAF, _CODE, _NDIM, _CONTIGUOUS, _GRAD, _POINTER, _DIMS, _STRIDES = 0, 8, 16, 24, 32, 40, 48, 56
@@ -199,56 +185,6 @@ def read_integer(number: ptr, to: ptr) -> i64:
     if load_i32(overflow, 0) != 0:
         return 0
     store_i64(to, 0, value)
-    return 1
-
-
-def load_item(mapping: ptr, key: ptr, to: ptr) -> i64:
-    """LOAD_ITEM: stores a new reference. Positions in a list are not negative."""
-    kind = load_ptr(mapping, OBJECT_TYPE)
-    value: ptr = 0
-    if kind == PyList_Type and load_ptr(key, OBJECT_TYPE) == PyLong_Type:
-        position = PyLong_AsSsize_t(key)
-        if position < PyList_Size(mapping):
-            value = PyList_GetItem(mapping, position)
-    elif kind == PyDict_Type or PyType_IsSubtype(kind, PyDict_Type):
-        value = PyDict_GetItemWithError(mapping, key)
-    if value == 0:
-        return -1 if PyErr_Occurred() else 0
-    Py_IncRef(value)
-    store_ptr(to, 0, value)
-    return 1
-
-
-def load_cell(cell: ptr, to: ptr) -> i64:
-    """LOAD_CELL: stores a new reference."""
-    value = PyCell_Get(cell)
-    if value == 0:
-        return -1 if PyErr_Occurred() else 0
-    store_ptr(to, 0, value)
-    return 1
-
-
-def load_attribute(owner: ptr, name: ptr, to: ptr) -> i64:
-    """LOAD_ATTRIBUTE: stores a new reference."""
-    value = PyObject_GetAttr(owner, name)
-    if value == 0:
-        if not PyErr_ExceptionMatches(load_ptr(PyExc_AttributeError, 0)):
-            return -1
-        PyErr_Clear()
-        return 0
-    store_ptr(to, 0, value)
-    return 1
-
-
-def load_grad(tensor: ptr, to: ptr) -> i64:
-    """LOAD_GRAD: stores a new reference."""
-    if not is_tensor(tensor):
-        return 0
-    grad = load_ptr(tensor, load_i64(context, GRAD))
-    if grad == 0:
-        return 0
-    Py_IncRef(grad)
-    store_ptr(to, 0, grad)
     return 1
 
 

@@ -31,6 +31,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.places",
     "eagerjit.runtime.native.guards",
+    "eagerjit.runtime.native.loads",
     "eagerjit.runtime.native.work",
     "eagerjit.runtime.native.device_memory",
     "eagerjit.runtime.native.device",

@@ -1,0 +1,86 @@
+"""What containers hold, read and changed as their builtin classes do: classes of the user's may do more."""
+
+from __future__ import annotations
+
+import gc
+from collections import ChainMap, OrderedDict, UserDict, UserList, deque
+from types import MappingProxyType
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import numpy as np
+
+CONTAINERS = (list, dict, set, bytearray, deque)
+"""What C code may change that gets it."""
+
+_VIEWS: tuple[type, ...] = (MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
+
+
+def behind(value: Any) -> list[Any]:
+    """The containers that an object of the standard library shows or wraps: views, proxies, `UserDict` and the like."""
+    if isinstance(value, (UserDict, UserList, WeakValueDictionary, WeakKeyDictionary)):
+        return [value.data]  # type: ignore[union-attr]  # typeshed hides that of weak dictionaries
+    if isinstance(value, ChainMap):
+        return [inner for m in value.maps for inner in ([m] if isinstance(m, CONTAINERS) else behind(m))]
+    return gc.get_referents(value) if isinstance(value, _VIEWS) else []
+
+
+def items_of(value: Any) -> Any:
+    """The items of a container (of a dict, its values), as the builtin class gives them: the user's may do more."""
+    kinds: tuple[Any, ...] = list, tuple, deque, set, frozenset
+    for kind in kinds:
+        if isinstance(value, kind):
+            return kind.__iter__(value)
+    return dict.values(value) if isinstance(value, dict) else iter(value)
+
+
+def items_in_order(value: dict[Any, Any]) -> Any:
+    """The items of a dictionary as its builtin class gives them: an OrderedDict keeps an order of its own."""
+    return OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value)
+
+
+def copy_of(container: Any) -> Any:
+    """What a container holds, copied by its own method rather than by one that the user's class puts before it."""
+    if isinstance(container, OrderedDict):
+        return OrderedDict(items_in_order(container))
+    kind = next((k for k in CONTAINERS if isinstance(container, k)), type(container))
+    return kind.copy(container)
+
+
+def same_contents(container: Any, before: Any) -> bool:
+    """Whether a container holds the objects of a copy made before, in their order."""
+    if isinstance(container, np.ndarray):
+        return container.shape == before.shape and container.tobytes() == before.tobytes()
+    if len(container) != len(before):
+        return False
+    container = copy_of(container)
+    if isinstance(container, dict):
+        return all(a is b and container[a] is before[b] for a, b in zip(container, before, strict=True))
+    if isinstance(container, set):
+        container, before = sorted(container, key=id), sorted(before, key=id)
+    return all(a is b for a, b in zip(container, before, strict=True))
+
+
+def restore_contents(container: Any, before: Any) -> None:
+    """Let a container hold what it did when it was copied."""
+    if isinstance(container, (list, bytearray)):
+        type(before).__setitem__(container, slice(None), before)
+    elif isinstance(container, np.ndarray):
+        container[...] = before
+    elif isinstance(container, deque):
+        deque.clear(container)
+        deque.extend(container, before)
+    elif isinstance(container, OrderedDict):
+        OrderedDict.clear(container)
+        for key, value in before.items():
+            OrderedDict.__setitem__(container, key, value)
+    else:
+        type(before).clear(container)
+        type(before).update(container, before)
+
+
+def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
+    """The container's own method: one that the user's class puts before it was watched itself."""
+    mro = type(target).__mro__
+    kind = next(k for k in mro if name in vars(k) and k.__module__ in ("builtins", "collections"))
+    getattr(kind, name)(target, *args, **kwargs)
