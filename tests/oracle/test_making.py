@@ -141,8 +141,25 @@ def test_moments(name: str) -> None:
         assert abs(float(drawn.var()) / variance - 1) < 0.15
 
 
+def test_counts_are_drawn_in_compiled_calls() -> None:
+    functions = (lambda x: eagerjit.poisson(x * 40.0), lambda x: eagerjit.binomial((x * 90.0).ceil(), x / 2.0))
+    for function in functions:
+        results = []
+        for call in (function, eagerjit.jit(function, fullgraph=True)):
+            eagerjit.manual_seed(5)
+            results.append([call(eagerjit.linspace(0.0, 1.0, 9)).tolist() for _ in range(2)])
+        assert results[0] == results[1] and results[0][0] != results[0][1]
+    for call in (functions[0], eagerjit.jit(functions[0])):
+        with pytest.raises(RuntimeError, match="invalid Poisson rate, expected rate to be non-negative"):
+            call(eagerjit.linspace(-1.0, 1.0, 9))
+
+
 WRONG_DRAWS: dict[str, Any] = {
     "poisson": lambda t: t.poisson(t.tensor([-1.0])),
+    "poisson of NaN": lambda t: t.poisson(t.tensor([float("nan")])),
+    "poisson of integers": lambda t: t.poisson(t.tensor([1])),
+    "binomial of integers": lambda t: t.binomial(t.tensor([3]), t.tensor([0.5])),
+    "binomial of other dtypes": lambda t: t.binomial(t.tensor([3.0]).double(), t.tensor([0.5])),
     "bernoulli": lambda t: t.ones(2).bernoulli(1.5),
     "geometric_": lambda t: t.ones(2).geometric_(1.5),
     "log_normal_": lambda t: t.ones(2).log_normal_(0, -1),
