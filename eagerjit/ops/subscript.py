@@ -9,6 +9,7 @@ import numpy as np
 from eagerjit.arrays import TracedArray
 from eagerjit.dispatch import Op
 from eagerjit.fitting import fitted
+from eagerjit.from_data import tensor
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
@@ -50,6 +51,8 @@ def _as_index(entry: Any) -> Any:
         return entry
     if isinstance(entry, str):
         raise TypeError("new(): invalid data type 'str'")
+    if isinstance(entry, (list, tuple)) and any(isinstance(e, SymbolicInt) for e in entry):
+        return tensor(list(entry))
     if isinstance(entry, (bool, list, range, tuple, np.ndarray)):
         return entry.shared() if type(entry) is TracedArray else new_tensor(np.asarray(entry))
     if hasattr(entry, "__index__"):
@@ -192,8 +195,8 @@ def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
 def _spread(rank: int, tensors: Any, places: tuple[int, ...]) -> list[Any]:
     """One entry per dimension: its index tensor, or None."""
     indices: list[Any] = [None] * rank
-    for place, tensor in zip(places, tensors, strict=True):
-        indices[place] = tensor
+    for place, index in zip(places, tensors, strict=True):
+        indices[place] = index
     return indices
 
 

@@ -699,6 +699,20 @@ def an_object_that_tells_of_its_end(jit):
         yield f(ones(1)), list(log)
 
 
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+@case(versions=2)
+def numbers_in_a_list_as_an_index(jit):
+    @jit
+    def f(x, i, j):
+        x[[i, j]] = x[[j, i]]
+        return x[[i, j]] * 2
+
+    for i, j in ((0, 1), (1, 2), (2, 0), (1, 1)):
+        yield f(ramp(3, 2), i, j)
+
+
 # -- errors of kernels -------------------------------------------------------------------------------------------------
 
 
