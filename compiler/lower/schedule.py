@@ -6,7 +6,6 @@ step would have to run in between. What could not be fused says why (`Group.reas
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 
 from eagerjit.compiler import sizes
@@ -15,6 +14,7 @@ from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, in_memory, is_inline, refined
 from eagerjit.compiler.lower.kinds import phases, reduction_kind
+from eagerjit.compiler.lower.ordering import ordered
 from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
 
@@ -43,8 +43,9 @@ class Scheduler:
         """The steps in an order in which each finds what it needs."""
         for node in self.graph.nodes:
             self._place(node)
+        self._merge_readers()
         self._store_inline_results()
-        return self._ordered()
+        return ordered(self.steps, self.origins)
 
     def find(self, number: int) -> int:
         """The step that a merged step became part of."""
@@ -267,6 +268,21 @@ class Scheduler:
 
     # -- merging ------------------------------------------------------------------------------------------------------
 
+    def _merge_readers(self) -> None:
+        """Reductions of rows that read the same tensor from memory share a pass over it."""
+        readers: dict[Node, int] = {}
+        for step in list(self.steps.values()):
+            if not isinstance(step, Group) or step.rows is None or step.columns:
+                continue
+            count = sizes.product(step.dims)
+            for root in dict.fromkeys(layout(i).root for n in step.nodes for i in n.inputs):
+                if root in self.step_of or is_inline(root, self.inline) or root.type.numel != count:
+                    continue
+                other = self.steps[self.find(readers.setdefault(root, step.number))]
+                here = self.steps[self.find(step.number)]
+                if other is not here and isinstance(other, Group) and isinstance(here, Group):
+                    self._try_merge(other, here)
+
     def _try_merge(self, host: Group, other: Group) -> None:
         """Make two groups one, if nothing has to run between them."""
         if len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST:
@@ -366,28 +382,6 @@ class Scheduler:
                 self._new_group(root, root.type.shape, why)
             if reader is not None and root in self.step_of:
                 self._add_needs(reader, self._bits({self.find(self.step_of[root])}))
-
-    def _ordered(self) -> list[Step]:
-        """A topological order that stays close to the program's."""
-        waiting: dict[int, int] = {}
-        dependents: dict[int, list[int]] = {number: [] for number in self.steps}
-        for number, step in self.steps.items():
-            nodes = step.nodes if isinstance(step, Group) else [step.node]
-            direct = set().union(*map(self.origins, nodes)) - {number}
-            waiting[number] = len(direct)
-            for other in direct:
-                dependents[other].append(number)
-        order: list[Step] = []
-        ready = [number for number, count in waiting.items() if not count]
-        heapq.heapify(ready)
-        while ready:
-            number = heapq.heappop(ready)
-            order.append(self.steps[number])
-            for other in dependents[number]:
-                waiting[other] -= 1
-                if not waiting[other]:
-                    heapq.heappush(ready, other)
-        return order
 
 
 def _has_middle(group: Group) -> bool:
