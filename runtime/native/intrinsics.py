@@ -343,8 +343,8 @@ def _transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
             for row, lanes in ((r, upper), (r + step, lower)):
                 mask = ", ".join(f"i32 {lane}" for lane in lanes)
                 rows[row] = code.emit("vector", f"shufflevector {pair}, <8 x i32> <{mask}>").text
-    for r, row in enumerate(rows):
-        code.lines.append(f"  store <8 x float> {row}, ptr {_row(code, to, to_row, r)}, align 4")
+    for r, turned in enumerate(rows):
+        code.lines.append(f"  store <8 x float> {turned}, ptr {_row(code, to, to_row, r)}, align 4")
     return Value("void", "")
 
 
