@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import ZERO, Map, broadcast_map, identity_map, refine, without_ones
-from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
+from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape
 
 
@@ -156,6 +157,25 @@ def in_memory(nodes: list[Node], inline: dict[Node, bool]) -> None:
                 base = base.inputs[0]
             if not is_uniform(base):
                 inline[base] = False
+
+
+def joined_again(graph: Graph) -> set[Node]:
+    """Concatenations that only another one reads, into whose result their parts are written."""
+    users, results = graph.users(), set(graph.results())
+    return {
+        n
+        for n in graph.nodes
+        if n.op is indexing.cat and n not in results and [u.op for u in users[n]] == [indexing.cat]
+    }
+
+
+def parts(node: Node, inline: dict[Node, bool]) -> list[Node]:
+    """What a step reads: of a concatenation the parts, those of its concatenations among them."""
+    found = []
+    for value in node.inputs:
+        nested = value.op is indexing.cat and inline.get(value, False)
+        found += parts(value, inline) if nested else [value]
+    return found
 
 
 def viewed(node: Node, map_: Map, group: Group) -> Map | None:

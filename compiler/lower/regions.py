@@ -9,6 +9,7 @@ from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks
 from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, over, pointwise
+from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 
@@ -57,12 +58,17 @@ class RegionBuilder:
         return built
 
     def _concatenate(self) -> list[Built]:
-        dim = self.node.attributes["dim"]
-        built: list[Built] = []
-        start: sizes.Expr = 0
-        for part, value in enumerate(self.node.inputs):
-            built.append(self._copy(part, value, self.strides, sizes.mul(start, self.strides[dim])))
-            start = sizes.add(start, value.type.shape[dim])
+        return self._parts(self.node, 0, [])
+
+    def _parts(self, node: Node, start: sizes.Expr, built: list[Built]) -> list[Built]:
+        """Copies of a concatenation's parts to where it begins in the result, and of those of its concatenations."""
+        dim = node.attributes["dim"]
+        for value in node.inputs:
+            if value.op is indexing.cat and self.inline.get(value, False):
+                self._parts(value, start, built)
+            else:
+                built.append(self._copy(len(built), value, self.strides, start))
+            start = sizes.add(start, sizes.mul(value.type.shape[dim], self.strides[dim]))
         return built
 
     def _replace_slice(self) -> list[Built]:

@@ -12,7 +12,19 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.groups import Access, Group, HostStep, Library, Region, Step, in_memory, is_inline, refined
+from eagerjit.compiler.lower.groups import (
+    Access,
+    Group,
+    HostStep,
+    Library,
+    Region,
+    Step,
+    in_memory,
+    is_inline,
+    joined_again,
+    parts,
+    refined,
+)
 from eagerjit.compiler.lower.kinds import phases, reduction_kind
 from eagerjit.compiler.lower.ordering import ordered
 from eagerjit.compiler.ops.host import same_call
@@ -31,7 +43,7 @@ class Scheduler:
         self.phase = phases(graph, known_from or {})
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
-        self.inline: dict[Node, bool] = {}
+        self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True)
         self.access = Access(self.inline)
         self.reason: dict[Node, str] = {}
         self._merged: dict[int, int] = {}
@@ -276,12 +288,11 @@ class Scheduler:
                 continue
             count = sizes.product(step.dims)
             for root in dict.fromkeys(layout(i).root for n in step.nodes for i in n.inputs):
-                if root in self.step_of or is_inline(root, self.inline) or root.type.numel != count:
-                    continue
-                other = self.steps[self.find(readers.setdefault(root, step.number))]
-                here = self.steps[self.find(step.number)]
-                if other is not here and isinstance(other, Group) and isinstance(here, Group):
-                    self._try_merge(other, here)
+                if root not in self.step_of and not is_inline(root, self.inline) and root.type.numel == count:
+                    other = self.steps[self.find(readers.setdefault(root, step.number))]
+                    here = self.steps[self.find(step.number)]
+                    if other is not here and isinstance(other, Group) and isinstance(here, Group):
+                        self._try_merge(other, here)
 
     def _try_merge(self, host: Group, other: Group) -> None:
         """Make two groups one, if nothing has to run between them."""
@@ -369,7 +380,7 @@ class Scheduler:
         wanted: list[tuple[Step | None, Node]] = [(None, n) for n in self.graph.results()]
         for step in list(self.steps.values()):
             if not isinstance(step, Group):
-                wanted += [(step, n) for n in step.node.inputs]
+                wanted += [(step, n) for n in parts(step.node, self.inline)]
             else:
                 wanted += [(step, n.inputs[0]) for n in step.nodes if "gathers" in n.op.traits]
         for reader, value in wanted:

@@ -86,18 +86,22 @@ def _pad(input: Tensor, amounts: Numbers, mode: str, value: Any) -> Tensor:
     """input with a border; see `pad`."""
     if mode == "constant":
         return _constant(input, amounts, value)
-    out = input
-    for number in range(len(amounts) // 2):
-        d = input.ndim - 1 - number
-        left, right = amounts[2 * number : 2 * number + 2]
-        parts = [views.slice_dim(out, d, max(-left, 0), out.shape[d] - max(-right, 0))]
-        source = parts[0] if mode == "circular" else out  # PyTorch wraps what has been cut, and mirrors what has not
-        if left > 0:
-            parts.insert(0, _border(source, d, left, mode, False))
-        if right > 0:
-            parts.append(_border(source, d, right, mode, True))
-        out = index.cat.call(parts, d)
-    return out
+    return _bordered(input, amounts, mode)
+
+
+def _bordered(input: Tensor, amounts: Numbers, mode: str) -> Tensor:
+    """input with a border from itself: its parts along the outermost dimension, each with a border along the others."""
+    if not amounts:
+        return input
+    d = input.ndim - len(amounts) // 2
+    left, right = amounts[-2:]
+    parts = [views.slice_dim(input, d, max(-left, 0), input.shape[d] - max(-right, 0))]
+    source = parts[0] if mode == "circular" else input  # PyTorch wraps what has been cut, and mirrors what has not
+    if left > 0:
+        parts.insert(0, _border(source, d, left, mode, False))
+    if right > 0:
+        parts.append(_border(source, d, right, mode, True))
+    return index.cat.call([_bordered(part, amounts[:-2], mode) for part in parts], d)
 
 
 pad_op = Op("pad", _pad, numbers=("value",), shapes=("amounts",))
