@@ -52,6 +52,25 @@ def test_orders(shape, dtype):
                 same(found.values, np.take_along_axis(array, places, dim))
 
 
+LONG = 9000
+WIDE = {
+    "different in the first bits": lambda rng: rng.random(LONG),
+    "different in the last bits": lambda rng: 1 + rng.integers(0, 1000, LONG) * 2.0**-50,
+    "in heaps": lambda rng: np.where(rng.random(LONG) < 0.5, 1e300, 1) * (1 + rng.integers(0, 9, LONG) * 2.0**-50),
+    "a few close ones": lambda rng: np.concatenate((rng.random(LONG - 9), 0.5 + np.arange(9, 0, -1) * 2.0**-53)),
+    "close ones and one far away": lambda rng: np.append(1 - np.arange(LONG - 1) * 2.0**-53, 1e200),
+    "integers": lambda rng: rng.integers(-(2**62), 2**62, LONG),
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_orders_of_wide_keys(kind):
+    array = WIDE[kind](np.random.default_rng(0))
+    for descending in (False, True):
+        order = routines.order.reference(array, 0, LONG, descending)
+        same(torch.from_numpy(array).sort(0, descending).indices, order)
+
+
 @pytest.mark.parametrize(("shape", "dtype"), [c for c in CASES if c[1] in ("float32", "float64", "int64")], ids=str)
 def test_scans(shape, dtype):
     array = values(shape, dtype)

@@ -13,7 +13,7 @@ BLOCK = 8192
 """Elements per task of a flat loop."""
 COLUMN_CHUNK = 64
 """Rows that one partial result of a column reduction covers."""
-COLUMNS = 1024
+COLUMNS = 256
 """Columns that one task of a row scatter covers."""
 
 

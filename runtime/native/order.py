@@ -37,6 +37,8 @@ SOME = 64
 MANY = 8192
 """Records from which on digits have 11 bits rather than 8."""
 
+LOW = 0xFFFFFFFF
+
 HISTOGRAM_BYTES = 8 * 6 * 2048
 LINE_BYTES = 2 * RECORD
 """Scratch memory per element: two records; in the second one there is the key first."""
@@ -178,20 +180,43 @@ def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr
         most = key if less_unsigned(most, key) else most
         x = x + step
     width = 0 if most == least else 64 - leading_zeros(most - least)
-    bits = 11 if n >= MANY else 8
-    turns = (width + bits - 1) // bits
-    bits = (width + turns - 1) // turns if turns else bits
     cells = scratch + LINE_BYTES * n
-    fill_bytes(cells, 0, (8 * turns) << bits)
     count = load_i64(job, COUNT)
-    if width <= 32 and n >> 32 == 0:
-        found = _sorted_words(keys, scratch, scratch + 8 * n, cells, n, least, bits, turns)
-        for i in range(count):
-            store_i64(out, i * apart, load_u32(found, 8 * i))
-        return
-    found = _sorted_records(keys, scratch, keys, cells, n, least, bits, turns)
+    if n >> 32 == 0 and (width <= 32 or n >= MANY):
+        shift = width - 32 if width > 32 else 0
+        found = _sorted_words(keys, scratch, scratch + 8 * n, cells, n, least, shift, width - shift)
+        if shift == 0 or _finish(found, keys, n):
+            for i in range(count):
+                store_i64(out, i * apart, load_u32(found, 8 * i))
+            return
+    found = _sorted_records(keys, scratch, keys, cells, n, least, width)
     for i in range(count):
         store_i64(out, i * apart, load_i64(found, RECORD * i + 8))
+
+
+def _turns(n: i64, width: i64) -> i64:
+    """By how many digits keys of so many bits are sorted."""
+    bits = 11 if n >= MANY else 8
+    return (width + bits - 1) // bits
+
+
+def _finish(words: ptr, keys: ptr, n: i64) -> i64:
+    """Orders by whole keys what is in order by their first 32 bits; 0 where that takes more than a few moves each."""
+    moves = 0
+    for i in range(1, n):
+        word = load_i64(words, 8 * i)
+        high = shift_right_unsigned(word, 32)
+        at = words + 8 * i
+        while at > words and shift_right_unsigned(load_i64(at, -8), 32) == high:
+            if not less_unsigned(load_i64(keys, 8 * (word & LOW)), load_i64(keys, 8 * load_u32(at, -8))):
+                break
+            store_i64(at, 0, load_i64(at, -8))
+            at = at - 8
+            moves += 1
+        store_i64(at, 0, word)
+        if moves > n:
+            return 0
+    return 1
 
 
 def _count_digits(cells: ptr, key: i64, bits: i64, turns: i64) -> None:
@@ -212,19 +237,22 @@ def _start_digits(cells: ptr, bits: i64) -> None:
 
 
 def _sorted_words(
-    keys: ptr, words: ptr, other: ptr, cells: ptr, n: i64, least: i64, bits: i64, turns: i64
+    keys: ptr, words: ptr, other: ptr, cells: ptr, n: i64, least: i64, shift: i64, width: i64
 ) -> ptr:
-    """Words of a key and a place in order, going back and forth between two areas; the one that holds them."""
+    """Words of a key's first bits and a place in order, in whichever of two areas they end up."""
+    turns = _turns(n, width)
+    bits = (width + turns - 1) // turns if turns else 0
+    fill_bytes(cells, 0, (8 * turns) << bits)
     for i in range(n):
-        key = load_i64(keys, 8 * i) - least
+        key = shift_right_unsigned(load_i64(keys, 8 * i) - least, shift)
         store_i64(words, 8 * i, key << 32 | i)
         _count_digits(cells, key, bits, turns)
     for turn in range(turns):
         _start_digits(cells, bits)
-        shift = 32 + turn * bits
+        digit = 32 + turn * bits
         for i in range(n):
             word = load_i64(words, 8 * i)
-            cell = cells + 8 * (shift_right_unsigned(word, shift) & ((1 << bits) - 1))
+            cell = cells + 8 * (shift_right_unsigned(word, digit) & ((1 << bits) - 1))
             at = load_i64(cell)
             store_i64(cell, 0, at + 1)
             store_i64(other, 8 * at, word)
@@ -235,10 +263,11 @@ def _sorted_words(
     return words
 
 
-def _sorted_records(
-    keys: ptr, records: ptr, other: ptr, cells: ptr, n: i64, least: i64, bits: i64, turns: i64
-) -> ptr:
-    """Records in order, going back and forth between two areas; the one that holds them."""
+def _sorted_records(keys: ptr, records: ptr, other: ptr, cells: ptr, n: i64, least: i64, width: i64) -> ptr:
+    """Records in order, in whichever of two areas they end up."""
+    turns = _turns(n, width)
+    bits = (width + turns - 1) // turns if turns else 0
+    fill_bytes(cells, 0, (8 * turns) << bits)
     for i in range(n):
         key = load_i64(keys, 8 * i) - least
         store_i64(records, RECORD * i, key)
