@@ -182,3 +182,49 @@ def test_an_index_out_of_range_is_an_error(name, wrong):
     executable, _ = compiled(record, arrays)
     with pytest.raises(RuntimeError if attributes else IndexError, match="size 4"):
         run(executable, arrays)
+
+
+def steps_of(report) -> set[str]:
+    """The steps that the kernels belong to."""
+    return {kernel.name.split("_")[0] for kernel in report.compiled.kernels}
+
+
+def test_concatenations_of_concatenations_are_written_once():
+    arrays = [np.arange(n, dtype=np.float32).reshape(shape) for n, shape in ((6, (2, 3)), (4, (2, 2)), (15, (3, 5)))]
+
+    def record(tracer, inputs):
+        inner = tracer.record(TABLE["cat"], tuple(inputs[:2]), dim=1)
+        return [tracer.record(TABLE["cat"], (inputs[2], inner, inputs[2], inner), dim=0)]
+
+    executable, report = compiled(record, arrays)
+    inner = np.concatenate(arrays[:2], 1)
+    (found,) = run(executable, arrays)
+    np.testing.assert_array_equal(found, np.concatenate((arrays[2], inner, arrays[2], inner)))
+    assert len(steps_of(report)) == 1
+
+    def read_elsewhere(tracer, inputs):
+        inner = tracer.record(TABLE["cat"], tuple(inputs[:2]), dim=1)
+        return [tracer.record(TABLE["cat"], (inputs[2], inner), dim=0), tracer.record(TABLE["neg"], (inner,))]
+
+    joined, negative = run(compiled(read_elsewhere, arrays)[0], arrays)
+    np.testing.assert_array_equal(joined, np.concatenate((arrays[2], inner)))
+    np.testing.assert_array_equal(negative, -inner)
+
+
+def test_reductions_of_one_tensor_share_a_pass():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((8, 50), (8, 3))]
+
+    def record(tracer, inputs):
+        x, other = inputs
+        total = tracer.record(TABLE["sum"], (x,), axes=(1,))
+        shift = tracer.record(TABLE["reshape"], (tracer.record(TABLE["sum"], (other,), axes=(1,)),), shape=(8, 1))
+        moved = tracer.record(TABLE["sub"], (x, shift))
+        return [total, tracer.record(TABLE["sum"], (tracer.record(TABLE["mul"], (x, moved)),), axes=(1,))]
+
+    executable, report = compiled(record, arrays, symbolic=False)
+    x, shift = arrays[0].astype(np.float64), arrays[1].sum(1, keepdims=True)
+    total, product = run(executable, arrays)
+    np.testing.assert_allclose(total, x.sum(1), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(product, (x * (x - shift)).sum(1), rtol=1e-5, atol=1e-4)
+    assert len(steps_of(report)) == 2
