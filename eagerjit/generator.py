@@ -12,7 +12,7 @@ import numpy as np
 from eagerjit.creation import arange
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op
-from eagerjit.observation import pause_observation, resume_observation
+from eagerjit.observation import pause_observation, resume_observation, user_line
 from eagerjit.ops import index
 from eagerjit.placement import array_at, store, wanted
 from eagerjit.runtime import dtypes
@@ -98,9 +98,20 @@ _of_devices: dict[tuple[int, Device], Generator] = {}
 
 
 def generator_of(device: Device) -> Generator:
-    """The default stream of a device; it belongs to the seed that the CPU's got last, until it gets its own."""
+    """The default stream of a device, to be drawn from or looked at."""
     if device is CPU:
         return default_generator
+    found = default_of(device)
+    if state.tracer is not None:
+        seeding = state.tracer.seedings.pop(found, None)
+        if seeding is not None:
+            found.manual_seed(seeding.number)
+            seeding.number = None
+    return found
+
+
+def default_of(device: Device) -> Generator:
+    """The default stream of a GPU; it belongs to the seed that the CPU's got last, until it gets its own."""
     from eagerjit.runtime.gpu.devices import platform
 
     key = (id(platform()), device)
@@ -112,6 +123,33 @@ def generator_of(device: Device) -> Generator:
         finally:
             resume_observation(observation)
     return _of_devices[key]
+
+
+class _Seeding:
+    """A stream of a device that a compiled call starts anew when it ends, unless it draws from it before."""
+
+    number: int | None
+
+    def __init__(self, generator: Generator, number: int):
+        self.generator, self.number = generator, number
+
+    def __call__(self) -> None:
+        if self.number is not None:
+            self.generator.manual_seed(self.number)
+
+
+def start(generator: Generator, number: int) -> None:
+    """Start a device's stream anew. In a traced call nothing is done on a device that only this would be done on."""
+    tracer = state.tracer
+    if tracer is None or tracer.journal is None:
+        generator.manual_seed(number)
+        return
+    before = tracer.seedings.get(generator)
+    if before is not None:
+        before.number = number
+        return
+    tracer.seedings[generator] = seeding = _Seeding(generator, number)
+    tracer.journal.call(seeding, (), {}, user_line())
 
 
 def _to_bytes(words: Tensor) -> Tensor:
@@ -134,7 +172,7 @@ def manual_seed(seed: int) -> Generator:
     number = int(seed)
     for generator in _of_devices.values():
         if generator.state._data.memory.device.platform.is_usable:  # a worker process has no use of its parent's
-            generator.manual_seed(number)
+            start(generator, number)
     return default_generator.manual_seed(number)
 
 

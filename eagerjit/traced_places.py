@@ -23,6 +23,7 @@ class Places:
 
     device      the number of the device that the call runs on, None for the host
     places      where values lie: a device's number, HOST, or None for what goes with either
+    seedings    streams of random numbers of devices that the call starts anew, and has not drawn from yet
     """
 
     device: int | None = None
@@ -31,6 +32,7 @@ class Places:
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[Node, int | None] = {}
+        self.seedings: dict[Any, Any] = {}
 
     def place_leaf(self, node: Node, array: Any) -> int:
         """Note where a leaf lies."""

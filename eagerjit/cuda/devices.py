@@ -124,15 +124,20 @@ def ipc_collect() -> None:
     """There is nothing to free: memory is not shared between processes."""
 
 
-def _generators(everywhere: bool = False, device: Any = None) -> list[Any]:
-    """The default streams of random numbers of a device, this thread's unless it is given, or of all."""
-    from eagerjit.generator import generator_of
-
+def _places(everywhere: bool = False, device: Any = None) -> list[Any]:
+    """The name of a device, this thread's unless it is given, or of all; none where there is no device."""
     platform = found()
     if platform is None:
         return []
     chosen = platform.devices if everywhere else [device_of(None if device in ("cuda", None) else device)]
-    return [generator_of(named(each.index)) for each in chosen]
+    return [named(each.index) for each in chosen]
+
+
+def _generators(everywhere: bool = False, device: Any = None) -> list[Any]:
+    """The default streams of random numbers there."""
+    from eagerjit.generator import generator_of
+
+    return [generator_of(place) for place in _places(everywhere, device)]
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
@@ -160,14 +165,19 @@ def set_rng_state_all(new_states: Any) -> None:
 
 def manual_seed(seed: int) -> None:
     """Start this thread's device's stream of random numbers that belongs to a seed; nothing where there is none."""
-    for generator in _generators():
-        generator.manual_seed(seed)
+    _start(_places(), seed)
 
 
 def manual_seed_all(seed: int) -> None:
     """Start all devices' streams that belong to a seed."""
-    for generator in _generators(True):
-        generator.manual_seed(seed)
+    _start(_places(True), seed)
+
+
+def _start(places: list[Any], seed: int) -> None:
+    from eagerjit.generator import default_of, start
+
+    for place in places:
+        start(default_of(place), seed)
 
 
 def seed() -> None:

@@ -46,3 +46,34 @@ def test_copies_between_them() -> None:
     assert there.get_device() == 1 and there.tolist() == x.tolist()
     x.copy_(there * 5)
     assert x.get_device() == 0 and x.tolist() == [[0, 15], [5, 20], [10, 25]]
+
+
+def test_a_compiled_call_starts_all_streams() -> None:
+    def draws(x: object) -> object:
+        ej.manual_seed(7)
+        return ej.rand(4, device=x.device) + x, ej.rand(2)  # type: ignore[attr-defined]
+
+    def seeds(x: object) -> object:
+        ej.rand(3, device="cuda:1")
+        ej.manual_seed(3)
+        ej.cuda.manual_seed_all(5)
+        return x + 1  # type: ignore[operator]
+
+    for function in (draws, seeds):
+        call = ej.jit(function, fullgraph=True)
+        for place in ("cuda:0", "cuda:1") if function is draws else ("cuda:1", "cuda:1"):
+            x = ej.zeros(4, device=place)
+            found = []
+            for either in (function, call, call):
+                ej.rand(1, device="cuda:0"), ej.rand(1, device="cuda:1"), ej.rand(1)
+                result = either(x)
+                parts = result if isinstance(result, tuple) else (result,)
+                after = [ej.rand(2, device=where).tolist() for where in ("cuda:0", "cuda:1", "cpu")]
+                found.append(([part.tolist() for part in parts], after))
+            assert found[0] == found[1] == found[2]
+    on_host = ej.jit(lambda: (ej.manual_seed(1), ej.rand(3))[1], fullgraph=True)
+    values = on_host().tolist()
+    assert on_host().tolist() == values and not on_host().is_cuda
+    after = ej.rand(2, device="cuda:1").tolist()
+    ej.manual_seed(1)
+    assert ej.rand(2, device="cuda:1").tolist() == after
