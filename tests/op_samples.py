@@ -271,6 +271,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "rprop_step": [*optimizer(4, torch.tensor(1.0), False, 0.5, 1.2, 1e-6, 50.0)],
     "asgd_step": [*optimizer(3, [M[0, 0], M[0, 1]], [N[0, 0], N[0, 1]], torch.tensor(1.0), True, 0.1, 1e-4, 0.75, 1.0,
                              0.01)],
+    "muon_step": [Sample(([M, N], [N, M], [M * 0.5, N * 0.5], (1.0, 0.5), True, (3.4445, -4.775, 2.0315), 2, 1e-7, 0.1,
+                          0.01, 0.9))],
+    "adafactor_step": [Sample(([M, V], [N, V * 2.0], [M[:, :1]], [N[:1]], [V * 0.5], torch.tensor(1.0), False,
+                               (1e-7, 1e-7), 0.1, -0.8, 1e-3, 1.0, 0.01))],
     "standard_gamma": [Sample((M, HALVES), (1,))],
     "von_mises_samples": [Sample((M, N * 3.0, HALVES))],
     "gamma_slope": [Sample((M, N)), Sample((M, N + 5.0))],
@@ -329,7 +333,7 @@ EAGER = {
 ELSEWHERE = {"move"}
 """Ops that no samples on one device can show; tests of devices have them."""
 
-CONSTRAINED = ("linalg_cholesky", "linalg_eigh", "linalg_svd", "standard_gamma", *COMPLEX)
+CONSTRAINED = ("linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_svd", "standard_gamma", *COMPLEX)
 """Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, or are complex:
 see the oracle tests."""
 
@@ -340,7 +344,7 @@ WRITES = {
     "uniform_like": (3,),
     "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
     **{f"{name}_step": (0, 2, 3, 4) for name in ("adadelta", "adamax", "radam", "rprop")},
-    **{f"{name}_step": (0, 2, 3, 4, 5) for name in ("nadam", "asgd")},
+    **{f"{name}_step": (0, 2, 3, 4, 5) for name in ("nadam", "asgd", "adafactor")}, "muon_step": (0, 2),
 }  # fmt: skip
 """Arguments that ops write into: generators' states, and what optimizers keep."""
 

@@ -64,10 +64,11 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
     square = torch.tensor(np.array([[2.0, 0.3, -0.4], [0.3, 1.5, 0.2], [-0.4, 0.2, 1.0]]))
     batch = torch.stack([square, square * 2.0])
     both = [make((square,)), make((batch,)), make((square[:0, :0],))]
-    alone = "inv cholesky slogdet cofactor det lu_factor svdvals matrix_exp".split()
+    alone = "inv cholesky inv_ex cholesky_ex slogdet cofactor det lu_factor svdvals matrix_exp".split()
     found |= {f"linalg_{name}": both for name in alone}
     found |= {
         "linalg_solve": [make((square, square + 0.1)), make((batch, square[:, :2]))],
+        "linalg_solve_ex": [make((square, square + 0.1)), make((batch, batch + 0.1))],
         "linalg_solve_triangular": [make((square, square, True, False)), make((batch, batch, False, True))],
         "linalg_qr": [make((square, "reduced")), make((matrix, "reduced"))],
         "linalg_eigh": [make((square, "L"), (0,)), make((batch, "U"), (0,))],
