@@ -61,8 +61,9 @@ def _chains(code: CodeType) -> list[Access]:
         elif name in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
             current = Access("free" if operand in code.co_freevars else "local", operand, (), line)
             found.append(current)
-        elif name.startswith("LOAD_FAST") and isinstance(operand, str):
-            current = Access("local", operand, (), line)
+        elif name.startswith(("LOAD_FAST", "STORE_FAST_LOAD_FAST")):
+            # CPython 3.13 joins two such instructions: the second variable is on top of the stack.
+            current = Access("local", operand if isinstance(operand, str) else operand[-1], (), line)
             found.append(current)
         elif name in ("LOAD_ATTR", "LOAD_METHOD") and current is not None:
             current.attributes = (*current.attributes, operand)
@@ -89,7 +90,9 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
         if name == "BINARY_SUBSCR" and above == 1:
             following = next((i for i in instructions[position + 1 :] if i[1] != "CACHE"), (0, "", None))
             return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "read"
-        if name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
+        if name == "LOAD_FAST_LOAD_FAST":
+            above += 2
+        elif name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
             above += 1
         elif name in ("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP") and above >= 2:
             above -= 1
