@@ -36,7 +36,7 @@ from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged
 from eagerjit.containers import CONTAINERS, items_of
 from eagerjit.journal import is_consumed
-from eagerjit.memoized import remembered
+from eagerjit.memoized import Remembering, remembered
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.putting_off import PutOff, write_later
 from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
@@ -92,7 +92,6 @@ _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
 _NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
 _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
 _SWITCHES = ("train", "eval")
-_Cached = type(functools.lru_cache(lambda: None))
 
 
 def module_of(function: Any) -> str:
@@ -175,9 +174,9 @@ class Calls(PutOff):
             return self.refused("reads an iterator", source)
         if type(function) is weakref.ref:
             return self.refused("follows a weak reference, whose object it would keep alive", source)
-        if type(function) is _Cached:
+        if type(function) is Remembering:
             known = remembered(journal, function, args, kwargs, source)
-            return known or self.refused(f"calls {name}, which keeps its results", source)
+            return known or functools.partial(journal.world.ask, function, "__call__")
         if module == "time" and function in CLOCKS | NANOSECONDS:
             return functools.partial(journal.clocks.read, journal.tracer, function)
         if self._of_the_world(module, name):

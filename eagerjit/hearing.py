@@ -53,6 +53,7 @@ class World(Listener):
         self._checked: tuple[int, ...] = ()
         self._looked_at = 0
         self._given_at = ""
+        self._given: dict[int, tuple[Inquiry, int]] = {}
         self._alive: list[Any] = []
 
     def open(self, heard: Heard, grad_mode: bool, known: Sequence[Inquiry] = ()) -> None:
@@ -71,7 +72,7 @@ class World(Listener):
             raise TraceBreak(f"it calls {title} where compiled code cannot", source)
         if isinstance(owner, Iterator) and not is_harmless(owner, bool(tracer.written)):
             raise TraceBreak("it reads an iterator that may do more than give items", source)
-        if name == "__call__" and self.journal.operations:
+        if name == "__call__" and (self.journal.operations or tracer.written):
             raise TraceBreak(f"it calls {title} after it has changed something", source)
         self._watch(owner, name)
         inquiry, given = self._inquiry(owner, name, (args, kwargs), source)
@@ -184,7 +185,8 @@ class World(Listener):
         tracer, position = self.tracer, len(self.inquiries) - 1
         with untraced():
             structure, leaves = flatten_call((value,), {})
-        held = {*containers_of(value), *(id(x) for x in leaves if isinstance(x, Tensor))}
+        tensors = {id(x) for x in leaves if isinstance(x, Tensor)}
+        held = containers_of(value) | (tensors - self._given.keys())
         if not held.isdisjoint(self._others | tracer.leaf_of.keys()):
             raise TraceBreak("it gets an item that it has already", source)
         self._others |= held
@@ -204,6 +206,9 @@ class World(Listener):
         return made
 
     def _leaf(self, inquiry: Inquiry, holder: int, position: int, value: Any, source: str) -> Any:
+        if isinstance(value, Tensor) and id(value) in self._given:
+            inquiry.again[position] = self._given[id(value)]
+            return value
         tracer, name = self.tracer, f"leaf{position}"
         leaf, kind = tracer.new_leaf(), type(value)
         tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
@@ -217,7 +222,7 @@ class World(Listener):
         tracer.slots[leaf] = Slot(inquiry.place, name, "attribute")
         if isinstance(value, Tensor):
             self.tensors.append((leaf, value))
-            self._given_at = source
+            self._given[id(value)], self._given_at = (inquiry, position), source
             tracer.tensor_leaf(value, leaf, symbolic=True)
             return value
         return tracer.float_leaf(value, leaf) if kind is float else tracer.int_leaf(value, leaf)

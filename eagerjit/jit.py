@@ -24,7 +24,7 @@ from eagerjit import script as script_names
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
 from eagerjit.leaves import flatten_call, key_of, overlaps
-from eagerjit.observation import TraceBreak
+from eagerjit.observation import NotYet, TraceBreak
 from eagerjit.recompiles import CacheInfo, Recompile, recompile
 from eagerjit.recording import Recording
 from eagerjit.retelling import told_again
@@ -86,6 +86,7 @@ class JitFunction(Function):
         self._pending: list[tuple[Any, background.Job]] = []
         self._failure: BaseException | None = None
         self._overlapping: set[Any] = set()
+        self._awaited: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<eagerjit.jit {self.__qualname__}>"
@@ -177,6 +178,11 @@ class JitFunction(Function):
                     return told_again(function, *call)
                 made = self._another(structure, leaves, call.heard, known)
         except Busy:
+            return told_again(function, *call)
+        except NotYet as problem:
+            if problem.reason in self._awaited:
+                self._give_up(problem.reason, problem.source)
+            self._awaited.add(problem.reason)
             return told_again(function, *call)
         except TraceBreak as problem:
             if problem.__cause__ is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), DType, Device, type)
 _ABSENT = object()
+Remembering = type(functools.lru_cache(lambda: None))
+"""The class of functions that keep their results."""
 
 
 def is_plain(value: Any) -> bool:
@@ -35,7 +38,9 @@ def remembered(journal: Journal, function: Any, args: tuple[Any, ...], kwargs: d
     plain one makes it, and need the same object as its result.
     """
     logger = args and isinstance(args[0], logging.Logger)
-    if not all(map(is_plain, (*(args[1:] if logger else args), *kwargs.values()))):
+    if any(q.size is None for q in journal.tracer.questions) or not all(
+        map(is_plain, (*(args[1:] if logger else args), *kwargs.values()))
+    ):
         return None
 
     def call(*args: Any, **kwargs: Any) -> Any:

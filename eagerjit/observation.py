@@ -27,6 +27,10 @@ class TraceBreak(BaseException):
             state.tracer.broken = state.tracer.broken or self
 
 
+class NotYet(TraceBreak):
+    """What ends the recording of one call, which runs eagerly: the next one will be recorded."""
+
+
 def refuse_evaluated(dtype: DType) -> NoReturn:
     """End a recording that has numbers which no kernel computes with."""
     raise TraceBreak(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())

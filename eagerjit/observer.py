@@ -20,9 +20,10 @@ from eagerjit.callables import CHANGING, Calls, may_change
 from eagerjit.comparing import is_library_name
 from eagerjit.containers import CONTAINERS
 from eagerjit.hearing import World
+from eagerjit.importing import is_found, not_loaded
 from eagerjit.instructions import handlers
 from eagerjit.journal import Journal
-from eagerjit.observation import TraceBreak, is_internal, source
+from eagerjit.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.putting_off import Refusing
 from eagerjit.runtime import frames
 from eagerjit.slots import ABSENT, look
@@ -361,8 +362,21 @@ class Observer:
             self._take(frame, 0, holder)
 
     def bring_in(self, frame: FrameType, name: str) -> None:
-        if name not in sys.modules:
-            self.journal.refuse(f"it imports {name}, which compiled code would not do", source(frame))
+        """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""
+        level, wanted = frames.stack(frame, 2)
+        missing = not_loaded(name, level, wanted or (), frame.f_globals)
+        if missing is None:
+            return
+        where = source(frame)
+        if is_found(missing):
+            problem: TraceBreak = NotYet(f"it imports {missing}, as one call does", where)
+        else:
+            problem = self.journal.refuse(f"it imports {missing}, which is not found", where)
+
+        def fail() -> Any:
+            raise problem
+
+        frames.replace(frame, 1, Refusing(fail))
 
 
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]

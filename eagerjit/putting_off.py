@@ -121,7 +121,7 @@ class Refusing:
     def _used(self, *args: Any) -> Any:
         return self.fail()
 
-    __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
+    __index__ = __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _used
     __ior__ = __iand__ = __ixor__ = __ilshift__ = __irshift__ = _used
 

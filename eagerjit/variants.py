@@ -121,6 +121,9 @@ class Variant:
             outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
             if outcome is not None:
                 return FAILED if outcome else MISS
+            if any(answer.ran for answer in call.heard) and not all(guard() for guard in self.guards):
+                name = self.report.traced.name
+                raise RuntimeError(f"{name}: a function that keeps its results has changed what the call reads")
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None

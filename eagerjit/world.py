@@ -19,6 +19,7 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.asking import GENERATORS, asked_of, containers_of, is_harmless, sources_of, takes_items
 from eagerjit.leaves import flatten_call, key_of
+from eagerjit.memoized import Remembering
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import is_library
@@ -27,13 +28,17 @@ from eagerjit.tensor import Tensor
 
 @dataclass(slots=True)
 class Answer:
-    """What the world said: the method `name` of `owner` was called, and gave a value or raised an error."""
+    """What the world said: the method `name` of `owner` was called, and gave a value or raised an error.
+
+    `ran`: code of the user's ran for it, which may have changed anything.
+    """
 
     owner: Any
     name: str
     arguments: Any
     value: Any = None
     error: Exception | None = None
+    ran: bool = False
 
     def given(self) -> Any:
         """The value; raises the error."""
@@ -59,8 +64,10 @@ class Heard(list[Answer]):
         """Ask."""
         args, kwargs = arguments
         answer = Answer(owner, name, arguments)
+        misses = owner.cache_info().misses if type(owner) is Remembering else 0
         try:
             answer.value = getattr(owner, name)(*args, **kwargs)
+            answer.ran = type(owner) is Remembering and owner.cache_info().misses != misses
         except Exception as error:
             answer.error = error.with_traceback(None)  # whose frames hold the variables of all callers
         return answer
@@ -88,6 +95,7 @@ class Inquiry:
     arguments   the structure of (args, kwargs), and its leaves; a `Number` is found by the check
     check       the program that tells whether the call comes here, and with which numbers
     structure   what the answer looks like; None where the iterator has ended
+    again       the leaves of the answer that are tensors which an answer before had: of which question, which leaf
     place       where compiled code finds the leaves of the answer that its thread's call was given
     """
 
@@ -97,6 +105,7 @@ class Inquiry:
     check: Any = None
     structure: Any = None
     key: tuple[Any, ...] = ()
+    again: dict[int, tuple[Inquiry, int]] = field(default_factory=dict)
     place: threading.local = field(default_factory=threading.local)
 
     def is_followed(self, numbers: Any, position: int, call: Any, others: set[int]) -> bool:
@@ -118,10 +127,13 @@ class Inquiry:
         if self.structure is None or answer.error is not None:
             return self.structure is None and is_end(answer.error)
         structure, leaves = flatten_call((answer.value,), {})
-        held = {*containers_of(answer.value), *(id(x) for x in leaves if isinstance(x, Tensor))}
-        if structure != self.structure or key_of(leaves) != self.key or not others.isdisjoint(
-            held | sources_of(self.owner)
-        ):
+        if structure != self.structure or key_of(leaves) != self.key:
+            return False
+        same = all(getattr(before.place, f"leaf{j}", None) is leaves[i] for i, (before, j) in self.again.items())
+        held = containers_of(answer.value) | {
+            id(x) for i, x in enumerate(leaves) if isinstance(x, Tensor) and i not in self.again
+        }
+        if not same or not others.isdisjoint(held | sources_of(self.owner)):
             return False
         others |= held
         self.tell(leaves)

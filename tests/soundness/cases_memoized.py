@@ -88,7 +88,7 @@ def a_list_is_kept(jit):
     yield f(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_size_is_the_argument(jit):
     @functools.lru_cache
     def half(size):
@@ -171,7 +171,7 @@ def a_generator_is_left_before_its_end(jit):
         yield f(ones(size))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_kept_number_beside_a_decision(jit):
     @functools.lru_cache
     def scale(name):
@@ -183,3 +183,50 @@ def a_kept_number_beside_a_decision(jit):
     f = jit(f)
     for value in (1.0, -1.0, 2.0):
         yield f(ones(2) * value)
+
+
+@case
+def a_mask_for_every_layer(jit):
+    made = []
+
+    @functools.lru_cache
+    def mask(size, kind="causal"):
+        made.append((size, kind))
+        return torch.ones(size, size).tril()
+
+    def f(x):
+        for _ in range(3):
+            x = torch.softmax(mask(x.shape[0]) * x, 1)
+        return x + mask(x.shape[0], kind="other")
+
+    f = jit(f)
+    for size in (2, 3, 4, 3, 1, 5):
+        yield f(torch.arange(float(size * size)).reshape(size, size)), made, mask.cache_info()
+
+
+@case
+def a_kept_size_gives_a_tensor_with_a_gradient(jit):
+    @functools.lru_cache
+    def weight(size):
+        return torch.full((size,), 2.0, requires_grad=True)
+
+    f = jit(lambda x: (weight(x.shape[0]) * x * weight(x.shape[0])).sum())
+    for size in (2, 3, 2):
+        f(ones(size)).backward()
+        yield weight(size).grad
+
+
+@case(outcome=FELL_BACK)
+def a_kept_list_of_a_size(jit):
+    @functools.lru_cache
+    def values(size):
+        return [float(size)]
+
+    def f(x):
+        first = values(x.shape[0])
+        first.append(1.0)
+        return x * len(values(x.shape[0])) + first[0]
+
+    f = jit(f)
+    for size in (2, 3, 2):
+        yield f(ones(size)), values(size)

@@ -626,7 +626,7 @@ def a_cache_of_tensors_by_size(jit):
     yield cache
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_cached_function(jit):
     calls = []
 
