@@ -107,7 +107,7 @@ _LAZY_NAMES = {
     **dict.fromkeys((
         "is_anomaly_enabled", "is_anomaly_check_nan_enabled", "set_anomaly_enabled",
     ), "eagerjit.autograd.anomaly"),
-    "OutOfMemoryError": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
+    "Event": "eagerjit.cuda", "Stream": "eagerjit.cuda", "GradScaler": "eagerjit.amp",
     **dict.fromkeys((
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",

@@ -36,3 +36,16 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
             if result is not NotImplemented:
                 return result
     raise TypeError(f"no implementation found for {public_api.__name__} on types that implement __torch_function__")
+
+
+class TorchFunctionMode:
+    """What sees every call of a function of the library in PyTorch. Raises NotImplementedError where it is entered."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError("eagerjit has no dispatch that a TorchFunctionMode could take part in")
+
+    def __exit__(self, *exc: object) -> None:
+        """It was never entered."""
+
+
+BaseTorchFunctionMode = TorchFunctionMode

@@ -12,14 +12,16 @@ from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.elementary import ELEMENTARY, define
 from eagerjit.ops.normalization import log_softmax, softmax
 from eagerjit.ops.pointwise import POINTWISE
+from eagerjit.ops.polynomials import POLYNOMIALS
 from eagerjit.ops.reduce import logsumexp as _logsumexp
 from eagerjit.tensor import Tensor
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln",
-    "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr",
-    "ndtri", "polygamma", "psi", "round", "sinc", "softmax", "xlog1py", "xlogy", "zeta",
+    "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri",
+    "polygamma", "psi", "round", "sinc", "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+__all__ += sorted(POLYNOMIALS)
 
 erf, exp2, expit = POINTWISE["erf"].call, POINTWISE["exp2"].call, POINTWISE["sigmoid"].call
 expm1, log1p = POINTWISE["expm1"].call, POINTWISE["log1p"].call
@@ -83,4 +85,5 @@ def _log_ndtr(input: Tensor) -> Tensor:
 log_ndtr = ELEMENTARY["log_ndtr"].call
 
 
+globals().update(POLYNOMIALS)
 globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))

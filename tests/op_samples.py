@@ -275,6 +275,9 @@ SAMPLES: dict[str, list[Sample]] = {
                           0.01, 0.9))],
     "adafactor_step": [Sample(([M, V], [N, V * 2.0], [M[:, :1]], [N[:1]], [V * 0.5], torch.tensor(1.0), False,
                                (1e-7, 1e-7), 0.1, -0.8, 1e-3, 1.0, 0.01))],
+    "orthogonal_polynomial": [
+        Sample((M, integers([0, 1, 2], [5, 7, 3]).double(), "legendre_polynomial_p", False))
+    ],
     "standard_gamma": [Sample((M, HALVES), (1,))],
     "von_mises_samples": [Sample((M, N * 3.0, HALVES))],
     "gamma_slope": [Sample((M, N)), Sample((M, N + 5.0))],

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("einops_layers", "transformers_models", "others")
+PROGRAMS = ("einops_layers", "transformers_models", "others", "gaussian_processes", "probabilistic", "images")
 
 
 def printed(*command: str) -> list[list[str]]:

@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from oracle import compare, draw
+
+import eagerjit as ej
 
 RANGES = {
     "below 1": draw((3, 4), "float64", 0.1, 0.9, 3),
@@ -46,3 +49,27 @@ def test_pairs(name: str) -> None:
 def test_tails() -> None:
     values = np.array([-30.0, -8, -3, 0, 5, 30])
     compare(lambda t, x: (t.special.log_ndtr(x), t.special.erfcx(x.abs())), values, tolerance=1e-7)
+
+
+POLYNOMIALS = [n for n in dir(torch.special) if "_polynomial_" in n]
+
+
+@pytest.mark.parametrize("name", POLYNOMIALS)
+def test_polynomials(name: str) -> None:
+    def call(t: Any, x: Any, n: Any) -> Any:
+        function = getattr(t.special, name)
+        return [function(x, n), *(function(x, k) for k in (-1, 0, 1, 2, 5, 12))]
+
+    x = np.concatenate([draw((3, 7), "float64", -1.5, 1.5, 2), [[-1.0, 0.0, 1.0, 0.5, 2.0, -2.0, 0.25]]])
+    degrees = np.array([0, 3, 1, 6, 2, 9, 4])
+    compare(call, x, degrees, tolerance=1e-9)
+    compare(call, x.astype(np.float32), degrees, layouts=("transposed", "contiguous"), tolerance=1e-2)
+    compare(call, np.zeros((0, 7)), degrees)
+    compare(lambda t, n: getattr(t.special, name)(0.5, n), degrees, tolerance=1e-4)
+    compare(lambda t, n: getattr(t.special, name)(n > 2, 3), degrees, tolerance=1e-4)
+    compare(lambda t, n: getattr(t.special, name)(0.5, 3), degrees)
+    compare(lambda t, x: getattr(t.special, name)(x.half(), 3), x, grad=False)
+    compare(lambda t, x: getattr(t.special, name)(x, 4), np.float64(0.3).reshape(()))
+    jitted, eager = (f(ej.tensor(x)) for f in (ej.jit(lambda x: getattr(ej.special, name)(x, 5)),
+                                               lambda x: getattr(ej.special, name)(x, 5)))
+    assert ej.equal(jitted, eager) and not jitted.requires_grad

@@ -1,5 +1,7 @@
 """Datasets, samplers and the DataLoader."""
 
+from collections.abc import Iterator as _BaseDataLoaderIter  # noqa: F401  # asked for by its name
+
 from eagerjit.utils.data.collate import default_collate, default_convert
 from eagerjit.utils.data.dataset import (
     ChainDataset,
@@ -12,6 +14,7 @@ from eagerjit.utils.data.dataset import (
     random_split,
 )
 from eagerjit.utils.data.loader import DataLoader
+from eagerjit.utils.data.loader import _Workers as _MultiProcessingDataLoaderIter  # noqa: F401
 from eagerjit.utils.data.sampler import (
     BatchSampler,
     DistributedSampler,

@@ -1,0 +1,94 @@
+"""Orthogonal polynomials by their recurrences, upwards in the degree, in float64.
+
+P(n+1) = (a(n) x + b(n)) P(n) - c(n) P(n-1) from P(0) = 1 and P(1). As in PyTorch there are no gradients, polynomials of
+negative degree are 0, and degrees are cut to integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit import creation
+from eagerjit.ops.host import HostOp, broadcast
+from eagerjit.promotion import TYPE_NAMES, result_type
+from eagerjit.runtime import dtypes
+from eagerjit.state import Defaults
+from eagerjit.tensor import Tensor
+
+Coefficients = Callable[[int], tuple[float, float, float]]
+
+
+def _chebyshev(n: int) -> tuple[float, float, float]:
+    return 2.0, 0.0, 1.0
+
+
+FAMILIES: dict[str, tuple[tuple[float, float], Coefficients, str]] = {
+    "chebyshev_polynomial_t": ((1.0, 0.0), _chebyshev, "Chebyshev's polynomial of the first kind, cos(n acos x)."),
+    "chebyshev_polynomial_u": ((2.0, 0.0), _chebyshev, "Chebyshev's polynomial of the second kind."),
+    "chebyshev_polynomial_v": ((2.0, -1.0), _chebyshev, "Chebyshev's polynomial of the third kind."),
+    "chebyshev_polynomial_w": ((2.0, 1.0), _chebyshev, "Chebyshev's polynomial of the fourth kind."),
+    "hermite_polynomial_h": ((2.0, 0.0), lambda n: (2.0, 0.0, 2.0 * n), "The physicists' Hermite polynomial."),
+    "hermite_polynomial_he": ((1.0, 0.0), lambda n: (1.0, 0.0, float(n)), "The probabilists' Hermite polynomial."),
+    "laguerre_polynomial_l": (
+        (-1.0, 1.0), lambda n: (-1 / (n + 1), (2 * n + 1) / (n + 1), n / (n + 1)), "Laguerre's polynomial.",
+    ),
+    "legendre_polynomial_p": (
+        (1.0, 0.0), lambda n: ((2 * n + 1) / (n + 1), 0.0, n / (n + 1)), "Legendre's polynomial.",
+    ),
+}  # fmt: skip
+"""By name the slope and the constant of P(1), the coefficients of a step, and what it is."""
+
+
+def _values(x: np.ndarray, n: np.ndarray, family: str, shifted: bool) -> np.ndarray:
+    """The polynomials of a family, of degrees n, at x, or at 2 x - 1."""
+    (slope, constant), coefficients, _ = FAMILIES[family]
+    wide, degrees = np.broadcast_arrays(x.astype(np.float64), np.trunc(n.astype(np.float64)))
+    at = 2.0 * wide - 1.0 if shifted else wide
+    out = np.where(degrees == 0, 1.0, np.where(degrees == 1, slope * at + constant, 0.0))
+    before, now = np.ones_like(at), slope * at + constant
+    for k in range(1, int(degrees.max(initial=0))):
+        a, b, c = coefficients(k)
+        before, now = now, (a * at + b) * now - c * before
+        out = np.where(degrees == k + 1, now, out)
+    return out.astype(x.dtype)
+
+
+_op = HostOp(
+    "orthogonal_polynomial", _values, differentiable=False, types=broadcast,
+    on_host="as many steps as the largest degree asks for",
+)  # fmt: skip
+
+
+def _operands(name: str, *operands: Any) -> list[Tensor]:
+    """Tensors of one floating dtype. TypeError if none is a tensor, NotImplementedError for halves."""
+    tensors = [x for x in operands if isinstance(x, Tensor)]
+    if not tensors:
+        raise TypeError(f"special_{name}(): one of the arguments must be Tensor, not {type(operands[0]).__name__}")
+    dtype = result_type(*operands)
+    dtype = dtype if dtype.is_floating_point else Defaults.dtype
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{TYPE_NAMES[dtype]}'")
+    device = tensors[0].device
+    return [
+        x.to(dtype) if isinstance(x, Tensor) else creation.full((), x, dtype=dtype, device=device) for x in operands
+    ]
+
+
+def _polynomial(name: str, shifted: bool) -> Callable[..., Tensor]:
+    public = f"shifted_{name}" if shifted else name
+    def function(input: Any, n: Any) -> Tensor:
+        return _op.call(*_operands(public, input, n), name, shifted)
+
+    function.__name__ = function.__qualname__ = public
+    of = "2 input - 1" if shifted else "input"
+    function.__doc__ = f"{FAMILIES[name][2].rstrip('.')}, of degree n, at {of}. It has no gradient."
+    return function
+
+
+POLYNOMIALS = {
+    **{name: _polynomial(name, False) for name in FAMILIES},
+    **{f"shifted_{name}": _polynomial(name, True) for name in FAMILIES if name.startswith("chebyshev")},
+}
