@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arrays import TracedArray
-from eagerjit.journal import Journal, Slot
+from eagerjit.journal import Journal
 from eagerjit.leaves import over_array
-from eagerjit.slots import look
+from eagerjit.slots import Slot, look
 from eagerjit.state import untraced
 from eagerjit.tensor import Tensor
 
@@ -45,6 +45,7 @@ def read_array(journal: Journal, holder: Any, key: Any, array: np.ndarray, kind:
     journal.tracer.slots[leaf] = Slot(place, "tensor", "attribute")
     journal.tracer.tensor_leaf(tensor, leaf, symbolic=True)
     journal.inputs.add(slot)
+    journal.array_inputs.add(id(array))
     journal.checks.append(place)
     journal.arrays[slot] = TracedArray(tensor)
     return journal.arrays[slot]

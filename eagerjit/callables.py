@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import lookup, tensor_attributes
-from eagerjit.arrays import LARGE, TracedArray, TracedNumber
+from eagerjit.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
@@ -168,6 +168,10 @@ class Calls(PutOff):
             return _length
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
+        if made_by_host(function, args, kwargs):
+            return functools.partial(by_host, function)
+        if function in CONVERTING and len(args) == 1 and type(args[0]) is TracedArray:
+            return functools.partial(converted, function)
         if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
             return self.refused(f"calls {name} of an array that is an input", source)
         if self._reads_iterator(function, args, kwargs):
@@ -187,7 +191,9 @@ class Calls(PutOff):
                 if isinstance(value, CONTAINERS):
                     journal.note_read(value, None)
             return None
-        return self._probe((*args, *kwargs.values()), source)
+        refused = self._probe((*args, *kwargs.values()), source)
+        numpys = module.partition(".")[0] == "numpy" and not isinstance(function, type)
+        return refused or (functools.partial(journal.making, function) if numpys else None)
 
     def _method(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
@@ -300,6 +306,11 @@ class Calls(PutOff):
         if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
             self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
+
+    def writes_array(self, array: np.ndarray, source: str) -> Callable[..., Any]:
+        """What is called where NumPy would write an array from outside: recorded again, it is an input."""
+        self.journal.arrays_written.append(array)
+        return self.refused("writes a NumPy array", source)
 
     def _of_the_world(self, module: str, name: str) -> bool:
         if name in _PURE:

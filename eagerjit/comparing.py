@@ -109,6 +109,8 @@ def contents(
     if isinstance(value, (set, frozenset)):
         return frozenset(inner(v) for v in items_of(value))
     if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
+        if state.tracer is not None:
+            state.tracer.constant_arrays[id(value)] = value
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, PLAIN):
         return type(value), repr(value) if type(value) is float else value

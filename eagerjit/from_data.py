@@ -103,11 +103,11 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
 
 
 def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:
-    """A tensor for an array that the traced code made: as it is now, and neither may be written from here on."""
+    """A tensor for an array that the traced code made."""
     with untraced():
         kept = from_numpy(array.copy())
     made = kept.clone()
-    tracer.journal.snapshots[id(made)] = made, array, kept._data
+    tracer.journal.snapshots.add(made, array)
     return made
 
 

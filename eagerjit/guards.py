@@ -202,6 +202,8 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
         changes = kind != "object" and (id(container), slot[1]) in changing
         if base is _MISSING or changes or journal.is_fresh(container):
             continue
+        if kind == "object" and id(base) in journal.array_inputs:
+            continue  # what a variable of an enclosing function holds, which is an input
         covered.add((id(container), None))
         parent: int | None = None
         for depth in range(len(attributes) + 1):

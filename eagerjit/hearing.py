@@ -21,7 +21,7 @@ from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
 from eagerjit.containers import CONTAINERS
-from eagerjit.journal import Journal, Path, Slot, is_consumed
+from eagerjit.journal import Journal, Path, is_consumed
 from eagerjit.leaves import flatten_call, key_of, marks_of, plain_call, traced_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak, pause_observation, resume_observation, user_line
@@ -29,6 +29,7 @@ from eagerjit.pytree import Again
 from eagerjit.rebuilding import paths_of
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
+from eagerjit.slots import Slot
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensor import Shape, Tensor
 from eagerjit.trace import Tracer
@@ -70,6 +71,8 @@ class World(Listener):
         tracer, source, title = self.tracer, user_line(), _title(owner, name)
         if self.heard is None or state.tracer is not tracer or self._compares():
             raise TraceBreak(f"it calls {title} where compiled code cannot", source)
+        if tracer.host.steps:
+            raise TraceBreak(f"it calls {title} after NumPy has computed", source)
         if isinstance(owner, Iterator) and not is_harmless(owner, bool(tracer.written)):
             raise TraceBreak("it reads an iterator that may do more than give items", source)
         if name == "__call__" and (self.journal.operations or tracer.written):

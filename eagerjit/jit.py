@@ -14,19 +14,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit import background, pytree
+from eagerjit import background
 from eagerjit import explain as reports
 from eagerjit import script as script_names
 from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
-from eagerjit.leaves import flatten_call, key_of, overlaps
+from eagerjit.leaves import arrays_among, flatten_call, key_of, overlaps
 from eagerjit.observation import NotYet, TraceBreak
+from eagerjit.options import Options
 from eagerjit.recompiles import CacheInfo, Recompile, recompile
 from eagerjit.recording import Recording
+from eagerjit.related import Related
 from eagerjit.retelling import told_again
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
@@ -52,21 +53,6 @@ PATIENCE = 1.0
 is recorded may itself wait for something that the waiting thread holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a function is compiled; see `jit`."""
-
-    fullgraph: bool = False
-    on_recompile: str = "ignore"
-    fastmath: bool = False
-    background: bool = False
-    cuda_graphs: bool = False
-
-    def __post_init__(self) -> None:
-        if self.on_recompile not in ("ignore", "warn", "error"):
-            raise ValueError(f"on_recompile is 'ignore', 'warn' or 'error', not {self.on_recompile!r}")
-
-
 class JitFunction(Function):
     """A compiled function. Call it as the function it was made from."""
 
@@ -87,6 +73,7 @@ class JitFunction(Function):
         self._failure: BaseException | None = None
         self._overlapping: set[Any] = set()
         self._awaited: set[str] = set()
+        self._related: Related | None = None
 
     def __repr__(self) -> str:
         return f"<eagerjit.jit {self.__qualname__}>"
@@ -113,6 +100,7 @@ class JitFunction(Function):
             self.info, self._failure = CacheInfo(), None
             self._eager = False
             self._overlapping.clear()
+            self._related = None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until all that compiles in the background is ready; False if `timeout` seconds pass before.
@@ -153,7 +141,7 @@ class JitFunction(Function):
         except TraceBreak as problem:
             raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
         variant.begin()
-        return verify(self.__qualname__, variant, leaves)
+        return verify(self.__qualname__, variant, variant.given(leaves))
 
     # -- the call that native code did not serve ----------------------------------------------------------------------
 
@@ -163,7 +151,13 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         structure, leaves = flatten_call(args, kwargs)
-        made, call = None, Call((args, kwargs, Heard()))
+        if self._related is not None:
+            structure, leaves = self._related.call(structure, leaves)
+        return self._served(structure, leaves, Call((args, kwargs, Heard())))
+
+    def _served(self, structure: Any, leaves: list[Any], call: Call) -> Any:
+        """The result of a call by a version, or by the plain function, which is told what was asked for it so far."""
+        function, made = self.__wrapped__, None
         try:
             while made is None:
                 known = len(self.variants)
@@ -172,7 +166,7 @@ class JitFunction(Function):
                         flat = variant.run(leaves, call)
                         if flat is not MISS:
                             self.info.hits += 1
-                            return self._result(variant, flat, leaves, call)
+                            return self._result(variant, flat, call)
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
                     return told_again(function, *call)
@@ -194,22 +188,32 @@ class JitFunction(Function):
         flat = made.run(leaves, call)
         if flat is MISS and self._is_overtaken(made):
             return told_again(function, *call)
+        found = self._as_related(made, structure, leaves) if flat is MISS else None
+        if found is not None:
+            return self._served(found[0], found[1], call)
         if flat is MISS:
             self._warn("arguments share memory that it writes", made.written_at(), "Such calls run eagerly")
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
             return told_again(function, *call)
-        return self._result(made, flat, leaves, call)
+        return self._result(made, flat, call)
 
     def _is_overtaken(self, made: Variant) -> bool:
         """Whether a new version misses its own call because another thread has changed what it reads."""
         return not made.report.trace.writes or made.executable.epochs[0] != mode.epoch()
 
-    def _result(self, variant: Variant, flat: Any, leaves: Sequence[Any], originals: Any) -> Any:
+    def _as_related(self, made: Variant, structure: Any, leaves: list[Any]) -> tuple[Any, list[Any]] | None:
+        """A call that a new version misses, with arguments that are views as such; calls are taken so from here on."""
+        related = self._related = self._related or Related()
+        related.learn(made)
+        found = related.call(structure, leaves)
+        return None if found[0] == structure else found
+
+    def _result(self, variant: Variant, flat: Any, call: Call) -> Any:
         if flat is FAILED:
-            return told_again(self.__wrapped__, *originals)
+            return told_again(self.__wrapped__, *call)
         if variant.plain:
             return flat
-        return variant.finish(flat if type(flat) is tuple else (flat,), tuple(leaves), originals)
+        return variant.finish(flat if type(flat) is tuple else (flat,), tuple(call.leaves), call)
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
@@ -302,12 +306,12 @@ class JitFunction(Function):
         if reports.directory is not None:
             reports.leave_report(self, variant)
         positional = variant.structure[2][0]
-        flat = positional[0] is tuple and pytree.is_flat(positional) and not variant.structure[2][1][1]
-        if flat and variant.native:
+        arrays = arrays_among(positional[2]) if positional[0] is tuple and not variant.structure[2][1][1] else None
+        if arrays is not None and variant.native:
             if variant.plain:
-                self.insert(variant.executable)
+                self.insert(variant.executable, arrays=arrays)
             else:
-                self.insert(variant.executable, variant.finish, with_arguments=True)
+                self.insert(variant.executable, variant.finish, True, arrays)
 
     def _note_recompile(self, reason: Recompile) -> None:
         """Count a recompile; warn or raise if that is what the user asked for."""

@@ -17,8 +17,8 @@ from eagerjit.compiler.matching import matches
 from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values, with_siblings
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
-from eagerjit.journal import value_at
 from eagerjit.runtime.execute import MISS
+from eagerjit.slots import value_at
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.walks import Summary, Walk, cotangent, leaves_with_gradients, walk

@@ -7,10 +7,9 @@ none is collected until it ends.
 
 from __future__ import annotations
 
-import functools
 import gc
-import operator
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,8 @@ from eagerjit.memoized import ContextVariables
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime.program import Op
-from eagerjit.slots import ABSENT, DELETE, LOOK, STORE
+from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot
+from eagerjit.snapshots import Snapshots
 from eagerjit.tensor import Tensor
 from eagerjit.varying import form_of, tensors_of
 
@@ -61,7 +61,7 @@ class Journal:
         self.paths: dict[int, Path] = {}
         self.inputs: set[tuple[int, Any]] = set()
         self.arrays: dict[tuple[int, Any], Any] = {}
-        self.snapshots: dict[int, tuple[Tensor, np.ndarray, np.ndarray]] = {}  # tensors over arrays made inside
+        self.array_inputs: set[int] = set()
         self.written: dict[tuple[int, Any], str] = {}
         self.read_first: set[tuple[int, Any]] = set()
         self.clocks = Readings()
@@ -82,9 +82,12 @@ class Journal:
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
         self._young: set[int] = set()
+        self._made: set[int] = set()
         self._outside: set[int] = set()
         self._tables: set[int] = set()  # dictionaries of attributes
         self._alive: list[Any] = []
+        self.snapshots = Snapshots(tracer, self._alive)
+        self.arrays_written: list[np.ndarray] = []
         self._ended = False
 
     # -- age ----------------------------------------------------------------------------------------------------------
@@ -96,7 +99,8 @@ class Journal:
             return False
         if isinstance(value, np.ndarray):
             # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
-            fresh = (value.base is None or self.is_fresh(value.base)) and self._only_young_know(value, at_least=1)
+            own = value.base is None or self.is_fresh(value.base)
+            fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
         elif not gc.is_tracked(value):
             fresh = self._only_young_know(value)
         else:
@@ -105,6 +109,14 @@ class Journal:
         if not fresh:
             self._outside.add(key)
         return fresh
+
+    def making(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of NumPy's, and remember an array that nobody had before."""
+        made = function(*args, **kwargs)
+        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == 2:
+            self._made.add(id(made))
+            self._alive.append(made)
+        return made
 
     def _decide(self, value: Any) -> None:
         """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
@@ -210,6 +222,8 @@ class Journal:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
         self._refuse_table(holder, source)
         self.save(holder, key, kind, value is ABSENT)
+        if value is not ABSENT and value is self.arrays.get((id(holder), key)):
+            return  # what `array += 1` assigns is there already
         if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
             self.read_first.add((id(holder), key))
         self.written.setdefault((id(holder), key), source)
@@ -303,6 +317,7 @@ class Journal:
         for container, before, source in self.probed:
             outside = not self.is_fresh(container) and id(container) not in self.paths
             if outside and not same_contents(container, before):
+                self.arrays_written += [container] if isinstance(container, np.ndarray) else []
                 self.refuse("it changes a container in a way that is not observed", source)
         if self.problem is not None:
             raise self.problem
@@ -335,40 +350,6 @@ class Journal:
     def changing(self) -> set[tuple[int, Any]]:
         """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
         return self.inputs | {slot for slot in self.written if slot not in self.read_first}
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """Where a tensor is found when the compiled function is called: there, or at a path of positions in a tuple."""
-
-    holder: Any
-    key: Any
-    kind: str
-    path: tuple[int, ...] = ()
-
-    def __hash__(self) -> int:
-        return hash((id(self.holder), self.key, self.path))
-
-    def __eq__(self, other: object) -> bool:
-        alike = isinstance(other, Slot) and other.holder is self.holder and other.path == self.path
-        return alike and other.key == self.key  # type: ignore[attr-defined]
-
-    def read(self) -> Any:
-        """What it holds now."""
-        return functools.reduce(operator.getitem, self.path, LOOK[self.kind](self.holder, self.key))
-
-
-class Arguments(tuple[Any, ...]):
-    """The arguments of a call that changes Python objects, with what it found in those that it changes."""
-
-    slots: dict[Slot, Any]
-
-
-def value_at(place: Any, arguments: Sequence[Any]) -> Any:
-    """A tensor or number of a call: an argument by position, what lay in a slot, or the tensor itself."""
-    if type(place) is int:
-        return arguments[place]
-    return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]
 
 
 def is_traced(value: Any) -> bool:

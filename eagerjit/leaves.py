@@ -16,6 +16,7 @@ from eagerjit.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.creation import from_numpy
 from eagerjit.placement import place_number
 from eagerjit.pytree import LEAF, Again, Structure
+from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensor import Tensor
 
 
@@ -29,7 +30,7 @@ def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
     kept: list[Any] = []
     known: dict[int, int] = {}
     marks = iter([_mark(x, kept, known) for x in leaves])
-    return _marked(structure, marks), kept
+    return with_marks(structure, marks), kept
 
 
 def _mark(value: Any, kept: list[Any], known: dict[int, int]) -> Structure:
@@ -59,11 +60,23 @@ def over_array(array: np.ndarray) -> Tensor | None:
         return None
 
 
-def _marked(structure: Structure, marks: Iterator[Structure]) -> Structure:
-    if structure == LEAF:
+def with_marks(structure: Structure, marks: Iterator[Structure]) -> Structure:
+    """A structure with other marks at its leaves."""
+    if type(structure) is not tuple:
         return next(marks)
     kind, keys, children = structure
-    return kind, keys, tuple([_marked(c, marks) for c in children])
+    return kind, keys, tuple([with_marks(c, marks) for c in children])
+
+
+def arrays_among(marks: Sequence[Structure]) -> int | None:
+    """Bits for the arrays among arguments that native code takes; None where it does not take one of these."""
+    plain = all(mark == LEAF or type(mark) is Again or mark is np.ndarray for mark in marks)
+    arrays = sum(1 << i for i, mark in enumerate(marks) if _is_array(marks, mark))
+    return arrays if plain and (not arrays or len(marks) <= MOST_ARRAYS) else None
+
+
+def _is_array(marks: Sequence[Structure], mark: Structure) -> bool:
+    return (marks[mark] if type(mark) is Again else mark) is np.ndarray
 
 
 def marks_of(structure: Structure) -> Iterator[Structure]:
@@ -77,7 +90,7 @@ def marks_of(structure: Structure) -> Iterator[Structure]:
 
 def _call(structure: Structure, leaves: Sequence[Any], convert: Callable[[Any, Any], Any]) -> Any:
     out: list[Any] = []
-    for mark, leaf in zip(marks_of(structure), leaves, strict=True):
+    for mark, leaf in zip(marks_of(structure), leaves, strict=False):  # a call may have more than its arguments
         out.append(out[mark] if type(mark) is Again else convert(mark, leaf))
     return pytree.unflatten(structure, out)
 

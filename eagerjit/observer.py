@@ -272,6 +272,8 @@ class Observer:
             if isinstance(key, slice) or value is ABSENT:
                 self.journal.note_read(container, None)
             self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
+        elif isinstance(container, np.ndarray) and not self.journal.is_fresh(container):
+            return self.calls.writes_array(container, where)
         elif not self.journal.is_fresh(container):
             return self.calls.refused(f"changes an item of a {type(container).__name__}", where)
         return None
@@ -279,7 +281,7 @@ class Observer:
     def change_in_place(self, frame: FrameType, method: str) -> None:
         target, value = frames.stack(frame, 2)
         if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
-            self._stop(frame, 1, self.calls.refused("writes a NumPy array", source(frame)))
+            self._stop(frame, 1, self.calls.writes_array(target, source(frame)))
             return
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:

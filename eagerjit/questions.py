@@ -30,6 +30,11 @@ class Questions:
         self.hashed: set[int] = set()
         self.formatted: list[tuple[Any, str]] = []
         self.compared: list[tuple[Any, Any]] = []
+        self.host: Any = None  # what NumPy computes for the recorded function
+        self.originals: dict[int, tuple[Any, Any]] = {}
+        """Stand-ins for arguments that are views of others, with these arguments."""
+        self.constant_arrays: dict[int, np.ndarray] = {}
+        """Arrays whose contents are those of every call, since each call compares them."""
         self.begun: dict[int, Any] = {}
         """What the slots that are inputs held when the call began: the function may have changed them since."""
         self._answers: dict[Node, Any] = {}

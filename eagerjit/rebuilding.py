@@ -35,6 +35,7 @@ class Flattening:
         self.journal, self.source = journal, source
         self.leaves: list[Any] = []
         self.numbers: dict[int, int] = {}
+        self.arrays: list[np.ndarray] = []
         self.plain = True
         self._alive: list[Any] = []
 
@@ -45,7 +46,7 @@ class Flattening:
             self.plain = False
             return Later, value.function, tuple([self.flatten(a) for a in value.arguments])
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
-            raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
+            return self._of_numpy(value)
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
             self.leaves.append(value)
             return LEAF
@@ -74,12 +75,28 @@ class Flattening:
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
         if kind is np.ndarray:
+            if any(np.may_share_memory(value, other) for other in (*self.arrays, *self.journal.snapshots.arrays())):
+                raise self.journal.refuse("it returns or keeps an array that shares memory with another", self.source)
+            self.arrays.append(value)
             self.leaves.append(value.copy())
             return np.ndarray, None, (LEAF,)
         if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _of_numpy(self, value: Any) -> Structure:
+        """A number of NumPy's, or an array that NumPy computed in this call."""
+        self.plain = False
+        if type(value) is TracedNumber:
+            return value.kind, None, (self.flatten(value.number),)
+        if not self.journal.tracer.host.is_new(value.tensor):
+            raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
+        if id(value.tensor) in self.numbers:
+            return AGAIN, self.numbers[id(value.tensor)], ()
+        self.numbers[id(value.tensor)] = len(self.numbers)
+        self.leaves.append(value.tensor)
+        return TracedArray, None, (LEAF,)
 
     def _keys(self, value: dict[Any, Any]) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -97,6 +114,13 @@ def _is_plain_class(kind: type) -> bool:
     return simple and any("__dict__" in vars(base) for base in kind.__mro__)
 
 
+def finds_arguments(structure: Structure) -> bool:
+    """Whether a value holds a container, or an array, of the call's arguments."""
+    if type(structure) is not tuple:
+        return False
+    return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
+
+
 def rebuild(structure: Structure, leaves: Sequence[Any], originals: Any) -> Any:
     """The value again; `originals` are the (args, kwargs) of this call."""
     return _build(structure, iter(leaves), originals, [])
@@ -112,6 +136,8 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         return keys.find(originals)
     if kind is Later:
         return evaluated(keys, [_build(c, leaves, originals, made) for c in children], originals.readings)
+    if issubclass(kind, np.generic):
+        return kind(_build(children[0], leaves, originals, made))
     if issubclass(kind, tuple):
         parts = [_build(c, leaves, originals, made) for c in children]
         return kind(*parts) if keys is not None else kind(parts)
@@ -119,6 +145,8 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
     made.append(None)
     if kind is np.ndarray:
         made[position] = next(leaves).copy()
+    elif kind is TracedArray:
+        made[position] = _as_given(next(leaves)._data)
     elif kind is frozenset:
         made[position] = frozenset([_build(c, leaves, originals, made) for c in children])
     elif kind in (list, set):
@@ -134,6 +162,13 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         for name, child in zip(keys, children, strict=True):
             object.__setattr__(instance, name, _build(child, leaves, originals, made))
     return made[position]
+
+
+def _as_given(array: np.ndarray) -> np.ndarray:
+    """What NumPy gave, of which a tensor has a view."""
+    base = array.base
+    whole = type(base) is np.ndarray and base.base is None and base.shape == array.shape
+    return base if whole and base.strides == array.strides else array  # type: ignore
 
 
 def rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any], Any], Any] | None:

@@ -13,30 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import pytree
+from eagerjit import pytree, related
 from eagerjit.autograd.node import first_freed
-from eagerjit.beginnings import Beginning
 from eagerjit.callables import unchanged_keywords
 from eagerjit.clocks import Readings
-from eagerjit.comparing import Hooks, Structure, Unchanged, structure_of, tensors_in
+from eagerjit.comparing import Hooks, Structure, Unchanged, structure_of
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
 from eagerjit.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.hearing import answers_of
+from eagerjit.host_steps import HostSteps
+from eagerjit.host_work import HostWork
 from eagerjit.identities import guard_identities
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation, is_traced
-from eagerjit.leaves import key_of, marks_of, plain_call, traced_call
+from eagerjit.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
+from eagerjit.reached import guard_known, keep_constant_arrays_apart
 from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, required, retained
 from eagerjit.retelling import told_again
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
+from eagerjit.slots import Slot
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.turns import collecting_later, recording
@@ -46,6 +49,7 @@ from eagerjit.world import Heard, Inquiry, Rehearsed
 
 _VALUES = (str, bytes, np.dtype)
 _MOST_UNSTABLE = 8
+_MOST_ARRAYS = 8
 
 
 @dataclass(slots=True)
@@ -71,6 +75,7 @@ class Recording:
         self.seen: dict[tuple[int, Any], Any] = {}
         self.slots: set[tuple[int, Any]] = set()
         self.replaced: set[tuple[int, Any]] = set()  # slots that calls read before they put something else there
+        self.arrays: set[int] = set()
         self.unstable = 0
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
@@ -85,13 +90,21 @@ class Recording:
         With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
-        tracer = Tracer(self.name, needs_grad=True)
-        varying = Varying(numbers_vary, self.slots, self.seen)
-        with recording(patience):
-            compile = self._traced(tracer, structure, leaves, varying, heard)
-            self.slots |= varying.slots | self.replaced
-            tracer.arguments = None
-            self._check_leaks(tracer)
+        for left in range(_MOST_ARRAYS, -1, -1):
+            tracer = Tracer(self.name, needs_grad=True)
+            varying = Varying(numbers_vary, self.slots, self.seen, self.arrays)
+            try:
+                with recording(patience):
+                    compile = self._traced(tracer, structure, leaves, varying, heard)
+                    self.slots |= varying.slots | self.replaced
+                    tracer.arguments = None
+                    self._check_leaks(tracer)
+                break
+            except TraceBreak:
+                written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
+                if written <= self.arrays or not left:
+                    raise
+                self.arrays |= written  # recorded again, they are inputs
 
         def variant() -> Variant:
             with collecting_later(), tracer:
@@ -101,7 +114,8 @@ class Recording:
 
     def where(self) -> str:
         """The line where the function begins."""
-        return first_line(self.function, self.name)
+        code, _ = unwrap(self.function)
+        return self.name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"
 
     def _traced(
         self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying, heard: Heard
@@ -111,7 +125,7 @@ class Recording:
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = self._arguments(tracer, structure, leaves)
-            n_arguments = tracer.n_leaves
+            host = tracer.host
             call = traced_call(structure, inputs)
             observer, flattening, shape = self._run(tracer, call, varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
@@ -121,22 +135,23 @@ class Recording:
             guards = add_guards(tracer, surroundings, journal)
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
-            _guard_known(tracer, [*enumerate(inputs), *journal.world.tensors], owners, surroundings.values())
-            guard_identities(tracer, n_arguments)
+            guard_known(tracer, [*enumerate(inputs), *journal.world.tensors], owners, surroundings.values())
+            guard_identities(tracer, host.n_arguments)
             owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [Hooks(reached)] if reached else []
             structure_now = structure_of(owners, journal.changing())
             guard_modules(tracer, journal, owners)
+            keep_constant_arrays_apart(tracer)
             self._check_stability(journal, guards)
             self.replaced |= {slot for slot in journal.written if slot in journal.read_first and not is_traced(slot[1])}
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries)  # fmt: skip
             journal.operations = []
-            found = journal.world.inquiries, journal.beginning
-            again = functools.partial(self._recorded_again, structure, varying.settled(), *found)
+            found = journal.world.inquiries, journal.beginning, HostSteps(host.steps, host.errors)
+            again = functools.partial(self._recorded_again, structure, varying.settled(), found)
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
-            return self._variant(tracer, n_arguments, call_, grad_mode, guards, structure_now, again)
+            return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
 
     def _run(
         self, tracer: Tracer, call: Any, varying: Varying, *world: Any
@@ -154,7 +169,9 @@ class Recording:
             if tracer.broken is not None:
                 raise tracer.broken
             journal.finished()
-            _check_snapshots(journal)
+            journal.snapshots.renew_all()
+            tracer.host.check()
+            related.check(tracer, self.where())
             journal.clocks.check(tracer)
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
@@ -178,7 +195,6 @@ class Recording:
     def _variant(
         self,
         tracer: Tracer,
-        n_arguments: int,
         call: _Recorded,
         grad_mode: int,
         guards: list[Callable[[], bool]],
@@ -207,9 +223,9 @@ class Recording:
             "gradients": new_grads,
             "fastmath": self.options.fastmath,
             "cuda_graphs": self.options.cuda_graphs,
-            "distinct": pytree.is_flat(structure[2][0]),
+            "distinct": arrays_among(structure[2][0][2]) is not None,
         }
-        compile = compile_call(tracer, n_arguments, results, forward, again, rerun, **conditions)
+        compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
         freed = [
             (i, freed_node(met.name, met.source)) for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
@@ -219,8 +235,9 @@ class Recording:
         commit = [(o.apply, o.target) for o in call.operations]
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
-        slots, guards, clocks = list(tracer.slots.values()), guards + tracer.guards, call.clocks
-        catches = tracer.journal.catches
+        slots = [s for s in tracer.slots.values() if type(s) is Slot]
+        guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
+        host = tracer.host.work()
         before: list[Any] = [*([RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [KeepGradients(own, kept)] if own or kept else []
         after += required(results, self.where())
@@ -254,6 +271,7 @@ class Recording:
                 inquiries,
                 tracer.lacking,
                 catches,
+                host,
             )
 
         return compiled
@@ -277,13 +295,7 @@ class Recording:
 
     @contextmanager
     def _recorded_again(
-        self,
-        structure: Any,
-        varying: Varying,
-        asked: list[Inquiry],
-        beginning: Beginning,
-        backward: Backward,
-        arguments: Sequence[Any],
+        self, structure: Any, varying: Varying, done: Any, backward: Backward, arguments: Sequence[Any]
     ) -> Iterator[tuple[Tracer, list[Any]]]:
         """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
         tracer = Tracer(self.name, needs_grad=True)
@@ -291,7 +303,8 @@ class Recording:
         try:
             with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
-                inputs = self._arguments(tracer, structure, arguments)
+                asked, beginning, work = done
+                inputs = self._arguments(tracer, structure, arguments, work)
                 world = answers_of(asked, arguments), True, asked
                 with beginning.again(arguments):
                     out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
@@ -307,6 +320,7 @@ class Recording:
 
     def _output(self, tracer: Tracer, value: Any) -> Any:
         """A result as something that a compiled call can return."""
+        value = related.original(tracer, value)
         if isinstance(value, (SymbolicInt, TracedFloat)):
             dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
             node = tracer.constant(value, dtype)
@@ -331,15 +345,27 @@ class Recording:
             out.append((tracer.leaf_of[id(tensor)], found))
         return out
 
-    def _arguments(self, tracer: Tracer, structure: Any, leaves: Sequence[Any]) -> list[Any]:
-        """Make the arguments inputs or guards; one object in several places is one input."""
+    def _arguments(
+        self, tracer: Tracer, structure: Any, leaves: Sequence[Any], before: HostSteps | None = None
+    ) -> list[Any]:
+        """Make the arguments inputs or guards; one object in several places is one input. `before`: see `HostWork`."""
         inputs: list[Any] = []
-        for mark, leaf in zip(marks_of(structure), leaves, strict=True):
+        marks = list(marks_of(structure))
+        for mark, leaf in zip(marks, leaves, strict=False):
             if type(mark) is pytree.Again:
                 tracer.bindings.append(SameGuard(tracer.new_leaf(), int(mark)))
                 inputs.append(inputs[mark])
+            elif type(mark) is related.ViewOf:
+                tracer.new_leaf()
+                inputs.append(None)
             else:
                 inputs.append(self._argument(tracer, leaf))
+        end = len(marks) + related.additional(marks)
+        more = [self._argument(tracer, leaf) for leaf in leaves[len(marks) : end]]
+        tracer.host = HostWork(tracer, leaves, before)
+        related.relate(tracer, marks, leaves, inputs, more)
+        for position, mark in enumerate(marks):
+            inputs[position] = inputs[mark] if type(mark) is pytree.Again else inputs[position]
         return inputs
 
     def _argument(self, tracer: Tracer, value: Any) -> Any:
@@ -372,24 +398,3 @@ class Recording:
         if leaked:
             source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
             raise TraceBreak("a tensor made in the function is kept outside of it", source)
-
-
-def _check_snapshots(journal: Journal) -> None:
-    """Refuse a function in which NumPy writes an array that it made and that a tensor lies over."""
-    for made, array, before in journal.snapshots.values():
-        if array.tobytes() != before.tobytes():
-            raise TraceBreak("NumPy writes an array that a tensor lies over", made._data.source)
-
-
-def _guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
-    """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
-    known = {id(t) for t in tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
-    for leaf, value in inputs:
-        if isinstance(value, Tensor) and id(value) in known:
-            tracer.guard_object(leaf, Op.IS, value)
-
-
-def first_line(function: Any, name: str) -> str:
-    """`file:line` where a callable's code begins, or its name if it has none."""
-    code, _ = unwrap(function)
-    return name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"

@@ -10,10 +10,10 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
-from eagerjit.journal import Slot, value_at
 from eagerjit.numbers import SymbolicInt
 from eagerjit.observation import TraceBreak
 from eagerjit.runtime import mode
+from eagerjit.slots import Slot, value_at
 from eagerjit.tensor import Tensor, View, share_storage, storage_of
 from eagerjit.trace import Tracer
 
@@ -72,8 +72,8 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
     return sorted(out, key=lambda effect: isinstance(effect, _Related))
 
 
-def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
-    """Where a call finds the sizes that these views are made with: (argument or slot, dimension or -1)."""
+def origins(tracer: Tracer) -> dict[str, tuple[Any, int]]:
+    """Where a call finds the sizes and ints that are symbols: (place, dimension or -1); see `value_at`."""
     known: dict[str, tuple[Any, int]] = {}
     for b in tracer.bindings:
         if not isinstance(b, (IntLeaf, TensorLeaf)):
@@ -83,7 +83,12 @@ def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
             known[str(b.size)] = place, -1
         else:
             known.update({str(d): (place, i) for i, d in enumerate(b.node.type.shape) if isinstance(d, sizes.Size)})
-    needed: set[str] = set()
+    return known
+
+
+def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
+    """Where a call finds the sizes that these views are made with."""
+    known, needed = origins(tracer), set[str]()
     for step in steps:
         for x in _flat(step.arguments):
             if isinstance(x, SymbolicInt):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -81,3 +84,47 @@ DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item"
 def look(holder: Any, key: Any, kind: str) -> Any:
     """What an attribute, an item or a variable holds, ABSENT for nothing."""
     return LOOK[kind](holder, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a tensor is found when the compiled function is called: there, or at a path of positions in a tuple."""
+
+    holder: Any
+    key: Any
+    kind: str
+    path: tuple[int, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((id(self.holder), self.key, self.path))
+
+    def __eq__(self, other: object) -> bool:
+        alike = isinstance(other, Slot) and other.holder is self.holder and other.path == self.path
+        return alike and other.key == self.key  # type: ignore[attr-defined]
+
+    def read(self) -> Any:
+        """What it holds now."""
+        return functools.reduce(operator.getitem, self.path, LOOK[self.kind](self.holder, self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A result of NumPy's: its place in the list that is an argument of the compiled call."""
+
+    leaf: int
+    index: int
+
+
+class Arguments(tuple[Any, ...]):
+    """The arguments of a call that changes Python objects, with what it found in those that it changes."""
+
+    slots: dict[Slot, Any]
+
+
+def value_at(place: Any, arguments: Sequence[Any]) -> Any:
+    """A tensor or number of a call: an argument by position, a result of NumPy's, what lay in a slot, or itself."""
+    if type(place) is int:
+        return arguments[place]
+    if type(place) is Item:
+        return arguments[place.leaf][place.index]
+    return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]

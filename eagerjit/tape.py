@@ -12,9 +12,9 @@ from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import between, operations
 from eagerjit.joint import Backward, Part, compile_part
-from eagerjit.journal import value_at
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
+from eagerjit.slots import value_at
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, version_of
 from eagerjit.twice import Twice, hidden_values

@@ -183,7 +183,10 @@ class Tensor(TensorOperators):
 
     @property
     def _version(self) -> int:
-        self._refuse_in_trace("the version of a tensor from outside was read")
+        root = self
+        while root._view is not None:
+            root = root._view.base
+        root._refuse_in_trace("the version of a tensor from outside was read")
         return version_of(self)
 
     def _refuse_in_trace(self, reason: str) -> None:

@@ -20,6 +20,7 @@ from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.observation import TraceBreak, refuse_evaluated, user_line
+from eagerjit.reached import Memory
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
@@ -27,21 +28,6 @@ from eagerjit.state import set_tracer
 from eagerjit.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 from eagerjit.traced_numbers import Numbers
 from eagerjit.traced_places import Places
-
-
-class _Memory:
-    """That a captured view still lies in the memory of the tensor it was made from."""
-
-    def __init__(self, tensor: Tensor):
-        self.tensor = tensor
-
-    def _jit_state(self, changing: Any) -> Any:
-        """The arrays from the view to what it views, which keep each other alive."""
-        out, tensor = [id(self.tensor._data)], self.tensor
-        while tensor._view is not None:
-            tensor = tensor._view.base
-            out.append(id(tensor._data))
-        return out
 
 
 class Tracer(Places, Numbers):
@@ -197,7 +183,7 @@ class Tracer(Places, Numbers):
             return self.tensor_leaf(tensor, leaf, symbolic=False)
         self._related[id(tensor)] = tensor
         self.leaf_of[id(tensor)] = leaf
-        self.owners.append(_Memory(tensor))
+        self.owners.append(Memory(tensor))
         node = tensor._view.read(self, self.value(tensor._view.base))
         self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
         return node
@@ -223,6 +209,8 @@ class Tracer(Places, Numbers):
 
     def value(self, tensor: Tensor) -> Node:
         """The node that holds a tensor's present value."""
+        if self.journal is not None and self.journal.snapshots:
+            self.journal.snapshots.renew(tensor)
         known = self._values.get(id(tensor))
         view = tensor._view
         if known is not None and (view is None or known[2] == self.writes_to(tensor)):
@@ -309,8 +297,8 @@ class Tracer(Places, Numbers):
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
-        if self.journal is not None and id(tensor) in self.journal.snapshots:
-            raise TraceBreak("an array that the function made is written through a tensor", user_line())
+        if self.journal is not None and self.journal.snapshots:
+            self.journal.snapshots.release(tensor)
         known = self.value(tensor)
         self.keep_place(node, known)
         if view is not None and id(tensor) not in self._arguments:
@@ -396,5 +384,6 @@ class Tracer(Places, Numbers):
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
         self._values.clear()
         self._silent.clear()
+        self.originals.clear()
         self.gradients.clear()
         return [t for t in (r() for r in self.created) if t is not None]

@@ -13,13 +13,16 @@ from eagerjit.clocks import Readings
 from eagerjit.comparing import Structure
 from eagerjit.compilation import Report
 from eagerjit.compiler.signature import Load
+from eagerjit.host_steps import REFUSED, HostSteps
 from eagerjit.joint import Backward
-from eagerjit.journal import Arguments, Path, Slot
+from eagerjit.journal import Path
 from eagerjit.leaves import key_of
 from eagerjit.placement import host_array, store
+from eagerjit.rebuilding import finds_arguments
 from eagerjit.results import Finish
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
+from eagerjit.slots import Arguments, Slot
 from eagerjit.tape import CallOp
 from eagerjit.tensor import Tensor
 from eagerjit.world import Heard, Inquiry, follow
@@ -28,9 +31,10 @@ FAILED = object()
 
 
 class Call(tuple[Any, ...]):
-    """(args, kwargs, answers of the world) of a call as they were given, with what clocks say around its work."""
+    """(args, kwargs, answers of the world) of a call as they were given, its leaves, and what clocks say around it."""
 
     readings: list[Any]
+    leaves: Sequence[Any]
 
     @property
     def heard(self) -> Heard:
@@ -50,6 +54,7 @@ class Variant:
     lacking         (argument, attribute) that it does not have
     catches         whether an error may end inside of it
     calls           calls of functions that keep their results, which have to give the same again
+    host            what NumPy computes before the rest
     """
 
     executable: Any
@@ -74,6 +79,7 @@ class Variant:
     inquiries: list[Inquiry] = field(default_factory=list)
     lacking: list[tuple[int, str]] = field(default_factory=list)
     catches: bool = False
+    host: HostSteps | None = None
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
@@ -97,8 +103,9 @@ class Variant:
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self.calls or self.lacking
-        around = self.commit or self.notes or self.clocks.clocks or self.inquiries
-        return not (python or around or (self.may_fail and self.is_repeated))
+        around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
+        found = self.rebuild is not None and finds_arguments(self.result)
+        return not (python or around or found or (self.may_fail and self.is_repeated))
 
     @property
     def may_fail(self) -> bool:
@@ -110,6 +117,12 @@ class Variant:
         """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
         writes = self.report.trace.writes
         return bool(self.commit or writes or self.catches) and (not writes or self.executable.program.fails_whole)
+
+    def given(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of the compiled call: the leaves, and what NumPy computes of them."""
+        if self.host is None:
+            return leaves
+        return (*leaves, self.host.run(leaves) if self.key == key_of(leaves) else MISS)
 
     def run(self, leaves: Sequence[Any], call: Call) -> Any:
         """Run the executable: its outputs, MISS, or FAILED.
@@ -124,6 +137,9 @@ class Variant:
             if any(answer.ran for answer in call.heard) and not all(guard() for guard in self.guards):
                 name = self.report.traced.name
                 raise RuntimeError(f"{name}: a function that keeps its results has changed what the call reads")
+        call.leaves = leaves = self.given(leaves)
+        if leaves and (leaves[-1] is MISS or leaves[-1] is REFUSED):
+            return MISS if leaves[-1] is MISS else FAILED
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None

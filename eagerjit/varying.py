@@ -34,15 +34,22 @@ class Varying:
     functions   whether numbers are known to vary, so that functions of Python's own are called with those of each call
     slots       where numbers that change are kept (attributes, globals, closure cells): they are inputs
     seen        the numbers that recordings before have read; None: nothing new is to be found out
+    arrays      the arrays that the function writes, by their ids: inputs, wherever it reads them
     """
 
-    def __init__(self, functions: bool = False, slots: Any = (), seen: dict[tuple[int, Any], Any] | None = None):
-        self.functions, self.slots, self.seen = functions, set(slots), seen
+    def __init__(
+        self,
+        functions: bool = False,
+        slots: Any = (),
+        seen: dict[tuple[int, Any], Any] | None = None,
+        arrays: Any = (),
+    ):
+        self.functions, self.slots, self.seen, self.arrays = functions, set(slots), seen, set(arrays)
 
     def is_input(self, holder: Any, key: Any, value: Any) -> bool:
         """Whether a number or array that code reads is another one than it was in a recording before, or large."""
         if type(value) is np.ndarray:
-            if value.nbytes > LARGE:
+            if value.nbytes > LARGE or id(value) in self.arrays:
                 return True
             value = value.dtype.str, value.shape, value.tobytes()
         elif type(value) not in (int, float):
@@ -57,4 +64,4 @@ class Varying:
 
     def settled(self) -> Varying:
         """The same for another recording of the same call."""
-        return Varying(self.functions, self.slots)
+        return Varying(self.functions, self.slots, arrays=self.arrays)

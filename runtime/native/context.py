@@ -139,6 +139,8 @@ FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finis
 ARITY = 0xFFFF_FFFF
 SINGLE_OUTPUT = 1 << 32  # the run returns its only output as it is
 WITH_ARGUMENTS = 1 << 33  # finish takes the outputs and the arguments
+ARRAYS = 34  # from this bit on: which of the first arguments are arrays, over which tensors are made
+MOST_ARRAYS = 16  # the arguments of which these bits tell
 
 REMEMBERED_TABLE = 24
 

@@ -38,7 +38,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import fresh_tensor, tensor_viewing
+from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, fresh_tensor, tensor_viewing
 from eagerjit.runtime.native.operators import code_of
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
 
@@ -186,6 +186,41 @@ def tensor_of(data: ptr, code: i64) -> ptr:
         else:
             _store(elements, code, i, _item(_item(data, i // columns), i % columns))
     return made
+
+
+def over_arrays(arguments: ptr, n: i64, made: ptr) -> i64:
+    """Fills `made` with a call's arguments and a tensor over each array among them, of which each bit of the result
+    tells one; -1 where there is no tensor for one of them. `release_over_arrays` takes the tensors back."""
+    arrays = 0
+    for i in range(n):
+        given = load_ptr(arguments, 8 * i)
+        store_ptr(made, 8 * i, given)
+        if load_ptr(given, OBJECT_TYPE) != load_ptr(context, ARRAY_TYPE):
+            continue
+        tensor: ptr = 0
+        for j in range(i):
+            if load_ptr(arguments, 8 * j) == given:
+                tensor = load_ptr(made, 8 * j)
+        if tensor:
+            Py_IncRef(tensor)
+        else:
+            tensor = tensor_on(given)
+        if tensor == 0:
+            release_over_arrays(made, arrays)
+            return -1
+        store_ptr(made, 8 * i, tensor)
+        arrays |= 1 << i
+    return arrays
+
+
+def release_over_arrays(made: ptr, arrays: i64) -> None:
+    """Gives up the tensors that `over_arrays` made."""
+    i = 0
+    while arrays > 0:
+        if arrays & 1:
+            Py_DecRef(load_ptr(made, 8 * i))
+        arrays = arrays >> 1
+        i += 1
 
 
 def tensor_on(array: ptr) -> ptr:

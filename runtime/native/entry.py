@@ -6,6 +6,7 @@ from eagerjit.runtime.mode import GRAD_OFF, TRACING
 from eagerjit.runtime.native.context import (
     ARITY,
     ARRAY_FLAGS,
+    ARRAYS,
     CONTIGUOUS_FLAG,
     EXECUTABLE_ARGUMENTS,
     FUNCTION_FALLBACK,
@@ -30,6 +31,7 @@ from eagerjit.runtime.native.context import (
     WRITEABLE_FLAG,
     context,
 )
+from eagerjit.runtime.native.elements import over_arrays, release_over_arrays
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
 from eagerjit.runtime.native.guards import thread_flags
 from eagerjit.runtime.native.language import (
@@ -74,6 +76,7 @@ PyTuple_Size = external("i64 PyTuple_Size(ptr)")
 PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyTuple_Type = external_data("PyTuple_Type")
 
 COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
@@ -119,6 +122,8 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
     """Vectorcall of a Function: the first executable of this arity whose guards hold, else the fallback."""
     n = count & COUNT
     result = buffer(8)
+    over = buffer(128)  # 8 * MOST_ARRAYS
+    arrays = 0
     if keywords == 0 and thread_flags() & TRACING == 0:
         i = 0
         while i < load_i64(load_ptr(callee, FUNCTION_TABLE), 0):
@@ -127,20 +132,31 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             flags = load_i64(entry, 8)
             if flags & ARITY != n:
                 continue
+            given = arguments
+            if flags >> ARRAYS:
+                if arrays == 0:
+                    arrays = over_arrays(arguments, n, over)
+                if arrays == -1 and PyErr_Occurred():
+                    return 0
+                if arrays != flags >> ARRAYS:
+                    continue
+                given = over
             executable = load_ptr(entry, 0)
             finish = load_ptr(entry, 16)
             Py_IncRef(executable)
             Py_IncRef(finish)
-            status = run_executable(executable, arguments, result)
+            status = run_executable(executable, given, result)
             made: ptr = 0
             if status == DONE:
                 made = load_ptr(result, 0)
                 if finish:
-                    made = _finished(finish, made, flags, arguments, n)
+                    made = _finished(finish, made, flags, given, n)
             Py_DecRef(executable)
             Py_DecRef(finish)
             if status == DONE or status == FAILED:
+                release_over_arrays(over, arrays)
                 return made
+        release_over_arrays(over, arrays)
     return to_python(callee, FUNCTION_FALLBACK, arguments, count, keywords)
 
 

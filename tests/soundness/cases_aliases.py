@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, attempt, case
+from tests.soundness.framework import attempt, case
 
 
 @case
@@ -76,7 +76,7 @@ def same_tensor_twice(jit):
     yield a
 
 
-@case(outcome=FELL_BACK)
+@case
 def overlapping_slices(jit):
 
     @jit
@@ -107,7 +107,7 @@ def disjoint_slices(jit):
         yield base
 
 
-@case(outcome=FELL_BACK)
+@case
 def interleaved_slices(jit):
 
     @jit
@@ -122,7 +122,7 @@ def interleaved_slices(jit):
         yield base
 
 
-@case(outcome=FELL_BACK)
+@case
 def base_and_view(jit):
 
     @jit
@@ -137,7 +137,7 @@ def base_and_view(jit):
         yield f(torch.ones(4), torch.ones(3))
 
 
-@case(outcome=FELL_BACK)
+@case
 def argument_and_captured(jit):
     c = torch.ones(3)
 
@@ -377,7 +377,7 @@ def detach_shares(jit):
         yield w.grad
 
 
-@case(outcome=FELL_BACK)
+@case
 def argument_is_captured_first(jit):
     c = torch.ones(3)
 
@@ -410,7 +410,7 @@ def argument_is_parameter_first(jit):
     yield f(torch.zeros(2, 2, requires_grad=True), x)
 
 
-@case(outcome=FELL_BACK)
+@case
 def argument_view_of_captured_first(jit):
     c = torch.ones(4)
 
@@ -427,7 +427,7 @@ def argument_view_of_captured_first(jit):
     yield c
 
 
-@case(outcome=FELL_BACK)
+@case
 def argument_base_first(jit):
 
     @jit

@@ -211,14 +211,14 @@ def numpy_numbers_as_sizes_and_indices(jit):
         yield f(torch.arange(6.0), np.int64(n))
 
 
-@case(outcome=FELL_BACK)
+@case
 def numpy_computes_with_numbers(jit):
     f = jit(lambda x, k: x * np.sqrt(k))
     for value in (1.0, 4.0, 9.0):
         yield f(ones(2), np.float32(value))
 
 
-@case(outcome=FELL_BACK)
+@case
 def numpy_reduces_an_array(jit):
     f = jit(lambda x, a: x * float(np.sum(a)))
     for n in (1, 2, 3):
@@ -282,14 +282,14 @@ def arithmetic_of_numpys_numbers(jit):
         yield f(ones(2), np.float64(value))
 
 
-@case(outcome=FELL_BACK)
+@case
 def elements_picked_by_numpy(jit):
     f = jit(lambda x, a: x * torch.from_numpy(a[a > 1]))
     for n in (2, 3):
         yield f(ones(1), values(n + 1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_written_by_numpy(jit):
     def f(x, a):
         a[0] += 1
@@ -301,7 +301,7 @@ def an_array_written_by_numpy(jit):
         yield f(ones(2), a), a
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_that_tensors_write(jit):
     def f(x, a):
         a += x
@@ -423,7 +423,7 @@ def numpy_computes_with_a_constant_array(jit):
         yield f(ones(3) * k)
 
 
-@case(outcome=FELL_BACK)
+@case
 def numpy_computes_with_an_array_that_changes(jit):
     table = np.array([1.0, 2.0, 3.0])
     f = jit(lambda x: x * torch.tensor(table / table.sum()) + float(table[0]))
@@ -441,7 +441,7 @@ def an_array_made_inside(jit):
         yield made
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_made_inside_and_written(jit):
     def f(x):
         made = torch.from_numpy(np.zeros(3, np.float32))
@@ -453,7 +453,7 @@ def an_array_made_inside_and_written(jit):
         yield f(ones(3))
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_made_inside_that_numpy_writes(jit):
     def f(x):
         array = np.zeros(3, np.float32)

@@ -449,7 +449,7 @@ def a_chain_of_dictionaries_written(jit):
         yield f(ones(2)), dict(chain)
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_item_of_an_array_added_to(jit):
     array = np.zeros(3)
 
@@ -462,7 +462,7 @@ def an_item_of_an_array_added_to(jit):
         yield f(ones(2)), array
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_in_a_dictionary_added_to(jit):
     table = {"a": np.zeros(2)}
 
@@ -475,7 +475,7 @@ def an_array_in_a_dictionary_added_to(jit):
         yield f(ones(2)), table["a"]
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_changed_by_numpy(jit):
     array = np.array([3.0, 1.0, 2.0])
 
@@ -488,7 +488,7 @@ def an_array_changed_by_numpy(jit):
         yield f(ones(2)), array
 
 
-@case(outcome=FELL_BACK)
+@case
 def an_array_sorted(jit):
     array = np.array([3.0, 1.0, 2.0])
 
