@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.arguments import class_of, constant, settled
+from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, own_memory, write_out
@@ -212,7 +212,7 @@ class Op:
                 if result is not MISS:
                     return result
                 if executable is made:
-                    raise RuntimeError(f"{self.name}: the program compiled for this call refuses it")
+                    raise refusal(self.name, arguments)
             if (near := reachable(arguments)) is not arguments:
                 return self.eager(near)
             made = self._compile_another(programs, known, arguments)

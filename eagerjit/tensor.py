@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, layout
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
@@ -208,9 +208,19 @@ class Tensor(TensorOperators):
 
 
 class Parameter(Tensor):
-    """A leaf Tensor that a Module registers when it is assigned as an attribute."""
+    """A leaf Tensor that a Module registers when it is assigned as an attribute.
+
+    Ops take instances of subclasses too, and give plain Tensors; classes with a `__torch_function__` of their own,
+    which would be asked, they refuse.
+    """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, taken: bool = True, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        asked = getattr(cls, "__torch_function__", None)
+        if taken and getattr(asked, "__name__", None) in (None, "_disabled_torch_function_impl"):
+            layout.accept(cls)
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if not isinstance(requires_grad, int):

@@ -72,6 +72,19 @@ def status() -> str:
     return f"off: {_failure or 'no classes are bound'}"
 
 
+def accept(kind: type) -> bool:
+    """Lets calls take instances of another Tensor class; whether there was room for it."""
+    with lock:
+        count = len(bound.tensor_types)
+        if count == c.MAX_TENSOR_TYPES:
+            return False
+        bound.tensor_types += (kind,)
+        if loaded():
+            describe({c.TENSOR_TYPES + 8 * count: _keep(kind)})
+            describe({c.N_TENSOR_TYPES: count + 1})  # last: other threads read the table meanwhile
+        return True
+
+
 def slot_of(owner: type, name: str) -> int:
     """The offset of a slot; LayoutError where it cannot be found."""
     try:

@@ -55,7 +55,7 @@ class _Uninitialized:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(_Uninitialized, Parameter, taken=False):
     """A parameter whose shape the first call of its module tells."""
 
     __slots__ = ()

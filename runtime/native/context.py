@@ -8,16 +8,16 @@ from __future__ import annotations
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.native.language import global_bytes
 
-CONTEXT_BYTES = 1216
+MAX_TENSOR_TYPES = 32
+TENSOR_TYPES = 1216  # MAX_TENSOR_TYPES words
+CONTEXT_BYTES = TENSOR_TYPES + 8 * MAX_TENSOR_TYPES
 context = global_bytes(CONTEXT_BYTES)
 
-MAX_TENSOR_TYPES = 8
 MAX_NDIM = 32
 N_DTYPES = len(dtypes.ALL)
 
 # -- classes and constants --------------------------------------------------------------------------------------------
 N_TENSOR_TYPES = 0
-TENSOR_TYPES = 8  # MAX_TENSOR_TYPES words
 ARRAY_TYPE = 72
 NONE = 80
 TRUE = 88
