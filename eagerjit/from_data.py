@@ -12,6 +12,7 @@ from eagerjit.devices import CPU
 from eagerjit.elements import array_dtype, inferred_dtype, to_array
 from eagerjit.making import dtype_argument
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -103,9 +104,12 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
 
 
 def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:
-    """A tensor for an array that the traced code made."""
+    """A tensor for an array that the traced code made, whose strides are those of a new tensor."""
     with untraced():
+        in_order = from_numpy(array).is_contiguous()
         kept = from_numpy(array.copy())
+    if not in_order:
+        raise TraceBreak("an array made inside, whose elements do not lie in order, becomes a tensor", user_line())
     made = kept.clone()
     tracer.journal.snapshots.add(made, array)
     return made

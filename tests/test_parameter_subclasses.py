@@ -1,4 +1,4 @@
-"""Subclasses of Parameter take part in everything that Parameters do; other subclasses of Tensor are refused clearly."""
+"""Subclasses of Parameter take part in everything that Parameters do; other subclasses of Tensor are refused."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ def main():
     images = F.interpolate(images, scale_factor=2, mode="bilinear", align_corners=False)
     model = draw_weights(ResNet())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.002, momentum=0.9, weight_decay=5e-4, nesterov=True)
-    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[120, 160], gamma=0.1)
+    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.1, total_iters=50)
+    decay = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[120, 160], gamma=0.1)
+    scheduler = torch.optim.lr_scheduler.ChainedScheduler([warmup, decay])
     criterion = nn.CrossEntropyLoss()
     model.train()
     for step in range(args.steps):

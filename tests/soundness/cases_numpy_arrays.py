@@ -494,3 +494,14 @@ def the_length_of_a_tensor(jit):
     f = jit(lambda x: x.sum() / len(x))
     for n in (2, 3, 4, 5):
         yield f(ones(n, 2))
+
+
+@case(outcome=FELL_BACK)
+def tensors_over_turned_arrays_made_inside(jit):
+    def over(x):
+        made = torch.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3).T)
+        return made, made.stride(), made + x
+
+    f = jit(over)
+    for n in (1, 2):
+        yield f(ones(1) * n)
