@@ -207,3 +207,8 @@ def test_the_error_of_a_freed_graph_names_the_same_operation() -> None:
 def test_an_angle_of_half_precision_by_a_bool_is_compiled() -> None:
     found, given = programs.difference(30003190, 4, 3)
     assert found is None and not given
+
+
+def test_gradients_do_not_repeat_comparisons_of_sizes() -> None:
+    found, _ = difference(100_003_738, 5, 3)
+    assert found is None, found
