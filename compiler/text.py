@@ -16,7 +16,6 @@ comment   ::= "# " FILE ":" LINE              the user's line that recorded the 
 from __future__ import annotations
 
 import ast
-import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -49,6 +48,8 @@ def print_graph(graph: Graph) -> str:
 
 def graph_key(graph: Graph) -> str:
     """A digest of what the graph computes: equal for graphs that differ in name and source lines only."""
+    import hashlib
+
     return hashlib.blake2b("\n".join(_body(graph)).encode(), digest_size=16).hexdigest()
 
 

@@ -28,7 +28,7 @@ from eagerjit.generator import (
 )
 from eagerjit.making import strided
 from eagerjit.mistakes import explained_functions as _explained_functions
-from eagerjit.names import explain_missing as _explain_missing
+from eagerjit.names import MissingName as _MissingName
 from eagerjit.ops import activation, composite, contraction, index, linear, normalization
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise _explain_missing(_sys.modules[__name__], "torch", name)
+    raise _MissingName(_sys.modules[__name__], "torch", name)
 
 
 def _compiler_name(name: str) -> Any:

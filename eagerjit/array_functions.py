@@ -5,6 +5,7 @@ Others may call functions of the user's, draw random numbers, or warn in ways th
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +23,18 @@ _NAMES = (
     "sort split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid trapz "
     "tri tril triu union1d unique unwrap vander var vdot vsplit hsplit array_split vstack where zeros_like"
 )
-_FUNCTIONS = {getattr(np, name) for name in _NAMES.split() if hasattr(np, name)} | {
-    found
-    for package in (np.linalg, np.fft)
-    for name in package.__all__
-    if callable(found := getattr(package, name)) and not isinstance(found, type)
-}
+
+
+@functools.cache
+def _functions() -> set[Any]:
+    """What gives new arrays, or views, of its arguments."""
+    found = {getattr(np, name) for name in _NAMES.split() if hasattr(np, name)}
+    for package in (np.linalg, np.fft):
+        members = (getattr(package, name) for name in package.__all__)
+        found.update(member for member in members if callable(member) and not isinstance(member, type))
+    return found
+
+
 _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
 
 CREATING: frozenset[Any] = frozenset(
@@ -51,7 +58,7 @@ NUMBER_METHODS = frozenset("astype clip conj conjugate is_integer max mean min p
 
 def computes(function: Any, options: dict[str, Any]) -> bool:
     """Whether a function computes from its arguments alone, with these options."""
-    return function in _FUNCTIONS and not options.keys() & {"out", "overwrite_input", "copy", "like", "subok"}
+    return function in _functions() and not options.keys() & {"out", "overwrite_input", "copy", "like", "subok"}
 
 
 def writes_first(function: Any) -> bool:

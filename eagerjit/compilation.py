@@ -7,17 +7,14 @@ import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit import debug, stored
 from eagerjit.compiler import sizes
-from eagerjit.compiler.codegen.llvm import emit_module
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.assemble import Compiled, compile_trace
-from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import (
@@ -40,6 +37,9 @@ from eagerjit.runtime.program import Op, Program
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 
+if TYPE_CHECKING:  # what lowers and emits is imported by the first call that nothing on the disk answers
+    from eagerjit.compiler.lower.assemble import Compiled
+
 
 @dataclass
 class Report:
@@ -57,6 +57,9 @@ class Report:
     def compiled(self) -> Compiled:
         """Kernels and plan; made again where the program came from the disk."""
         if self._compiled is None:
+            from eagerjit.compiler.lower.assemble import compile_trace
+            from eagerjit.compiler.lower.build import Blocking
+
             if self.pending:
                 simplified(self.trace)
                 self.pending = False
@@ -151,6 +154,8 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     times.append(time.perf_counter())
     code = b""
     if compiled.kernels:
+        from eagerjit.compiler.codegen.llvm import emit_module
+
         code = cpu.compile_text(emit_module(compiled.kernels, cpu.vector_width_bits()))
     times.append(time.perf_counter())
     for name, start, end in zip(("passes", "lower", "code"), times, times[1:], strict=False):
@@ -160,6 +165,8 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
 
 def _log_fusion(name: str, compiled: Compiled) -> None:
     """One line per kernel: what it computes, and why it is not part of the kernel before."""
+    from eagerjit.compiler.lower.build import Built
+
     for built in compiled.built:
         if isinstance(built, Built):
             reason = built.reasons[0] if built.reasons else ""

@@ -6,8 +6,6 @@ import contextlib
 import functools
 from typing import Any
 
-from eagerjit.jit import JitFunction, jit
-
 __all__ = [
     "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
@@ -23,13 +21,19 @@ def compile(model: Any = None, *, fullgraph: bool = False, **ignored: Any) -> An
         return functools.partial(compile, fullgraph=fullgraph, **ignored)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    return model if ignored.get("disable") else jit(model, fullgraph=fullgraph)
+    if ignored.get("disable"):
+        return model
+    from eagerjit.jit import jit
+
+    return jit(model, fullgraph=fullgraph)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The plain function of a compiled one, any other itself; also as a decorator with arguments."""
     if fn is None:
         return disable
+    from eagerjit.jit import JitFunction
+
     return fn.__wrapped__ if isinstance(fn, JitFunction) else fn
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,7 +54,7 @@ class Generator:
 
     def seed(self) -> int:
         """Start a stream that nobody knows; returns its seed."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8)) >> 1)
         return self.initial_seed()
 
     def get_state(self) -> Tensor:

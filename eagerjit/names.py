@@ -47,7 +47,7 @@ def member(owner: Any, name: str, attribute: str) -> Any:
     except AttributeError:
         found = _submodule(f"{name}.{attribute}") if isinstance(owner, ModuleType) else None
         if found is None:
-            raise explain_missing(owner, name, attribute) from None
+            raise MissingName(owner, name, attribute) from None
         return found
 
 
@@ -55,11 +55,23 @@ def _submodule(name: str) -> ModuleType | None:
     return importlib.import_module("eagerjit.standin").module_for(name)
 
 
-def explain_missing(owner: Any, name: str, attribute: str) -> AttributeError:
-    """The error for a name that is missing, with the nearest that exists."""
-    near = nearest(attribute, (n for n in dir(owner) if not n.startswith("_")))
-    hint = f"; the nearest name it has is {name}.{near}" if near else ""
-    return AttributeError(f"eagerjit has no {name}.{attribute}{hint}", name=attribute, obj=owner)
+class MissingName(AttributeError):
+    """A name that does not exist. The nearest that does is looked for when somebody reads: many a program only asks."""
+
+    def __init__(self, owner: Any, path: str, attribute: str):
+        super().__init__(name=attribute, obj=owner)
+        self.path = path
+
+    def __str__(self) -> str:
+        near = nearest(str(self.name), (n for n in dir(self.obj) if not n.startswith("_")))
+        hint = f"; the nearest name it has is {self.path}.{near}" if near else ""
+        return f"eagerjit has no {self.path}.{self.name}{hint}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> Any:
+        return AttributeError, (str(self),)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

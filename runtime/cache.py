@@ -9,12 +9,8 @@ temporary file and rename it, so readers see a whole entry or none; whatever fai
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 import time
-import zipfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +48,8 @@ def size_limit() -> int:
 
 def content_key(*parts: str | bytes) -> str:
     """A hexadecimal SHA-256 of the parts, each with its length, so that no two lists of parts share a key."""
+    import hashlib
+
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -148,6 +146,8 @@ def clear() -> int:
 
 def export_to(path: str | os.PathLike[str]) -> int:
     """Writes every whole entry into one zip file, for another machine or an image; returns how many."""
+    import zipfile
+
     count = 0
     with zipfile.ZipFile(path, "w") as archive:
         for kind, key in _entries():
@@ -163,6 +163,9 @@ def import_from(path: str | os.PathLike[str]) -> int:
 
     Entries are machine code: import only files you would run. Those made for another processor are never used.
     """
+    import zipfile
+    import zlib
+
     count = 0
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
@@ -219,6 +222,8 @@ def _entries() -> Iterator[tuple[str, str]]:
 
 def _header(kind: str, key: str, content: bytes) -> bytes:
     """The mark and a checksum that also binds an entry to its name."""
+    import hashlib
+
     return MARK + hashlib.sha256(f"{kind}/{key}/".encode() + content).digest()
 
 
@@ -234,6 +239,8 @@ def _drop(path: Path) -> None:
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
+    import tempfile
+
     descriptor, temporary = tempfile.mkstemp(suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:

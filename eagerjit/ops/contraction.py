@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import string
 from typing import Any
 
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
+
+_LOWER = "abcdefghijklmnopqrstuvwxyz"
+_LETTERS = _LOWER + _LOWER.upper()
 
 
 def einsum(equation: Any = None, *operands: Any) -> Tensor:
@@ -57,9 +59,9 @@ def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
     def letters(numbers: Any) -> str:
         for n in numbers:
-            if n is not Ellipsis and not 0 <= n < len(string.ascii_letters):
+            if n is not Ellipsis and not 0 <= n < len(_LETTERS):
                 raise ValueError(f"einsum(): subscript {n} is not within the valid range [0, 52)")
-        return "".join("..." if n is Ellipsis else string.ascii_letters[n] for n in numbers)
+        return "".join("..." if n is Ellipsis else _LETTERS[n] for n in numbers)
 
     count = len(arguments) // 2
     left = ",".join(letters(arguments[2 * i + 1]) for i in range(count))
@@ -73,7 +75,7 @@ def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list
     terms = left.split(",")
     if len(terms) != len(tensors):
         raise RuntimeError(f"einsum(): fewer or more operands ({len(tensors)}) were provided than the equation names")
-    free = [c for c in string.ascii_letters if c not in equation]
+    free = [c for c in _LETTERS if c not in equation]
     widest = max(
         (x.ndim - len(t.replace("...", "")) for t, x in zip(terms, tensors, strict=True) if "..." in t), default=0
     )
@@ -163,8 +165,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         left, right = ([d % x.ndim for d in ds] for ds, x in zip(dims, (a, b), strict=True))
-    first = list(string.ascii_lowercase[: a.ndim])
-    second = list(string.ascii_uppercase[: b.ndim])
+    first = list(_LOWER[: a.ndim])
+    second = list(_LOWER.upper()[: b.ndim])
     for i, j in zip(left, right, strict=True):
         second[j] = first[i]
     rest = [c for i, c in enumerate(first) if i not in left] + [c for j, c in enumerate(second) if j not in right]

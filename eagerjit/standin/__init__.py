@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from eagerjit.names import explain_missing
+from eagerjit.names import MissingName
 
 FOLDER = str(Path(__file__).parent)
 
@@ -121,7 +121,7 @@ def _explain(module: ModuleType, name: str) -> None:
                 return found
         found = None if attribute.startswith("__") else module_for(f"{name}.{attribute}")
         if found is None:
-            raise explain_missing(module, name, attribute)
+            raise MissingName(module, name, attribute)
         return found
 
     missing.explains = True  # type: ignore[attr-defined]

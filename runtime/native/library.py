@@ -12,7 +12,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from eagerjit.runtime import cache, cpu
-from eagerjit.runtime.native import expressions, intrinsics, language, translate
+from eagerjit.runtime.native import language
 from eagerjit.runtime.once import once
 
 MODULES: tuple[str, ...] = (
@@ -67,6 +67,9 @@ CONVOLUTION_MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.convolution",
 )
 """Those of convolutions, an object of their own: many programs have none."""
+
+_TRANSLATOR = ("language", "expressions", "intrinsics", "translate")
+"""What makes object code of the others, imported where the disk has none."""
 
 
 class NativeLibrary:
@@ -125,6 +128,8 @@ def compiled(modules: list[ModuleType], base: Sequence[ModuleType] = ()) -> byte
     key = cache.content_key(cpu.target_key(), *_fingerprint([*modules, *base]))
     stored = cache.get("native", key)
     if stored is None:
+        from eagerjit.runtime.native import translate
+
         stored = cpu.compile_text(translate.translate(modules, base), passes="inline")
         cache.put("native", key, stored)
     return stored
@@ -132,7 +137,9 @@ def compiled(modules: list[ModuleType], base: Sequence[ModuleType] = ()) -> byte
 
 def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
     """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
-    parts = [Path(str(m.__file__)).read_bytes() for m in (language, expressions, intrinsics, translate, *modules)]
+    folder = Path(str(language.__file__)).parent
+    parts = [(folder / f"{name}.py").read_bytes() for name in _TRANSLATOR]
+    parts += [Path(str(module.__file__)).read_bytes() for module in modules]
     for module in modules:
         for name, value in vars(module).items():
             if isinstance(value, (int, float)):
