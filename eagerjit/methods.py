@@ -103,7 +103,7 @@ FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
 
-for _name in "mm dot mv var std norm trace diag index_select clamp_min clamp_max".split():
+for _name in "mm dot mv var std norm trace diag clamp_min clamp_max".split():
     FUNCTIONS[_name] = public(FUNCTIONS[_name])
 
 METHODS: dict[str, Any] = {

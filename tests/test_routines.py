@@ -10,6 +10,8 @@ from eagerjit.compiler.ops import routines
 from eagerjit.runtime import dtypes
 
 SHAPES = [(1,), (24,), (25,), (300,), (9000,), (17, 3), (2, 30, 3), (1, 9), (9, 1), (0, 4), (4, 0)]
+TILES = [(19, 37), (3, 20, 12), (2, 5, 130)]
+"""Lines of scans apart and side by side, in whole tiles and what is left of them."""
 DTYPES = [d.name for d in dtypes.ALL]
 
 
@@ -71,7 +73,10 @@ def test_orders_of_wide_keys(kind):
         same(torch.from_numpy(array).sort(0, descending).indices, order)
 
 
-@pytest.mark.parametrize(("shape", "dtype"), [c for c in CASES if c[1] in ("float32", "float64", "int64")], ids=str)
+SCANS = [*CASES, *((shape, dtype) for shape in TILES for dtype in DTYPES)]
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [c for c in SCANS if c[1] in ("float32", "float64", "int64")], ids=str)
 def test_scans(shape, dtype):
     array = values(shape, dtype)
     x = torch.from_numpy(array)

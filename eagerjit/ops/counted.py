@@ -19,7 +19,7 @@ from eagerjit.tensor import Tensor
 def measured(count: Tensor, reason: str, negative: bool = False) -> Any:
     """The int that a tensor of one element holds; in a trace a size that the compiled call learns while it runs."""
     if state.tracer is None:
-        return int(host_array(count._data).reshape(()))
+        return int(host_array(count._data).item())
     node = state.tracer.value(as_dtype(count.detach().reshape(()), dtypes.int64).clone())
     return state.tracer.measure(node, reason, negative)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import write_out
+from eagerjit.calling import planned_public, write_out
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
@@ -16,6 +16,7 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.placement import host_array
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
@@ -317,19 +318,27 @@ add_along = Op(
 )
 
 
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+@planned_public
+def index_select(input: Tensor, dim: int, index: Tensor) -> Plan:
     """Rows of a dimension, by number."""
     check_index("index_select", index)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     d = views.dimension(dim, input.ndim)
+    if d == 0 and input.ndim and index.ndim:
+        return take_rows.call, (input, index, False)
+    return _rows_along, (input, d, index)
+
+
+def _rows_along(input: Tensor, d: int, index: Tensor) -> Tensor:
+    """Rows of any dimension; of a tensor without dimensions, which has one row, that."""
+    rows = index.reshape(-1)
     if input.ndim == 0:
-        return take_rows.call(input.reshape(1), index.reshape(1), False).reshape(())
-    index = index.reshape(1) if index.ndim == 0 else index
+        return take_rows.call(input.reshape(1), rows, False).reshape(())
     if d == 0:
-        return take_rows.call(input, index, False)
+        return take_rows.call(input, rows, False)
     order = (d, *(i for i in range(input.ndim) if i != d))
-    return take_rows.call(input.permute(order), index, False).permute(inverse(order))
+    return take_rows.call(input.permute(order), rows, False).permute(inverse(order))
 
 
 def _triangle(name: str, lower: bool) -> Op:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from types import FunctionType
 
+from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
@@ -25,11 +26,6 @@ def emit_intrinsic(code: ExpressionTranslator, name: str, node: ast.Call) -> Val
     return _SPECIAL[name](code, node)
 
 
-def _count(code: ExpressionTranslator, node: ast.Call, least: int, most: int | None = None) -> None:
-    if not least <= len(node.args) <= (least if most is None else most):
-        code.fail(node, f"{ast.unparse(node.func)} takes {least} arguments, {len(node.args)} are given")
-
-
 def _address(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Address plus offset, the first two arguments."""
     address = code.typed(node.args[0], "ptr")
@@ -40,7 +36,7 @@ def _address(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 def _load(code: ExpressionTranslator, kind: str, node: ast.Call) -> Value:
-    _count(code, node, 1, 2)
+    count(code, node, 1, 2)
     address = _address(code, node).text
     if kind == "f16":
         half = code.emit("half", f"load half, ptr {address}, align 1")
@@ -55,7 +51,7 @@ def _load(code: ExpressionTranslator, kind: str, node: ast.Call) -> Value:
 
 
 def _store(code: ExpressionTranslator, kind: str, node: ast.Call) -> Value:
-    _count(code, node, 3)
+    count(code, node, 3)
     address = _address(code, node).text
     if kind in ("f16", "bf16"):
         value = code.typed(node.args[2], "float")
@@ -81,14 +77,14 @@ def _round_bf16(code: ExpressionTranslator, value: Value) -> Value:
 
 
 def _buffer(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     size, name = code.constant(node.args[0], "the size of a buffer"), code.name()
     code.entry.append(f"  {name} = alloca [{size} x i8], align 64")
     return Value("ptr", name)
 
 
 def _c_string(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     argument = node.args[0]
     if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
         code.fail(node, "c_string takes a string literal")
@@ -98,7 +94,7 @@ def _c_string(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 
 def _address_of(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     argument = node.args[0]
     found = code.scope.get(argument.id) if isinstance(argument, ast.Name) else None
     if not isinstance(found, FunctionType) or found not in code.symbols.names:
@@ -107,7 +103,7 @@ def _address_of(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 
 def _copy_bytes(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 3)
+    count(code, node, 3)
     to, source, size = (code.typed(a, t) for a, t in zip(node.args, ("ptr", "ptr", "i64"), strict=True))
     code.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
     arguments = f"ptr {to.text}, ptr {source.text}, i64 {size.text}, i1 false"
@@ -116,7 +112,7 @@ def _copy_bytes(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 
 def _fill_bytes(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 3)
+    count(code, node, 3)
     to, byte, size = (code.typed(a, t) for a, t in zip(node.args, ("ptr", "i8", "i64"), strict=True))
     code.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     code.lines.append(f"  call void @llvm.memset.p0.i64(ptr {to.text}, i8 {byte.text}, i64 {size.text}, i1 false)")
@@ -126,7 +122,7 @@ def _fill_bytes(code: ExpressionTranslator, node: ast.Call) -> Value:
 # -- atomics ----------------------------------------------------------------------------------------------------------
 def _atomic(code: ExpressionTranslator, kind: str, node: ast.Call) -> Value:
     operation, bits = (kind[:-4], 32) if kind.endswith("_i32") else (kind, 64)
-    _count(code, node, {"load": 2, "compare_exchange": 4}.get(operation, 3))
+    count(code, node, {"load": 2, "compare_exchange": 4}.get(operation, 3))
     address, llvm_type = _address(code, node).text, f"i{bits}"
     alignment = f"align {bits // 8}"
     if operation == "load":
@@ -144,14 +140,14 @@ def _atomic(code: ExpressionTranslator, kind: str, node: ast.Call) -> Value:
 
 
 def _fence(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 0)
+    count(code, node, 0)
     code.lines.append("  fence seq_cst")
     return Value("void", "")
 
 
 def _pause(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Tells the processor that this is a waiting loop; nothing where LLVM has no such instruction."""
-    _count(code, node, 0)
+    count(code, node, 0)
     signature = _PAUSE.get({"arm64": "aarch64", "amd64": "x86_64"}.get(machine(), machine()))
     if signature is not None:
         code.declare(f"declare {signature}")
@@ -169,17 +165,17 @@ def _call_pointer(code: ExpressionTranslator, kind: str, node: ast.Call) -> Valu
 
 
 def _bits_of_f64(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     return code.emit("i64", f"bitcast double {code.typed(node.args[0], 'double').text} to i64")
 
 
 def _f64_of_bits(code: ExpressionTranslator, node: ast.Call) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     return code.emit("double", f"bitcast i64 {code.typed(node.args[0], 'i64').text} to double")
 
 
 def _two_integers(code: ExpressionTranslator, node: ast.Call) -> tuple[str, str]:
-    _count(code, node, 2)
+    count(code, node, 2)
     return code.typed(node.args[0], "i64").text, code.typed(node.args[1], "i64").text
 
 
@@ -201,13 +197,13 @@ def _multiply_overflows(code: ExpressionTranslator, node: ast.Call) -> Value:
 
 
 def _expect(code: ExpressionTranslator, node: ast.Call, outcome: str) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     code.declare("declare i1 @llvm.expect.i1(i1, i1)")
     return code.emit("i1", f"call i1 @llvm.expect.i1(i1 {code.condition(node.args[0]).text}, i1 {outcome})")
 
 
 def _zeros(code: ExpressionTranslator, node: ast.Call, function: str) -> Value:
-    _count(code, node, 1)
+    count(code, node, 1)
     code.declare(f"declare i64 @llvm.{function}.i64(i64, i1)")
     return code.emit("i64", f"call i64 @llvm.{function}.i64(i64 {code.typed(node.args[0], 'i64').text}, i1 false)")
 
@@ -217,7 +213,7 @@ def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
     """A's numbers side by side, B's runs apart."""
     from eagerjit.runtime.native.tiles import TILE_ROWS  # asks LLVM for the processor
 
-    _count(code, node, 7)
+    count(code, node, 7)
     vectors = code.constant(node.args[0], "the vectors of a tile")
     k = code.typed(node.args[1], "i64").text
     a, b, places, c = (code.typed(argument, "ptr").text for argument in node.args[2:6])
@@ -236,7 +232,7 @@ def _multiply_seen(code: ExpressionTranslator, node: ast.Call) -> Value:
     """A's numbers apart, B's runs at equal distances."""
     from eagerjit.runtime.native.tiles import TILE_ROWS
 
-    _count(code, node, 9)
+    count(code, node, 9)
     vectors = code.constant(node.args[0], "the vectors of a tile")
     k = code.typed(node.args[1], "i64").text
     a, rows, places, b = (code.typed(argument, "ptr").text for argument in node.args[2:6])
@@ -320,47 +316,17 @@ def _tile_lines(
     """Per accumulator of a tile where it lies in memory."""
     out = []
     for r, row in enumerate(sums):
-        line = _row(code, c, c_row, r)
+        line = row_of(code, c, c_row, r)
         for v, accumulator in enumerate(row):
             out.append((accumulator, code.emit("ptr", f"getelementptr {kind}, ptr {line}, i64 {v}").text))
     return out
 
 
-def _transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """Eight rows in registers; each step exchanges what lies off the diagonal of squares of 2, 4 and 8."""
-    _count(code, node, 4)
-    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args, _TURNED, strict=True))
-    rows = []
-    for r in range(8):
-        rows.append(code.emit("vector", f"load <8 x float>, ptr {_row(code, source, source_row, r)}, align 4").text)
-    for step in (1, 2, 4):
-        for r in range(8):
-            if r & step:
-                continue
-            pair = f"<8 x float> {rows[r]}, <8 x float> {rows[r + step]}"
-            upper = [8 + lane - step if lane & step else lane for lane in range(8)]
-            lower = [8 + lane if lane & step else lane + step for lane in range(8)]
-            for row, lanes in ((r, upper), (r + step, lower)):
-                mask = ", ".join(f"i32 {lane}" for lane in lanes)
-                rows[row] = code.emit("vector", f"shufflevector {pair}, <8 x i32> <{mask}>").text
-    for r, turned in enumerate(rows):
-        code.lines.append(f"  store <8 x float> {turned}, ptr {_row(code, to, to_row, r)}, align 4")
-    return Value("void", "")
-
-
-_TURNED = "ptr", "i64", "ptr", "i64"
-
-
-def _row(code: ExpressionTranslator, matrix: str, row: str, number: int) -> str:
-    """The address of a row of a matrix of floats."""
-    floats = code.emit("i64", f"mul i64 {row}, {number}").text
-    return code.emit("ptr", f"getelementptr float, ptr {matrix}, i64 {floats}").text
-
-
 _SPECIAL = {
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,
-    "transpose_tile": _transpose_tile,
+    "transpose_tile": transpose_tile,
+    "run_eight": run_eight,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

@@ -34,6 +34,9 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            multiply_seen(vectors, k, a, rows, places, b, b_row, c, c_row): the same where row r's i-th float is at
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
            transpose_tile(to, to_row, from, from_row): the transpose of 8x8 floats; rows are so many floats apart.
+           run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
+           address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
+           is stored. The first three are constants.
 """
 
 from __future__ import annotations
@@ -137,4 +140,5 @@ likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "mu
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
 transpose_tile = Intrinsic("transpose_tile")
+run_eight = Intrinsic("run_eight")
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))

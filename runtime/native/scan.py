@@ -1,27 +1,61 @@
 """Sums and products of all elements up to each along a dimension, in order; floats in double precision.
 
 Memory is (outer, n, inner); a *line* is one outer and one inner index: n elements, `inner` apart. A task is eight
-lines, whose independent accumulators hide how long one addition takes.
+lines, whose totals are one vector. Where the lines lie side by side their elements are vectors already. Otherwise
+some elements of each are turned around on the stack: a cache line of each line is read, and one written, before the
+next, for lines that are a power of two apart share so few places of a cache that it would not keep them.
 """
 
 from __future__ import annotations
 
 from eagerjit.runtime.native.language import (
+    buffer,
     f32,
     f64,
     i64,
     load_f32,
     load_f64,
+    load_i32,
     load_i64,
     load_ptr,
     ptr,
+    run_eight,
     store_f32,
     store_f64,
+    store_i32,
     store_i64,
+    transpose_tile,
 )
 
 X, OUT, N, INNER, LINES, ITEM, FLOAT, PRODUCT = 0, 8, 16, 24, 32, 40, 48, 56  # a job's words, in bytes
 TOGETHER = 8
+BESIDE = 64  # lines that advance together at most, for tasks that are done one after the other
+COLUMNS = 16  # floats of a cache line
+
+
+def scan_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """The lines of tasks begin to end."""
+    line = begin * TOGETHER
+    last = end * TOGETHER
+    last = last if last < load_i64(job, LINES) else load_i64(job, LINES)
+    inner = load_i64(job, INNER)
+    while line < last:
+        if line + TOGETHER > last:
+            if load_i64(job, FLOAT):
+                _one_of_floats(job, line)
+            else:
+                _one_of_integers(job, line)
+            line += 1
+        elif line % inner + TOGETHER > inner:
+            _apart(job, line)
+            line += TOGETHER
+        else:
+            beside = inner - line % inner
+            beside = beside if line + beside < last else last - line
+            beside = (beside if beside < BESIDE else BESIDE) & -TOGETHER
+            _side_by_side(job, line, beside)
+            line += beside
+    return 0
 
 
 def _start(job: ptr, line: i64) -> i64:
@@ -31,41 +65,21 @@ def _start(job: ptr, line: i64) -> i64:
     return place * load_i64(job, ITEM)
 
 
-def scan_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
-    """The lines of tasks begin to end."""
-    first = begin * TOGETHER
-    last = end * TOGETHER
-    last = last if last < load_i64(job, LINES) else load_i64(job, LINES)
-    while first < last:
-        if first + TOGETHER <= last:
-            if load_i64(job, FLOAT) and load_i64(job, ITEM) == 4:
-                if load_i64(job, PRODUCT):
-                    _eight_products(job, first)
-                else:
-                    _eight_sums(job, first)
-            elif load_i64(job, FLOAT):
-                _eight_of_floats(job, first)
-            else:
-                _eight_of_integers(job, first)
-            first += TOGETHER
-        else:
-            if load_i64(job, FLOAT):
-                _one_of_floats(job, first)
-            else:
-                _one_of_integers(job, first)
-            first += 1
-    return 0
-
-
+# -- one line ---------------------------------------------------------------------------------------------------------
 def _one_of_floats(job: ptr, line: i64) -> None:
     item = load_i64(job, ITEM)
     product = load_i64(job, PRODUCT)
     step = load_i64(job, INNER) * item
     at = load_ptr(job, X) + _start(job, line)
     out = load_ptr(job, OUT) + _start(job, line)
-    total: f64 = 1.0 if product else 0.0
+    total: f64 = f64(product)
     for _ in range(load_i64(job, N)):
-        total = _combined(total, at, out, item, product)
+        value: f64 = load_f64(at) if item == 8 else f64(load_f32(at))
+        total = total * value if product else total + value
+        if item == 8:
+            store_f64(out, 0, total)
+        else:
+            store_f32(out, 0, f32(total))
         at = at + step
         out = out + step
 
@@ -75,188 +89,95 @@ def _one_of_integers(job: ptr, line: i64) -> None:
     step = load_i64(job, INNER) * 8
     at = load_ptr(job, X) + _start(job, line)
     out = load_ptr(job, OUT) + _start(job, line)
-    total = 1 if product else 0
-    if product:
-        for _ in range(load_i64(job, N)):
-            total *= load_i64(at)
-            store_i64(out, 0, total)
-            at = at + step
-            out = out + step
-        return
+    total = product
     for _ in range(load_i64(job, N)):
-        total += load_i64(at)
+        total = total * load_i64(at) if product else total + load_i64(at)
         store_i64(out, 0, total)
         at = at + step
         out = out + step
 
 
-def _combined(total: f64, at: ptr, out: ptr, item: i64, product: i64) -> f64:
-    """Takes one element into a float accumulator, and stores what it is then."""
-    value: f64 = load_f64(at) if item == 8 else f64(load_f32(at))
-    total = total * value if product else total + value
-    if item == 8:
-        store_f64(out, 0, total)
+# -- eight lines ------------------------------------------------------------------------------------------------------
+def _start_totals(job: ptr, totals: ptr, count: i64) -> None:
+    product = load_i64(job, PRODUCT)
+    for i in range(count):
+        if load_i64(job, FLOAT):
+            store_f64(totals, 8 * i, f64(product))
+        else:
+            store_i64(totals, 8 * i, product)
+
+
+def _advance(job: ptr, totals: ptr, out: ptr, at: ptr) -> None:
+    """Takes in an element of each line, and stores what the totals are then."""
+    product = load_i64(job, PRODUCT)
+    if load_i64(job, FLOAT) == 0:
+        if product:
+            run_eight(8, 0, 1, totals, out, at)
+        else:
+            run_eight(8, 0, 0, totals, out, at)
+    elif load_i64(job, ITEM) == 8:
+        if product:
+            run_eight(8, 1, 1, totals, out, at)
+        else:
+            run_eight(8, 1, 0, totals, out, at)
+    elif product:
+        run_eight(4, 1, 1, totals, out, at)
     else:
-        store_f32(out, 0, f32(total))
-    return total
+        run_eight(4, 1, 0, totals, out, at)
 
 
-def _counted(total: i64, at: ptr, out: ptr, product: i64) -> i64:
-    """Takes one element into an integer accumulator, and stores what it is then."""
-    value = load_i64(at)
-    total = total * value if product else total + value
-    store_i64(out, 0, total)
-    return total
-
-
-def _eight_of_floats(job: ptr, line: i64) -> None:
+def _side_by_side(job: ptr, line: i64, count: i64) -> None:
+    totals: ptr = buffer(8 * BESIDE)
+    _start_totals(job, totals, count)
     item = load_i64(job, ITEM)
-    product = load_i64(job, PRODUCT)
+    at = load_ptr(job, X) + _start(job, line)
+    out = load_ptr(job, OUT) + _start(job, line)
     step = load_i64(job, INNER) * item
-    x = load_ptr(job, X)
-    out = load_ptr(job, OUT)
-    p0 = _start(job, line)
-    p1 = _start(job, line + 1)
-    p2 = _start(job, line + 2)
-    p3 = _start(job, line + 3)
-    p4 = _start(job, line + 4)
-    p5 = _start(job, line + 5)
-    p6 = _start(job, line + 6)
-    p7 = _start(job, line + 7)
-    t0: f64 = 1.0 if product else 0.0
-    t1 = t0
-    t2 = t0
-    t3 = t0
-    t4 = t0
-    t5 = t0
-    t6 = t0
-    t7 = t0
     for _ in range(load_i64(job, N)):
-        t0 = _combined(t0, x + p0, out + p0, item, product)
-        t1 = _combined(t1, x + p1, out + p1, item, product)
-        t2 = _combined(t2, x + p2, out + p2, item, product)
-        t3 = _combined(t3, x + p3, out + p3, item, product)
-        t4 = _combined(t4, x + p4, out + p4, item, product)
-        t5 = _combined(t5, x + p5, out + p5, item, product)
-        t6 = _combined(t6, x + p6, out + p6, item, product)
-        t7 = _combined(t7, x + p7, out + p7, item, product)
-        x = x + step
+        for i in range(0, count, TOGETHER):
+            _advance(job, totals + 8 * i, out + i * item, at + i * item)
+        at = at + step
         out = out + step
 
 
-def _eight_sums(job: ptr, line: i64) -> None:
-    """Sums of float32, by far the commonest scan: no choice is left to the loop."""
-    step = load_i64(job, INNER) * 4
-    x = load_ptr(job, X)
-    out = load_ptr(job, OUT)
-    p0 = _start(job, line)
-    p1 = _start(job, line + 1)
-    p2 = _start(job, line + 2)
-    p3 = _start(job, line + 3)
-    p4 = _start(job, line + 4)
-    p5 = _start(job, line + 5)
-    p6 = _start(job, line + 6)
-    p7 = _start(job, line + 7)
-    t0: f64 = 0.0
-    t1 = t0
-    t2 = t0
-    t3 = t0
-    t4 = t0
-    t5 = t0
-    t6 = t0
-    t7 = t0
-    for _ in range(load_i64(job, N)):
-        t0 += f64(load_f32(x, p0))
-        store_f32(out, p0, f32(t0))
-        t1 += f64(load_f32(x, p1))
-        store_f32(out, p1, f32(t1))
-        t2 += f64(load_f32(x, p2))
-        store_f32(out, p2, f32(t2))
-        t3 += f64(load_f32(x, p3))
-        store_f32(out, p3, f32(t3))
-        t4 += f64(load_f32(x, p4))
-        store_f32(out, p4, f32(t4))
-        t5 += f64(load_f32(x, p5))
-        store_f32(out, p5, f32(t5))
-        t6 += f64(load_f32(x, p6))
-        store_f32(out, p6, f32(t6))
-        t7 += f64(load_f32(x, p7))
-        store_f32(out, p7, f32(t7))
-        x = x + step
-        out = out + step
+def _apart(job: ptr, line: i64) -> None:
+    totals: ptr = buffer(8 * TOGETHER)
+    turned: ptr = buffer(8 * TOGETHER * COLUMNS)
+    _start_totals(job, totals, TOGETHER)
+    n = load_i64(job, N)
+    item = load_i64(job, ITEM)
+    step = load_i64(job, INNER) * item
+    first = _start(job, line)
+    begin = 0
+    while begin < n:
+        columns = COLUMNS if begin + COLUMNS <= n else n - begin
+        at = load_ptr(job, X) + begin * step
+        out = load_ptr(job, OUT) + begin * step
+        squares = item == 4 and step == 4 and columns == COLUMNS
+        if squares:
+            transpose_tile(turned, TOGETHER, at + first, n)
+            transpose_tile(turned + 256, TOGETHER, at + first + 32, n)
+        else:
+            for i in range(TOGETHER):
+                _copy(turned + i * item, TOGETHER * item, at + _start(job, line + i), step, columns, item)
+        for column in range(columns):
+            row: ptr = turned + column * TOGETHER * item
+            _advance(job, totals, row, row)
+        if squares:
+            transpose_tile(out + first, n, turned, TOGETHER)
+            transpose_tile(out + first + 32, n, turned + 256, TOGETHER)
+        else:
+            for i in range(TOGETHER):
+                _copy(out + _start(job, line + i), step, turned + i * item, TOGETHER * item, columns, item)
+        begin += columns
 
 
-def _eight_products(job: ptr, line: i64) -> None:
-    """Products of float32, likewise."""
-    step = load_i64(job, INNER) * 4
-    x = load_ptr(job, X)
-    out = load_ptr(job, OUT)
-    p0 = _start(job, line)
-    p1 = _start(job, line + 1)
-    p2 = _start(job, line + 2)
-    p3 = _start(job, line + 3)
-    p4 = _start(job, line + 4)
-    p5 = _start(job, line + 5)
-    p6 = _start(job, line + 6)
-    p7 = _start(job, line + 7)
-    t0: f64 = 1.0
-    t1 = t0
-    t2 = t0
-    t3 = t0
-    t4 = t0
-    t5 = t0
-    t6 = t0
-    t7 = t0
-    for _ in range(load_i64(job, N)):
-        t0 *= f64(load_f32(x, p0))
-        store_f32(out, p0, f32(t0))
-        t1 *= f64(load_f32(x, p1))
-        store_f32(out, p1, f32(t1))
-        t2 *= f64(load_f32(x, p2))
-        store_f32(out, p2, f32(t2))
-        t3 *= f64(load_f32(x, p3))
-        store_f32(out, p3, f32(t3))
-        t4 *= f64(load_f32(x, p4))
-        store_f32(out, p4, f32(t4))
-        t5 *= f64(load_f32(x, p5))
-        store_f32(out, p5, f32(t5))
-        t6 *= f64(load_f32(x, p6))
-        store_f32(out, p6, f32(t6))
-        t7 *= f64(load_f32(x, p7))
-        store_f32(out, p7, f32(t7))
-        x = x + step
-        out = out + step
-
-
-def _eight_of_integers(job: ptr, line: i64) -> None:
-    product = load_i64(job, PRODUCT)
-    step = load_i64(job, INNER) * 8
-    x = load_ptr(job, X)
-    out = load_ptr(job, OUT)
-    p0 = _start(job, line)
-    p1 = _start(job, line + 1)
-    p2 = _start(job, line + 2)
-    p3 = _start(job, line + 3)
-    p4 = _start(job, line + 4)
-    p5 = _start(job, line + 5)
-    p6 = _start(job, line + 6)
-    p7 = _start(job, line + 7)
-    t0 = 1 if product else 0
-    t1 = t0
-    t2 = t0
-    t3 = t0
-    t4 = t0
-    t5 = t0
-    t6 = t0
-    t7 = t0
-    for _ in range(load_i64(job, N)):
-        t0 = _counted(t0, x + p0, out + p0, product)
-        t1 = _counted(t1, x + p1, out + p1, product)
-        t2 = _counted(t2, x + p2, out + p2, product)
-        t3 = _counted(t3, x + p3, out + p3, product)
-        t4 = _counted(t4, x + p4, out + p4, product)
-        t5 = _counted(t5, x + p5, out + p5, product)
-        t6 = _counted(t6, x + p6, out + p6, product)
-        t7 = _counted(t7, x + p7, out + p7, product)
-        x = x + step
-        out = out + step
+def _copy(to: ptr, to_step: i64, source: ptr, step: i64, n: i64, item: i64) -> None:
+    """Elements that are so many bytes apart."""
+    for _ in range(n):
+        if item == 4:
+            store_i32(to, 0, load_i32(source))
+        else:
+            store_i64(to, 0, load_i64(source))
+        to = to + to_step
+        source = source + step

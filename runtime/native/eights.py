@@ -1,0 +1,63 @@
+"""Emits the operations that `language` names on eight numbers side by side."""
+
+from __future__ import annotations
+
+import ast
+
+from eagerjit.runtime.native.expressions import ExpressionTranslator, Value
+
+_TURNED = "ptr", "i64", "ptr", "i64"
+
+
+def count(code: ExpressionTranslator, node: ast.Call, least: int, most: int | None = None) -> None:
+    """Raises the translation error of a call with more or fewer arguments than an operation takes."""
+    if not least <= len(node.args) <= (least if most is None else most):
+        code.fail(node, f"{ast.unparse(node.func)} takes {least} arguments, {len(node.args)} are given")
+
+
+def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int) -> str:
+    """The address of a row of a matrix of floats."""
+    floats = code.emit("i64", f"mul i64 {row}, {number}").text
+    return code.emit("ptr", f"getelementptr float, ptr {matrix}, i64 {floats}").text
+
+
+def transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Eight rows in registers; each step exchanges what lies off the diagonal of squares of 2, 4 and 8."""
+    count(code, node, 4)
+    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args, _TURNED, strict=True))
+    rows = []
+    for r in range(8):
+        rows.append(code.emit("vector", f"load <8 x float>, ptr {row_of(code, source, source_row, r)}, align 4").text)
+    for step in (1, 2, 4):
+        for r in range(8):
+            if r & step:
+                continue
+            pair = f"<8 x float> {rows[r]}, <8 x float> {rows[r + step]}"
+            upper = [8 + lane - step if lane & step else lane for lane in range(8)]
+            lower = [8 + lane if lane & step else lane + step for lane in range(8)]
+            for row, lanes in ((r, upper), (r + step, lower)):
+                mask = ", ".join(f"i32 {lane}" for lane in lanes)
+                rows[row] = code.emit("vector", f"shufflevector {pair}, <8 x i32> <{mask}>").text
+    for r, turned in enumerate(rows):
+        code.lines.append(f"  store <8 x float> {turned}, ptr {row_of(code, to, to_row, r)}, align 4")
+    return Value("void", "")
+
+
+def run_eight(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Totals and numbers are vectors; floats are widened on the way in and rounded on the way out."""
+    count(code, node, 6)
+    item, real, product = (code.constant(a, "what the numbers are") for a in node.args[:3])
+    totals, to, source = (code.typed(a, "ptr").text for a in node.args[3:])
+    total, number = "<8 x double>" if real else "<8 x i64>", "<8 x float>" if item == 4 else "<8 x double>"
+    number = number if real else total
+    value = code.emit("vector", f"load {number}, ptr {source}, align {item}").text
+    if number != total:
+        value = code.emit("vector", f"fpext {number} {value} to {total}").text
+    before = code.emit("vector", f"load {total}, ptr {totals}, align 64").text
+    verb = ("f" if real else "") + ("mul" if product else "add")
+    value = code.emit("vector", f"{verb} {total} {before}, {value}").text
+    code.lines.append(f"  store {total} {value}, ptr {totals}, align 64")
+    if number != total:
+        value = code.emit("vector", f"fptrunc {total} {value} to {number}").text
+    code.lines.append(f"  store {number} {value}, ptr {to}, align {item}")
+    return Value("void", "")
