@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import platform
 import sys
@@ -159,12 +160,13 @@ def _warm(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run a script as Python would, with its arguments and folder; its torch is eagerjit."""
-    from eagerjit import explain, standin
+    from eagerjit import explain, jit, standin
 
     script = Path(options.script)
     if not script.is_file():
         return _failed(f"there is no script {script}")
-    explain.directory = options.explain
+    if options.explain:
+        jit.on_compiled = functools.partial(explain.leave_report, options.explain)
     sys.argv = [str(script), *options.arguments]
     sys.path[0] = str(script.resolve().parent)
     standin.install()

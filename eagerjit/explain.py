@@ -132,16 +132,11 @@ def _shortened(lines: list[str], limit: int, rest: str) -> list[str]:
     return [*lines[:half], f"  ... {len(lines) - limit} more in {rest} ...", *lines[half - limit :]]
 
 
-directory: Path | None = None
-"""Where every jitted function leaves a report of each of its compiled versions, if anywhere."""
-
-
 _left: dict[str, int] = {}
 
 
-def leave_report(function: Any, variant: Variant) -> None:
-    """Write what was compiled into `directory`: the report, the graph and all kernels in full."""
-    assert directory is not None
+def leave_report(directory: Path, function: Any, variant: Variant) -> None:
+    """Write what was compiled into a directory: the report, the graph and all kernels in full."""
     explanation = explain(function, variant)
     name = re.sub(r"[^\w.]+", "_", f"{function.__module__}.{function.__qualname__}")
     number = _left[name] = _left.get(name, 0) + 1

@@ -18,9 +18,7 @@ from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import background
-from eagerjit import explain as reports
 from eagerjit import script as script_names
-from eagerjit.explain import Explanation, explain
 from eagerjit.fallback import JitWarning
 from eagerjit.leaves import arrays_among, flatten_call, key_of, overlaps
 from eagerjit.observation import NotYet, TraceBreak
@@ -40,6 +38,7 @@ from eagerjit.variants import FAILED, Call, Variant
 from eagerjit.world import Heard, Rehearsed
 
 if TYPE_CHECKING:
+    from eagerjit.explain import Explanation
     from eagerjit.verification import Verification
 
 __all__ = [
@@ -49,8 +48,10 @@ __all__ = [
 
 
 PATIENCE = 1.0
-"""Seconds that a call waits for another thread to record the same function; then it runs eagerly. The user's code that
-is recorded may itself wait for something that the waiting thread holds."""
+"""Seconds that a call waits for another thread's recording; then it runs eagerly. That may wait for it."""
+
+on_compiled: Callable[[Any, Variant], None] | None = None
+"""Told of every function and its new version, if set."""
 
 
 class JitFunction(Function):
@@ -119,14 +120,15 @@ class JitFunction(Function):
 
         The call itself is not made. Raises RuntimeError where the function cannot be compiled.
         """
+        from eagerjit.explain import explain
+
         structure, leaves = flatten_call(args, kwargs)
         self.wait()
         with self._lock:
             try:
-                variant = self._matching(structure, leaves) or self._record(structure, leaves, Rehearsed())
+                return explain(self, self._matching(structure, leaves) or self._record(structure, leaves, Rehearsed()))
             except TraceBreak as problem:
                 raise RuntimeError(f"{self.__qualname__} cannot be compiled: {problem}") from problem
-        return explain(self, variant)
 
     def verify(self, *args: Any, **kwargs: Any) -> Verification:
         """Compare a call's compiled kernels with its operations run one by one, and those with NumPy; gradients too.
@@ -303,8 +305,8 @@ class JitFunction(Function):
     def _publish_variant(self, variant: Variant) -> None:
         self.info.compiles += 1
         self.variants.append(variant)
-        if reports.directory is not None:
-            reports.leave_report(self, variant)
+        if on_compiled is not None:
+            on_compiled(self, variant)
         positional = variant.structure[2][0]
         arrays = arrays_among(positional[2]) if positional[0] is tuple and not variant.structure[2][1][1] else None
         if arrays is not None and variant.native:
@@ -387,14 +389,12 @@ def jit_with(function: Any, options: Options) -> Any:
 
 
 class _Callable(ModuleType):
-    """This module's class: calling the module is calling `jit`; TorchScript's rarer names are `script.py`'s."""
+    """This module's class: calling the module is calling `jit`; TorchScript's names are `script.py`'s."""
 
     __call__ = staticmethod(jit)
 
     def __getattr__(self, name: str) -> Any:
-        if name in script_names.RARER:
-            return getattr(script_names, name)
-        raise AttributeError(f"module 'eagerjit.jit' has no attribute '{name}'")
+        return script_names.rarer(name)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -13,6 +13,13 @@ RARER = frozenset(
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
 
+def rarer(name: str) -> Any:
+    """What one of the rarer names stands for."""
+    if name in RARER:
+        return globals()[name]
+    raise AttributeError(f"module 'eagerjit.jit' has no attribute '{name}'")
+
+
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
     """The function, Module or class itself."""
     return obj

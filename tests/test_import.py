@@ -33,6 +33,14 @@ def test_import_loads_no_framework() -> None:
     assert not loaded & {"triton", "torch", "jax", "numba", "scipy", "sklearn", "matplotlib", "tqdm", "hypothesis"}
 
 
+def test_import_and_programs_on_the_disk_need_no_compiler(tmp_path: Path) -> None:
+    code = "import sys, eagerjit as torch; print(torch.jit(lambda x: (x * 2 + 1).sum())(torch.ones(3)).item(), "
+    code += "*(m for m in sys.modules if m.startswith(('eagerjit.compiler.lower', 'eagerjit.compiler.codegen.llvm'))))"
+    kept = f"import os; os.environ.update(EAGERJIT_CACHE='1', EAGERJIT_CACHE_DIR={str(tmp_path)!r}); {code}"
+    first, second = fresh(kept).stdout.split(), fresh(kept).stdout.split()
+    assert first[0] == second[0] == "9.0" and "eagerjit.compiler.lower.assemble" in first and len(second) == 1
+
+
 def test_import_compiles_nothing() -> None:
     # With llvmlite out of reach every attempt to compile would raise; importing must not make one.
     code = "import sys; sys.modules['llvmlite.binding'] = None; import eagerjit; print(eagerjit.__name__)"
