@@ -8,6 +8,7 @@ from types import FunctionType
 
 from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
+from eagerjit.runtime.native.panel_code import multiply_panel
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
 
@@ -323,6 +324,7 @@ def _tile_lines(
 
 
 _SPECIAL = {
+    "multiply_panel": multiply_panel,
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,
     "transpose_tile": transpose_tile,

@@ -33,6 +33,8 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            `vectors` vectors of floats that begin at b + places[i] (i32, in bytes); C's rows are c_row floats apart.
            multiply_seen(vectors, k, a, rows, places, b, b_row, c, c_row): the same where row r's i-th float is at
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
+           multiply_panel(rows, vectors, k, a, b, b_row, c, c_row, add): C is, or if `add` becomes larger by, such a sum
+           where the i-th vectors are at b + i * b_row floats and `rows`, a power of two, is found at run time.
            transpose_tile(to, to_row, from, from_row): the transpose of 8x8 floats; rows are so many floats apart.
            run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
            address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
@@ -137,6 +139,7 @@ call_ptr, call_void = map(Intrinsic, ("call_ptr", "call_void"))
 bits_of_f64, f64_of_bits = map(Intrinsic, ("bits_of_f64", "f64_of_bits"))
 shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "less_unsigned"))
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
+multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
 transpose_tile = Intrinsic("transpose_tile")

@@ -1,37 +1,28 @@
-"""Matrix products C = A @ B over batches, on the thread pool, each tile by one single-threaded BLAS call.
+"""Matrix products C = A @ B over batches, on the thread pool, each tile on one thread.
 
 A product is cut into tiles of C by its sizes and the machine's processors, never by the number of threads in use, so
-every element is computed the same way whatever runs it. An operand BLAS can't read (no unit stride, another element
-type) is packed tile by tile into scratch memory; float16 and bfloat16 are computed in float32, integers in 64 bits by a
-plain loop. Without BLAS, the plain loop does the floats too.
+every element is computed the same way whatever runs it. float32 is multiplied in registers (`panels.py`), for which
+operands are packed as they lie; vectors, columns narrower than a register and float64 go to single-threaded BLAS. An
+operand BLAS can't read (no unit stride, another element type) is packed tile by tile into scratch memory; float16 and
+bfloat16 are computed in float32, integers in 64 bits by a plain loop, which does without BLAS what BLAS would.
 """
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.few_rows import few_rows, suits_few_rows
 from eagerjit.runtime.native.language import (
     address_of,
     buffer,
-    call_void,
-    f32,
-    f64,
-    fill_bytes,
     i64,
-    load_f32,
-    load_f64,
     load_i64,
     load_ptr,
     ptr,
-    store_f32,
-    store_f64,
     store_i64,
     store_ptr,
 )
 from eagerjit.runtime.native.packing import item_size, pack, unpack, work_size
+from eagerjit.runtime.native.panels import multiply_panels, panel_scratch, suits_panels
 from eagerjit.runtime.native.products import (
     BFLOAT16,
-    DGEMM,
-    DGEMV,
     ENOUGH_TILES,
     FLOAT16,
     FLOAT32,
@@ -39,18 +30,15 @@ from eagerjit.runtime.native.products import (
     INT32_MAX,
     LEAST_TILE,
     LEAST_TILE_WORK,
-    NO_TRANSPOSE,
-    ROW_MAJOR,
     SERIAL_WORK,
-    SGEMM,
-    SGEMV,
+    SEVERAL,
+    SEVERAL_TILE_WORK,
     TILE,
     TILE_ALIGNMENT,
     TOO_LARGE,
-    TRANSPOSE,
-    blas_functions,
 )
 from eagerjit.runtime.native.threads import parallel_for, serial_for
+from eagerjit.runtime.native.tile_products import product_by_blas, product_of_integers
 
 # Offsets in the job block that tasks read.
 DTYPE = 0
@@ -75,7 +63,9 @@ A_LEADING = 144
 B_LEADING = 152
 A_SCRATCH_BYTES = 160
 B_SCRATCH_BYTES = 168
-JOB_BYTES = 176
+C_SCRATCH_BYTES = 176
+PANELS = 184  # whether tiles are multiplied by `multiply_panels`
+JOB_BYTES = 192
 
 
 def matmul(
@@ -107,6 +97,11 @@ def matmul(
             a_row = a_step
             c_row = c_step
         elif extent != 1 and (a_step != m * a_row or c_step != m * c_row):
+            if extent > m:  # the longer of the two dimensions are the rows
+                _store_dimension(batch, n_batch - 1, m, a_row, c_row)
+                m = extent
+                a_row = a_step
+                c_row = c_step
             break
         m *= extent
         n_batch -= 1
@@ -134,11 +129,20 @@ def matmul(
     store_i64(job, C_ROW, c_row)
     store_i64(job, N_BATCH, n_batch)
     store_ptr(job, BATCH, batch)
+    store_i64(job, PANELS, work_size(dtype) == 4 and suits_panels(m, n, k, b_row))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
     if batches * m * n * k < SERIAL_WORK:
         return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
     return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
+
+
+def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) -> None:
+    """Makes this a dimension of the batch, in which B is the same."""
+    store_i64(batch, d * 32, extent)
+    store_i64(batch, d * 32 + 8, a_step)
+    store_i64(batch, d * 32 + 16, 0)
+    store_i64(batch, d * 32 + 24, c_step)
 
 
 def _choose_tiles(job: ptr, batches: i64) -> i64:
@@ -151,7 +155,13 @@ def _choose_tiles(job: ptr, batches: i64) -> i64:
     while True:
         down = (m + rows - 1) // rows
         across = (n + columns - 1) // columns
-        if batches * down * across >= ENOUGH_TILES or rows * columns * k < 2 * LEAST_TILE_WORK:
+        tiles = batches * down * across
+        least = LEAST_TILE_WORK
+        if tiles >= ENOUGH_TILES:
+            if tiles >= SEVERAL * ENOUGH_TILES or not load_i64(job, PANELS):
+                break
+            least = SEVERAL_TILE_WORK
+        if rows * columns * k < 2 * least:
             break
         if rows >= columns and rows >= 2 * LEAST_TILE:
             rows = _part(m, 2 * down)
@@ -181,18 +191,22 @@ def _plan_packing(job: ptr) -> i64:
     k = load_i64(job, K)
     a_leading = 0
     b_leading = 0
+    panels = load_i64(job, PANELS)
+    if dtype == FLOAT32 and panels:
+        return panel_scratch(rows, k)
     if dtype == FLOAT32 or dtype == FLOAT64:
         a_leading = _leading(load_i64(job, M), k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
         b_leading = _leading(k, load_i64(job, N), load_i64(job, B_ROW), load_i64(job, B_COLUMN))
     size = work_size(dtype)
     a_bytes = 0 if a_leading else (rows * k * size + 63) & -64
     b_bytes = 0 if b_leading else (columns * k * size + 63) & -64
-    c_bytes = 0 if dtype == FLOAT32 or dtype == FLOAT64 else rows * columns * size
+    c_bytes = 0 if dtype == FLOAT32 or dtype == FLOAT64 else (rows * columns * size + 63) & -64
     store_i64(job, A_LEADING, a_leading)
     store_i64(job, B_LEADING, b_leading)
     store_i64(job, A_SCRATCH_BYTES, a_bytes)
     store_i64(job, B_SCRATCH_BYTES, b_bytes)
-    return a_bytes + b_bytes + c_bytes
+    store_i64(job, C_SCRATCH_BYTES, c_bytes)
+    return a_bytes + b_bytes + c_bytes + (panel_scratch(rows, k) if panels else 0)
 
 
 def _leading(rows: i64, columns: i64, row: i64, column: i64) -> i64:
@@ -243,6 +257,13 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     a: ptr = load_ptr(job, A) + a_offset * item
     b: ptr = load_ptr(job, B) + b_offset * item
     c: ptr = load_ptr(job, C) + c_offset * item
+    panels = load_i64(job, PANELS)
+    if dtype == FLOAT32 and panels:
+        a_row = load_i64(job, A_ROW)
+        a_column = load_i64(job, A_COLUMN)
+        b_row = load_i64(job, B_ROW)
+        multiply_panels(a, a_row, a_column, b, b_row, load_i64(job, B_COLUMN), c, c_row, rows, columns, k, scratch)
+        return
     a_leading = load_i64(job, A_LEADING)
     b_leading = load_i64(job, B_LEADING)
     packed: ptr = scratch
@@ -257,111 +278,14 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
         packed += load_i64(job, B_SCRATCH_BYTES)
         b_leading = columns
     if dtype == FLOAT32 or dtype == FLOAT64:
-        _product(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
+        product_by_blas(dtype == FLOAT64, a, a_leading, b, b_leading, c, c_row, rows, columns, k)
     elif dtype == FLOAT16 or dtype == BFLOAT16:
-        _product(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
+        if panels:
+            room: ptr = packed + load_i64(job, C_SCRATCH_BYTES)
+            multiply_panels(a, k, 1, b, columns, 1, packed, columns, rows, columns, k, room)
+        else:
+            product_by_blas(0, a, a_leading, b, b_leading, packed, columns, rows, columns, k)
         unpack(dtype, c, c_row, packed, rows, columns)
     else:
-        _product_i64(a, b, packed, rows, columns, k)
+        product_of_integers(a, b, packed, rows, columns, k)
         unpack(dtype, c, c_row, packed, rows, columns)
-
-
-# -- one tile ---------------------------------------------------------------------------------------------------------
-def _product(
-    double: i64, a: ptr, a_leading: i64, b: ptr, b_leading: i64, c: ptr, c_row: i64, rows: i64, columns: i64, k: i64
-) -> None:
-    """One tile in float32, or in float64 if `double`. A negative leading dimension means transposed."""
-    gemm: ptr = load_ptr(blas_functions, DGEMM if double else SGEMM)
-    a_row = a_leading if a_leading > 0 else 1
-    a_column = 1 if a_leading > 0 else -a_leading
-    b_row = b_leading if b_leading > 0 else 1
-    b_column = 1 if b_leading > 0 else -b_leading
-    if k == 0 or gemm == 0:
-        for i in range(rows):
-            if double:
-                _row_f64(a + i * a_row * 8, a_column, b, b_row, b_column, c + i * c_row * 8, columns, k)
-            else:
-                _row_f32(a + i * a_row * 4, a_column, b, b_row, b_column, c + i * c_row * 4, columns, k)
-        return
-    if columns == 1:
-        _gemv(double, a, a_leading, rows, k, b, b_row, c, c_row if rows > 1 else 1)
-        return
-    if rows == 1:
-        _gemv(double, b, -b_leading, columns, k, a, a_column, c, 1)
-        return
-    if not double and b_leading > 0 and suits_few_rows(rows, columns, k, b_row):
-        few_rows(a, a_row, a_column, b, b_row, c, c_row, rows, columns, k)
-        return
-    a_transposed = NO_TRANSPOSE if a_leading > 0 else TRANSPOSE
-    b_transposed = NO_TRANSPOSE if b_leading > 0 else TRANSPOSE
-    lda = a_leading if a_leading > 0 else -a_leading
-    ldb = b_leading if b_leading > 0 else -b_leading
-    if double:
-        d1: f64 = 1.0
-        d0: f64 = 0.0
-        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, rows, columns, k, d1, a, lda, b, ldb, d0, c, c_row)
-    else:
-        s1: f32 = 1.0
-        s0: f32 = 0.0
-        call_void(gemm, ROW_MAJOR, a_transposed, b_transposed, rows, columns, k, s1, a, lda, b, ldb, s0, c, c_row)
-
-
-def _gemv(
-    double: i64, matrix: ptr, leading: i64, rows: i64, columns: i64, x: ptr, x_step: i64, y: ptr, y_step: i64
-) -> None:
-    """y = matrix @ x for a rows x columns matrix, transposed in memory where `leading` is negative."""
-    gemv: ptr = load_ptr(blas_functions, DGEMV if double else SGEMV)
-    item = 8 if double else 4
-    for i in range(rows):  # BLAS scales what is there by zero, which would keep a NaN
-        fill_bytes(y + i * y_step * item, 0, item)
-    transposed = NO_TRANSPOSE
-    if leading < 0:
-        transposed = TRANSPOSE
-        leading = -leading
-        swapped = rows
-        rows = columns
-        columns = swapped
-    if double:
-        d1: f64 = 1.0
-        call_void(gemv, ROW_MAJOR, transposed, rows, columns, d1, matrix, leading, x, x_step, d1, y, y_step)
-    else:
-        s1: f32 = 1.0
-        call_void(gemv, ROW_MAJOR, transposed, rows, columns, s1, matrix, leading, x, x_step, s1, y, y_step)
-
-
-def _row_f32(a: ptr, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, columns: i64, k: i64) -> None:
-    """One row of C by the plain loop: k products added in order."""
-    fill_bytes(c, 0, columns * 4)
-    for inner in range(k):
-        factor = load_f32(a, inner * a_column * 4)
-        line: ptr = b + inner * b_row * 4
-        if b_column == 1:
-            for j in range(columns):
-                store_f32(c, j * 4, load_f32(c, j * 4) + factor * load_f32(line, j * 4))
-        else:
-            for j in range(columns):
-                store_f32(c, j * 4, load_f32(c, j * 4) + factor * load_f32(line, j * b_column * 4))
-
-
-def _row_f64(a: ptr, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, columns: i64, k: i64) -> None:
-    fill_bytes(c, 0, columns * 8)
-    for inner in range(k):
-        factor = load_f64(a, inner * a_column * 8)
-        line: ptr = b + inner * b_row * 8
-        if b_column == 1:
-            for j in range(columns):
-                store_f64(c, j * 8, load_f64(c, j * 8) + factor * load_f64(line, j * 8))
-        else:
-            for j in range(columns):
-                store_f64(c, j * 8, load_f64(c, j * 8) + factor * load_f64(line, j * b_column * 8))
-
-
-def _product_i64(a: ptr, b: ptr, c: ptr, rows: i64, columns: i64, k: i64) -> None:
-    """One tile of packed 64-bit integers, which wrap."""
-    fill_bytes(c, 0, rows * columns * 8)
-    for i in range(rows):
-        for inner in range(k):
-            factor = load_i64(a, (i * k + inner) * 8)
-            for j in range(columns):
-                at = (i * columns + j) * 8
-                store_i64(c, at, load_i64(c, at) + factor * load_i64(b, (inner * columns + j) * 8))

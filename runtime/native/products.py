@@ -30,5 +30,7 @@ TILE = 512  # rows and columns of a tile of a large product: BLAS runs at full s
 ENOUGH_TILES = min(16, max(2, os.cpu_count() or 1))  # one per processor; more would pack the operands more often
 LEAST_TILE = 64
 LEAST_TILE_WORK = 1 << 18  # multiplications worth a task of their own: some 3 microseconds
+SEVERAL = 4  # tiles of a large product per processor, where packing costs little: one that is held up gets fewer
+SEVERAL_TILE_WORK = 1 << 24  # multiplications of such a tile: some 300 microseconds
 SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had better do alone
 TILE_ALIGNMENT = 16

@@ -205,13 +205,26 @@ def test_the_openblas_inside_numpy_serves_as_well() -> None:
     assert "numpy" in report or report.startswith("no BLAS")
 
 
-@pytest.mark.parametrize("rows", [3, 5, 8, 20, 32, 33])
-def test_few_rows_by_a_row_major_matrix(rows: int) -> None:
-    """Every way that the last rows, the last columns and a long sum are cut."""
+@pytest.mark.parametrize("rows", [3, 5, 8, 20, 33, 130])
+def test_tiles_in_registers(rows: int) -> None:
+    """Every way that the last rows, the last columns and a long sum are cut; the same bits of any layout."""
     random = np.random.default_rng(rows)
-    for columns, k in ((16, 32), (50, 255), (96, 257), (201, 520)):
+    for columns, k in ((16, 1), (50, 255), (64, 257), (201, 520)):
         a = random.standard_normal((rows, k)).astype(np.float32)
         b = random.standard_normal((k, columns)).astype(np.float32)
         expected = a.astype(np.float64) @ b
-        for left in (a, np.asfortranarray(a)):
-            np.testing.assert_allclose(blas.matmul(left, b), expected, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(blas.matmul(a, b), expected, rtol=1e-4, atol=1e-4)
+        apart_a, apart_b = np.repeat(a, 2, 1)[:, ::2], np.repeat(b, 2, 1)[:, ::2]
+        layouts = [(x, y) for x in (a, np.asfortranarray(a), apart_a) for y in (b, np.asfortranarray(b), apart_b)]
+        assert len({blas.matmul(x, y).tobytes() for x, y in layouts}) == 1
+
+
+def test_more_batches_than_rows_by_one_matrix() -> None:
+    """The longer dimension is multiplied as rows: the results lie where they belong, and have the same bits."""
+    random = np.random.default_rng(0)
+    b = random.standard_normal((40, 24)).astype(np.float32)
+    for shape in ((30, 7, 40), (3, 30, 7, 40)):
+        x = random.standard_normal(shape).astype(np.float32)
+        turned = np.ascontiguousarray(x.swapaxes(-3, -2)).swapaxes(-3, -2)
+        check(turned, b)
+        assert blas.matmul(turned, b).tobytes() == blas.matmul(x, b).tobytes()

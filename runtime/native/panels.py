@@ -1,0 +1,136 @@
+"""Products of float32 matrices in tiles that stay in registers.
+
+A's rows are packed some at a time, so that the numbers of a column lie side by side; B's columns in panels as wide as a
+tile, or read where they lie if so few rows are multiplied with them that a copy is not worth it. Every element is the
+sum over k in order, in pieces of DEPTH, however a product is cut.
+"""
+
+from __future__ import annotations
+
+from eagerjit.runtime.native.copying import copy_run, interleave
+from eagerjit.runtime.native.language import (
+    buffer,
+    copy_bytes,
+    fill_bytes,
+    i64,
+    load_f32,
+    multiply_panel,
+    ptr,
+    store_f32,
+)
+from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
+
+DEPTH = 256  # of the products done at a time: a tile's rows and panel fit the first-level cache, or nearly
+PANEL = TILE_VECTORS * LANES
+ROWS_IN_PLACE = 128  # rows up to which B is read where it lies
+BLAS_IN_PLACE = 1_000_000  # multiplications up to which OpenBLAS reads its operands where they lie
+_TILE_FLOATS = TILE_ROWS * PANEL
+
+
+def suits_panels(rows: i64, columns: i64, k: i64, b_row: i64) -> bool:
+    """Whether a product is done this way: not those of vectors, nor those that would turn a small B for two rows."""
+    turned = b_row == 1 and rows * columns * k < BLAS_IN_PLACE
+    return rows > (2 if turned else 1) and columns >= LANES and k > 0
+
+
+def panel_scratch(rows: i64, k: i64) -> i64:
+    """Bytes that `multiply_panels` needs."""
+    depth = _least(k, DEPTH)
+    return ((rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS + PANEL) * depth * 4
+
+
+def multiply_panels(
+    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
+    k: i64, scratch: ptr,
+) -> None:  # fmt: skip
+    """C = A @ B, C's columns adjacent."""
+    depth = _least(k, DEPTH)
+    panel: ptr = scratch + (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS * depth * 4
+    start = 0
+    while start < k:
+        some = _least(DEPTH, k - start)
+        _pack_rows(scratch, a + start * a_column * 4, a_row, a_column, rows, some)
+        column = 0
+        while column < columns:
+            vectors = (columns - column + LANES - 1) // LANES
+            if vectors == TILE_VECTORS + 1:
+                vectors = (TILE_VECTORS + 1) // 2  # a single vector would not be worth what reading A takes
+            vectors = _least(vectors, TILE_VECTORS)
+            width = _least(vectors * LANES, columns - column)
+            run: ptr = b + (start * b_row + column * b_column) * 4
+            step = b_row
+            if b_column != 1 or width < vectors * LANES or rows > ROWS_IN_PLACE:
+                step = vectors * LANES
+                _pack_columns(panel, step, run, b_row, b_column, some, width)
+                run = panel
+            _column_of_tiles(vectors, some, scratch, run, step, c + column * 4, c_row, rows, width, i64(start > 0))
+            column += width
+        start += some
+
+
+def _least(a: i64, b: i64) -> i64:
+    return a if a < b else b
+
+
+def _pack_rows(to: ptr, a: ptr, a_row: i64, a_column: i64, rows: i64, k: i64) -> None:
+    """Blocks of TILE_ROWS rows: per k their numbers side by side; those of rows that there are not don't matter."""
+    row = 0
+    if a_row == 1:
+        while row + 4 * TILE_ROWS <= rows:  # several at a time: they share lines of the cache
+            for i in range(k):
+                for block in range(4):
+                    place: ptr = to + (block * k + i) * TILE_ROWS * 4
+                    copy_bytes(place, a + (i * a_column + row + block * TILE_ROWS) * 4, TILE_ROWS * 4)
+            to = to + 4 * k * TILE_ROWS * 4
+            row += 4 * TILE_ROWS
+    while row < rows:
+        count = _least(TILE_ROWS, rows - row)
+        first: ptr = a + row * a_row * 4
+        if a_column == 1:
+            interleave(to, TILE_ROWS, first, a_row, count, k)
+        else:
+            for r in range(count):
+                for i in range(k):
+                    store_f32(to, (i * TILE_ROWS + r) * 4, load_f32(first, (r * a_row + i * a_column) * 4))
+        to = to + k * TILE_ROWS * 4
+        row += TILE_ROWS
+
+
+def _pack_columns(to: ptr, step: i64, b: ptr, b_row: i64, b_column: i64, k: i64, width: i64) -> None:
+    """Columns of B, zeros for those that there are not up to `step`."""
+    if width < step:
+        fill_bytes(to, 0, k * step * 4)
+    if b_row == 1:
+        interleave(to, step, b, b_column, width, k)
+    elif b_column == 1:
+        for i in range(k):
+            copy_run(to + i * step * 4, b + i * b_row * 4, width * 4)
+    else:
+        for i in range(k):
+            line: ptr = b + i * b_row * 4
+            for j in range(width):
+                store_f32(to, (i * step + j) * 4, load_f32(line, j * b_column * 4))
+
+
+def _column_of_tiles(
+    vectors: i64, k: i64, a: ptr, b: ptr, b_row: i64, c: ptr, c_row: i64, rows: i64, width: i64, add: i64
+) -> None:
+    """`width` columns of C, which so many vectors hold."""
+    tile: ptr = buffer(_TILE_FLOATS * 4)
+    whole = width == vectors * LANES
+    row = 0
+    while row < rows:
+        count = TILE_ROWS
+        while count > rows - row:
+            count = count // 2
+        to: ptr = c + row * c_row * 4
+        place: ptr = to if whole else tile
+        if add and not whole:
+            for r in range(count):
+                copy_run(tile + r * PANEL * 4, to + r * c_row * 4, width * 4)
+        numbers: ptr = a + (row // TILE_ROWS * TILE_ROWS * k + row % TILE_ROWS) * 4
+        multiply_panel(count, vectors, k, numbers, b, b_row, place, c_row if whole else PANEL, add)
+        if not whole:
+            for r in range(count):
+                copy_run(to + r * c_row * 4, tile + r * PANEL * 4, width * 4)
+        row += count
