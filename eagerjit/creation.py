@@ -282,7 +282,12 @@ def eye(
         raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
     if state.tracer is not None:
         return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
-    return finish(new_tensor(np.eye(operator.index(n), operator.index(columns), dtype=dtype.numpy)), requires_grad)
+    rows, columns = operator.index(n), operator.index(columns)
+    if state.device is not None:
+        return finish(new_tensor(np.eye(rows, columns, dtype=dtype.numpy)), requires_grad)
+    made = filled((rows, columns), 0, dtype)
+    made._data[:columns].reshape(-1)[:: columns + 1] = 1
+    return finish(made, requires_grad)
 
 
 empty, empty_like = MakeCall(EMPTY, empty), MakeCall(LIKE + EMPTY, empty_like)

@@ -11,7 +11,7 @@ from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.fitting import element
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.promotion import number_dtype, promote_types
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, memory
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor
@@ -48,16 +48,21 @@ def to_array(data: Any, dtype: DType) -> np.ndarray:
     if isinstance(data, (list, tuple)) and _has_tensor(data):
         data = [d.tolist() if isinstance(d, Tensor) else to_array(d, dtype) for d in data]
     try:
-        if isinstance(data, np.ndarray):
-            with np.errstate(invalid="ignore", over="ignore"):
-                return np.array(data, dtype=dtype.numpy, order="C")
-        return np.array(data, dtype=dtype.numpy, order="C")
+        return _copied(data if isinstance(data, np.ndarray) else np.array(data, dtype.numpy), dtype)
     except (OverflowError, ValueError, TypeError) as error:
         if (numbers := _objects(data)) is not None:
             return np.array([element(value, dtype) for value in numbers.flat], dtype.numpy).reshape(numbers.shape)
         if not isinstance(error, ValueError):
             raise
         raise ValueError(f"expected sequences of equal length at every dimension: {error}") from None
+
+
+def _copied(array: np.ndarray, dtype: DType) -> np.ndarray:
+    """A copy among the tensors' own memory, where vectors begin with cache lines; NumPy's arrays begin anywhere."""
+    made = memory.empty(array.shape, dtype.numpy)
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.copyto(made, array, casting="unsafe")
+    return made
 
 
 def _objects(data: Any) -> np.ndarray | None:

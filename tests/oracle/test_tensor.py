@@ -93,6 +93,17 @@ def test_memory_is_shared_or_not() -> None:
     assert ej.as_tensor(array).data_ptr() == array.ctypes.data
 
 
+def test_copied_data_begins_with_a_cache_line() -> None:
+    """NumPy's own arrays begin 16 bytes into one, and every vector of theirs would lie in two."""
+    array = np.arange(1 << 17, dtype=np.float32)
+    turned = array.reshape(64, -1).T
+    given = (array, array[::2], array[:5000].tolist(), turned)
+    made = [ej.tensor(data) for data in given]
+    for tensor, data in zip(made, given, strict=True):
+        assert tensor.data_ptr() % 64 == 0 and (tensor.numpy() == data).all()
+    assert ej.eye(512).data_ptr() % 64 == ej.tensor(array, dtype=ej.int16).data_ptr() % 64 == 0
+
+
 def test_default_dtype() -> None:
     assert (ej.arange(3) / 2).dtype is ej.float32
     try:
