@@ -24,6 +24,8 @@ from eagerjit.runtime.native.convolution_plan import (
     INPUT_OF,
     ITEM,
     JOB_BYTES,
+    LEAST_POSITIONS,
+    MANY_POSITIONS,
     OUTPUT_OF,
     PLAIN,
     POINTS,
@@ -35,17 +37,17 @@ from eagerjit.runtime.native.convolution_plan import (
     TAPS,
     TILE_IMAGES,
     TILE_POSITIONS,
-    W_TURNED,
+    W_GROUP,
     WEIGHT_OF,
-    Y_ROW,
     W,
     X,
     Y,
     choose_tiles,
     minimum,
+    note_plain,
     product,
-    reads_outside,
     set_sizes,
+    work_of,
 )
 from eagerjit.runtime.native.copying import copy_run
 from eagerjit.runtime.native.covering import covers, multiply_covering
@@ -64,11 +66,10 @@ from eagerjit.runtime.native.language import (
     load_ptr,
     ptr,
     store_i64,
-    store_ptr,
 )
 from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, SERIAL_WORK, TOO_LARGE, TRANSPOSE
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
-from eagerjit.runtime.native.turned import is_turned, take_phase, turn_weight
+from eagerjit.runtime.native.turned import is_turned, lay_out_weight, take_phase
 from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_columns
 
 posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
@@ -94,7 +95,7 @@ def _run(kind: i64, job: ptr) -> i64:
     points = load_i64(job, POINTS)
     taps = load_i64(job, TAPS)
     positions = load_i64(job, POSITIONS)
-    work = images * groups * rows * channels * taps * positions
+    work = work_of(job)
     if work == 0:
         if kind == OUTPUT_OF:
             fill_bytes(load_ptr(job, Y), 0, images * groups * rows * positions * item)
@@ -107,8 +108,7 @@ def _run(kind: i64, job: ptr) -> i64:
         return TOO_LARGE
     if covers(job):
         return multiply_covering(kind, job)
-    if load_i64(job, Y_ROW) == positions:
-        store_i64(job, PLAIN, taps == 1 and product(job, STRIDE) == 1 and reads_outside(job) == 0)
+    note_plain(job)
     if kind == OUTPUT_OF and item == 4 and plan_direct(job):
         return direct(job, work)
     if kind == WEIGHT_OF and item == 4 and plan_direct_weight(job, work):
@@ -297,25 +297,29 @@ def _rows_of_y(
 
 # -- the gradient of the input by convolutions ----------------------------------------------------------------------
 def _turned(job: ptr) -> i64:
-    """X by phases of the stride; where there are several, only if all are computed directly."""
+    """X by phases of the stride, if all are computed directly; if there is one, by columns where positions are many."""
     phase: ptr = buffer(JOB_BYTES)
     phases = product(job, STRIDE)
-    store_ptr(job, W_TURNED, ptr(0))
-    if phases > 1:
-        if load_i64(job, ITEM) != 4:
-            return _run(INPUT_OF, job)
+    seen = load_i64(job, IMAGES) * load_i64(job, POSITIONS)
+    directly = load_i64(job, ITEM) == 4 and seen >= LEAST_POSITIONS
+    for number in range(phases):
+        if directly and take_phase(job, phase, number):
+            directly = plan_direct(phase)
+    if directly:
+        status = 0
         for number in range(phases):
-            if take_phase(job, phase, number) and not plan_direct(phase):
-                return _run(INPUT_OF, job)
-    weights = load_i64(job, GROUPS) * load_i64(job, ROWS) * load_i64(job, CHANNELS) * load_i64(job, TAPS)
+            if status == 0 and take_phase(job, phase, number):
+                plan_direct(phase)
+                status = direct(phase, work_of(phase))
+        return status
+    if phases > 1 or seen < MANY_POSITIONS:
+        return _run(INPUT_OF, job)
+    weights = load_i64(job, GROUPS) * load_i64(job, W_GROUP)
     memory: ptr = buffer(8)
     if posix_memalign(memory, 64, weights * load_i64(job, ITEM) + 64) != 0:
         return OUT_OF_MEMORY
-    store_ptr(job, W_TURNED, load_ptr(memory))
-    status = 0
-    for number in range(phases):
-        if status == 0 and take_phase(job, phase, number):
-            turn_weight(job, phase, number)
-            status = _run(OUTPUT_OF, phase)
+    take_phase(job, phase, 0)
+    lay_out_weight(phase, load_ptr(memory))
+    status = _run(OUTPUT_OF, phase)
     free(load_ptr(memory))
     return status

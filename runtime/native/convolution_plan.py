@@ -45,19 +45,24 @@ CHANNEL_BLOCKS = X + 136
 ROW_BLOCK = X + 144
 ROW_BLOCKS = X + 152
 COLUMN_BYTES = X + 160  # of scratch that columns take; operands gathered from several images follow
-W_TURNED = X + 168  # the weight of `turned`
-Y_ROW = X + 176  # from a channel of Y to the next; likewise depths, lines and columns
-Y_DEPTH = X + 184
-Y_LINE = X + 192
-Y_STEP = X + 200
-OWN = X + 208  # what `direct` and `direct_weight` add
-JOB_BYTES = X + 336
+Y_ROW = X + 168  # from a channel of Y to the next; likewise depths, lines and columns
+Y_DEPTH = X + 176
+Y_LINE = X + 184
+Y_STEP = X + 192
+W_GROUP = X + 200  # from a group of W to the next; likewise rows, channels and taps by depth, line and column
+W_ROW = X + 208
+W_CHANNEL = X + 216
+W_DEPTH = X + 224
+W_LINE = X + 232
+W_STEP = X + 240
+OWN = X + 248  # what `direct` and `direct_weight` add
+JOB_BYTES = X + 376
 
 TILE = 1024  # positions of a tile, at most: measured best among powers of two
 COLUMNS = 512  # rows (channel, tap) of such a tile
 LEAST_ROWS = 64
-LEAST_POSITIONS = 64
-MANY_POSITIONS = 512  # from here on it pays to turn the weight around
+LEAST_POSITIONS = 64  # of a tile; fewer are not worth packing the weight either
+MANY_POSITIONS = 512  # from here on it pays to copy the weight turned around
 
 
 def product(job: ptr, field: i64) -> i64:
@@ -65,8 +70,14 @@ def product(job: ptr, field: i64) -> i64:
     return load_i64(job, DEPTH + field) * load_i64(job, HEIGHT + field) * load_i64(job, WIDTH + field)
 
 
+def work_of(job: ptr) -> i64:
+    """Multiplications that a job takes."""
+    each = load_i64(job, ROWS) * load_i64(job, CHANNELS) * load_i64(job, TAPS) * load_i64(job, POSITIONS)
+    return load_i64(job, IMAGES) * load_i64(job, GROUPS) * each
+
+
 def set_sizes(job: ptr) -> None:
-    """What follows from the sizes that a caller has filled in."""
+    """What follows from the sizes that a caller has filled in, X, W and Y being row-major."""
     line = load_i64(job, WIDTH + OUTPUT)
     plane = load_i64(job, HEIGHT + OUTPUT) * line
     store_i64(job, POINTS, product(job, INPUT))
@@ -76,6 +87,13 @@ def set_sizes(job: ptr) -> None:
     store_i64(job, Y_DEPTH, plane)
     store_i64(job, Y_LINE, line)
     store_i64(job, Y_STEP, 1)
+    row = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    store_i64(job, W_GROUP, load_i64(job, ROWS) * row)
+    store_i64(job, W_ROW, row)
+    store_i64(job, W_CHANNEL, load_i64(job, TAPS))
+    store_i64(job, W_DEPTH, load_i64(job, HEIGHT + KERNEL) * load_i64(job, WIDTH + KERNEL))
+    store_i64(job, W_LINE, load_i64(job, WIDTH + KERNEL))
+    store_i64(job, W_STEP, 1)
 
 
 def reads_outside(job: ptr) -> i64:
@@ -87,6 +105,12 @@ def reads_outside(job: ptr) -> i64:
         if load_i64(job, at + PADDING) != 0 or last >= load_i64(job, at + INPUT):
             return 1
     return 0
+
+
+def note_plain(job: ptr) -> None:
+    """Settle whether columns are X itself."""
+    alike = load_i64(job, Y_ROW) == load_i64(job, POSITIONS) and load_i64(job, TAPS) == 1
+    store_i64(job, PLAIN, alike and product(job, STRIDE) == 1 and reads_outside(job) == 0)
 
 
 def _blocks(size: i64, block: i64) -> i64:

@@ -75,23 +75,20 @@ def _interleave_rows(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count
 
 
 def copy_run(to: ptr, source: ptr, n: i64) -> None:
-    """Copies a multiple of 4 bytes: short runs are not worth a call."""
-    while n >= 64:
-        copy_bytes(to, source, 64)
-        to = to + 64
-        source = source + 64
-        n -= 64
-    if n & 32:
+    """Copies a multiple of 4 bytes to elsewhere: short runs are not worth a call, and end in a move that overlaps."""
+    if n >= 64:
+        end = n - 64
+        for i in range(0, end, 64):
+            copy_bytes(to + i, source + i, 64)
+        copy_bytes(to + end, source + end, 64)
+    elif n >= 32:
         copy_bytes(to, source, 32)
-        to = to + 32
-        source = source + 32
-    if n & 16:
+        copy_bytes(to + n - 32, source + n - 32, 32)
+    elif n >= 16:
         copy_bytes(to, source, 16)
-        to = to + 16
-        source = source + 16
-    if n & 8:
+        copy_bytes(to + n - 16, source + n - 16, 16)
+    elif n >= 8:
         copy_bytes(to, source, 8)
-        to = to + 8
-        source = source + 8
-    if n & 4:
+        copy_bytes(to + n - 8, source + n - 8, 8)
+    elif n == 4:
         copy_bytes(to, source, 4)

@@ -16,6 +16,12 @@ from eagerjit.runtime.native.convolution_plan import (
     POINTS,
     ROWS,
     TAPS,
+    W_CHANNEL,
+    W_DEPTH,
+    W_GROUP,
+    W_LINE,
+    W_ROW,
+    W_STEP,
     Y_DEPTH,
     Y_LINE,
     Y_ROW,
@@ -138,17 +144,59 @@ def _note_places(job: ptr) -> None:
 def _pack_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     """Blocks of rows of the weight: per k the rows' numbers side by side, zeros for rows that there are not."""
     rows = load_i64(job, ROWS)
-    depth = load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    block = load_i64(job, CHANNELS) * load_i64(job, TAPS) * TILE_ROWS * 4
     blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
-    for task in range(begin, end):
-        row = task % blocks * TILE_ROWS
-        source: ptr = load_ptr(job, W) + (task // blocks * rows + row) * depth * 4
-        to: ptr = load_ptr(job, PACKED) + task * depth * TILE_ROWS * 4
-        count = minimum(TILE_ROWS, rows - row)
-        if count < TILE_ROWS:
-            fill_bytes(to, 0, depth * TILE_ROWS * 4)
-        interleave(to, TILE_ROWS, source, depth, count, depth)
+    task = begin
+    while task < end:
+        first = task % blocks * TILE_ROWS
+        some = minimum(end - task, blocks - task % blocks)
+        at = task // blocks * load_i64(job, W_GROUP) + first * load_i64(job, W_ROW)
+        to: ptr = load_ptr(job, PACKED) + task * block
+        some_rows = minimum(some * TILE_ROWS, rows - first)
+        if some_rows % TILE_ROWS != 0:
+            fill_bytes(to + (some - 1) * block, 0, block)
+        _pack_blocks(job, to, load_ptr(job, W) + at * 4, some_rows)
+        task += some
     return 0
+
+
+def _pack_blocks(job: ptr, to: ptr, source: ptr, rows: i64) -> None:
+    """Rows whose taps lie in order, in reverse, or apart; what of the rows lies together is read together."""
+    row = load_i64(job, W_ROW)
+    step = load_i64(job, W_STEP)
+    taps = load_i64(job, TAPS)
+    channels = load_i64(job, CHANNELS)
+    depth = channels * taps
+    last = (load_i64(job, DEPTH + KERNEL) - 1) * load_i64(job, W_DEPTH)
+    last += (load_i64(job, HEIGHT + KERNEL) - 1) * load_i64(job, W_LINE) + (load_i64(job, WIDTH + KERNEL) - 1) * step
+    ahead = step == 1 and last == taps - 1
+    behind = step == -1 and last == 1 - taps
+    for channel in range(1 if ahead else channels):
+        seen: ptr = source + channel * load_i64(job, W_CHANNEL) * 4
+        place: ptr = to + channel * taps * TILE_ROWS * 4
+        for r in range(0, rows, TILE_ROWS):
+            some = minimum(TILE_ROWS, rows - r)
+            if ahead:
+                interleave(place, TILE_ROWS, seen, row, some, depth)
+            elif behind:
+                interleave(place + (taps - 1) * TILE_ROWS * 4, -TILE_ROWS, seen + last * 4, row, some, taps)
+            else:
+                _pack_taps(job, place, seen, some)
+            seen = seen + TILE_ROWS * row * 4
+            place = place + depth * TILE_ROWS * 4
+
+
+def _pack_taps(job: ptr, to: ptr, source: ptr, rows: i64) -> None:
+    """A channel's taps of a block's rows, wherever they lie."""
+    row = load_i64(job, W_ROW)
+    for z in range(load_i64(job, DEPTH + KERNEL)):
+        for y in range(load_i64(job, HEIGHT + KERNEL)):
+            seen: ptr = source + (z * load_i64(job, W_DEPTH) + y * load_i64(job, W_LINE)) * 4
+            for _ in range(load_i64(job, WIDTH + KERNEL)):
+                for r in range(rows):
+                    store_f32(to, r * 4, load_f32(seen, r * row * 4))
+                to = to + TILE_ROWS * 4
+                seen = seen + load_i64(job, W_STEP) * 4
 
 
 def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -163,6 +211,8 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     line_run = load_i64(job, LINE_RUN)
     abreast = load_i64(job, ABREAST)
     row_tasks = load_i64(job, ROW_TASKS)
+    line_step = load_i64(job, Y_LINE) * 4
+    alone = abreast == 1 and load_i64(job, Y_STEP) == 1
     blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
     out: ptr = scratch + ((_copied(job) * 4 + 63) & -64)
     for task in range(begin, end):
@@ -183,7 +233,6 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         segment = minimum(load_i64(job, SEGMENT), wide - x)
         stretches = lines if load_i64(job, APART) else 1
         vectors = ((lines - stretches) * line_run + segment * abreast + LANES - 1) // LANES
-        fill_bytes(out, 0, (last_block - first_block) * TILE_ROWS * run * 4)
         channel = 0
         while channel < channels:
             some = minimum(load_i64(job, CHANNELS_COPIED), channels - channel)
@@ -194,26 +243,29 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
             for i in range(stretches):
                 seen: ptr = scratch + i * load_i64(job, PITCH) * 4
                 sums: ptr = out + i * line_run * 4
-                _multiply(job, some * taps, a, seen, sums, vectors, last_block - first_block)
+                _multiply(job, some * taps, a, seen, sums, vectors, last_block - first_block, channel > 0)
             channel += some
         place = z * load_i64(job, Y_DEPTH) + y * load_i64(job, Y_LINE) + x * load_i64(job, Y_STEP)
         for row in range(first_block * TILE_ROWS, minimum(last_block * TILE_ROWS, rows)):
             to: ptr = load_ptr(job, Y) + ((plane * rows + row) * load_i64(job, Y_ROW) + place) * 4
             found: ptr = out + (row - first_block * TILE_ROWS) * run * 4
-            for _ in range(lines):
-                _store_line(job, to, found, segment, images)
-                to = to + load_i64(job, Y_LINE) * 4
-                found = found + line_run * 4
+            if alone:
+                for _ in range(lines):
+                    copy_run(to, found, segment * 4)
+                    to = to + line_step
+                    found = found + line_run * 4
+            else:
+                for _ in range(lines):
+                    _store_line(job, to, found, segment, images)
+                    to = to + line_step
+                    found = found + line_run * 4
     return 0
 
 
 def _store_line(job: ptr, to: ptr, found: ptr, count: i64, images: i64) -> None:
-    """Outputs of a line, of images side by side."""
+    """Outputs of a line that lie apart, or are of images side by side."""
     abreast = load_i64(job, ABREAST)
     step = load_i64(job, Y_STEP)
-    if abreast == 1 and step == 1:
-        copy_run(to, found, count * 4)
-        return
     row = load_i64(job, GROUPS) * load_i64(job, ROWS) * load_i64(job, Y_ROW)
     if step == 1:
         interleave(to, row, found, abreast, count, images)
@@ -223,8 +275,11 @@ def _store_line(job: ptr, to: ptr, found: ptr, count: i64, images: i64) -> None:
             store_f32(to, (image * row + i * step) * 4, load_f32(found, (i * abreast + image) * 4))
 
 
-def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: i64) -> None:
-    """Blocks of rows times so many vectors: the few runs that a tile reads stay in the first-level cache."""
+def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: i64, more: i64) -> None:
+    """Blocks of rows times so many vectors: the few runs that a tile reads stay in the first-level cache.
+
+    Where there is `more`, it is added to what `out` holds.
+    """
     run = load_i64(job, RUN)
     a_block = load_i64(job, CHANNELS) * load_i64(job, TAPS) * TILE_ROWS * 4
     places: ptr = load_ptr(job, PLACES)
@@ -236,11 +291,11 @@ def _multiply(job: ptr, k: i64, a: ptr, b: ptr, out: ptr, vectors: i64, blocks: 
             some = 2  # a single vector is not worth what reading the weights takes
         for _ in range(blocks):
             if some == 3:
-                multiply_tile(3, k, weights, b, places, row, run)
+                multiply_tile(3, k, weights, b, places, row, run, more)
             elif some == 2:
-                multiply_tile(2, k, weights, b, places, row, run)
+                multiply_tile(2, k, weights, b, places, row, run, more)
             else:
-                multiply_tile(1, k, weights, b, places, row, run)
+                multiply_tile(1, k, weights, b, places, row, run, more)
             row = row + TILE_ROWS * run * 4
             weights = weights + a_block
         b = b + some * LANES * 4

@@ -30,6 +30,7 @@ MOST_ROWS = 512
 MOST_DEPTH = 512  # channels times taps multiplied at a time, about
 MOST_COPIED = 96 * 1024  # floats: they stay in the second-level cache
 MOST_ABREAST = LANES  # images
+INTERLEAVING = 12  # multiplications in the time that it takes to put a number of one of several images in its place
 
 def reach(job: ptr, dimension: i64) -> i64:
     """How many outputs further the last tap of a dimension reads, in its phase."""
@@ -72,7 +73,10 @@ def plan_direct(job: ptr) -> i64:
     abreast = (images + image_tasks - 1) // image_tasks
     line_run = (segment * abreast + LANES - 1) // LANES * LANES
     whole = ((lines - 1) * pitch + segment + LANES - 1) // LANES * LANES
-    apart = segments == 1 and image_tasks * lines * line_run * 16 < images * whole * 15
+    saved = images * whole - image_tasks * lines * line_run  # outputs that are computed to be dropped
+    saved *= load_i64(job, ROWS) * load_i64(job, CHANNELS) * load_i64(job, TAPS)
+    moved = images * lines * segment * (load_i64(job, ROWS) + load_i64(job, CHANNELS))
+    apart = segments == 1 and saved > moved * INTERLEAVING
     if not apart:
         if pitch * 3 > segment * 4:
             return 0

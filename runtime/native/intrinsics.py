@@ -214,11 +214,12 @@ def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
     """A's numbers side by side, B's runs apart."""
     from eagerjit.runtime.native.tiles import TILE_ROWS  # asks LLVM for the processor
 
-    count(code, node, 7)
+    count(code, node, 7, 8)
     vectors = code.constant(node.args[0], "the vectors of a tile")
     k = code.typed(node.args[1], "i64").text
     a, b, places, c = (code.typed(argument, "ptr").text for argument in node.args[2:6])
     c_row = code.typed(node.args[6], "i64").text
+    adds = code.condition(node.args[7]).text if len(node.args) > 7 else "true"
 
     def operands(at: str) -> tuple[str, list[str]]:
         offset = _table_entry(code, places, at)
@@ -226,7 +227,7 @@ def _multiply_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
         each = [code.emit("ptr", f"getelementptr float, ptr {numbers}, i64 {r}").text for r in range(TILE_ROWS)]
         return code.emit("ptr", f"getelementptr i8, ptr {b}, i32 {offset}").text, each
 
-    return _tile(code, vectors, k, operands, c, c_row)
+    return _tile(code, vectors, k, operands, c, c_row, adds)
 
 
 def _multiply_seen(code: ExpressionTranslator, node: ast.Call) -> Value:
@@ -261,11 +262,11 @@ def _table_entry(code: ExpressionTranslator, table: str, at: str) -> str:
 
 def _tile(
     code: ExpressionTranslator, vectors: int, k: str, operands: Callable[[str], tuple[str, list[str]]], c: str,
-    c_row: str,
+    c_row: str, adds: str = "true",
 ) -> Value:  # fmt: skip
     """TILE_ROWS rows of so many vectors, kept in registers: to each, over k, a number of A's times a run of B's.
 
-    `operands` gives for an index below k the address of the run and those of the numbers.
+    `operands` gives for an index below k the address of the run and those of the numbers. `adds`: to what C holds.
     """
     from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 
@@ -277,7 +278,8 @@ def _tile(
     lines = _tile_lines(code, kind, c, c_row, sums)
     for accumulator, line in lines:
         code.entry.append(f"  {accumulator} = alloca {kind}")
-        before = code.emit("vector", f"load {kind}, ptr {line}, align 4").text
+        held = code.emit("vector", f"load {kind}, ptr {line}, align 4").text
+        before = code.emit("vector", f"select i1 {adds}, {kind} {held}, {kind} zeroinitializer").text
         code.lines.append(f"  store {kind} {before}, ptr {accumulator}")
     again, body, done = code.label(), code.label(), code.label()
     code.jump(again)

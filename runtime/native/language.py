@@ -31,6 +31,7 @@ Numbers    bits_of_f64(x), f64_of_bits(n), shift_right_unsigned(a, b), less_unsi
            trailing_zeros(n), leading_zeros(n), multiply_overflows(a, b) (1 where a*b does not fit).
 Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over i < k of a's i-th TILE_ROWS floats times
            `vectors` vectors of floats that begin at b + places[i] (i32, in bytes); C's rows are c_row floats apart.
+           An eighth argument of 0 replaces what C holds instead of adding to it.
            multiply_seen(vectors, k, a, rows, places, b, b_row, c, c_row): the same where row r's i-th float is at
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
            multiply_panel(rows, vectors, k, a, b, b_row, c, c_row, add): C is, or if `add` becomes larger by, such a sum

@@ -9,15 +9,17 @@ from __future__ import annotations
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
-    IMAGES,
     ITEM,
     JOB_BYTES,
-    MANY_POSITIONS,
-    PLAIN,
     POINTS,
     ROWS,
     TAPS,
-    W_TURNED,
+    W_CHANNEL,
+    W_DEPTH,
+    W_GROUP,
+    W_LINE,
+    W_ROW,
+    W_STEP,
     Y_DEPTH,
     Y_LINE,
     Y_ROW,
@@ -25,8 +27,10 @@ from eagerjit.runtime.native.convolution_plan import (
     W,
     X,
     Y,
+    note_plain,
     product,
     set_sizes,
+    work_of,
 )
 from eagerjit.runtime.native.language import (
     address_of,
@@ -58,14 +62,12 @@ from eagerjit.runtime.native.windows import (
 
 
 def is_turned(job: ptr) -> i64:
-    """Whether this pays, and the sizes allow it."""
-    if load_i64(job, IMAGES) * product(job, OUTPUT) < MANY_POSITIONS:
-        return 0
-    if load_i64(job, ROWS) == 0 or load_i64(job, CHANNELS) == 0:
+    """Whether the sizes allow it, and there is something to add up."""
+    if work_of(job) == 0:
         return 0
     phases = product(job, STRIDE)
     if phases > 1 and product(job, KERNEL) <= phases:
-        return 0  # nothing to add up: each place is seen by one tap, if any
+        return 0  # each place is seen by one tap, if any
     for d in range(3):
         at = d * DIMENSION_BYTES
         kernel = load_i64(job, at + KERNEL)
@@ -78,9 +80,10 @@ def is_turned(job: ptr) -> i64:
 
 
 def take_phase(job: ptr, phase: ptr, number: i64) -> i64:
-    """Make of a job that of a phase, but for its weight; 0 where it has no places."""
+    """Make of a job that of a phase, its taps of the weight in reverse where they lie; 0 where it has no places."""
     copy_bytes(phase, job, JOB_BYTES)
     first_place = 0
+    last_tap = 0
     apart = 1
     for d in range(2, -1, -1):
         at = d * DIMENSION_BYTES
@@ -100,12 +103,14 @@ def take_phase(job: ptr, phase: ptr, number: i64) -> i64:
         store_i64(phase, at + STRIDE, 1)
         store_i64(phase, at + PADDING, (taps - 1) * load_i64(job, at + DILATION) - (first + padding - tap) // step)
         first_place += first * apart
+        last_tap += (tap + (taps - 1) * step) * load_i64(job, W_DEPTH + d * 8)
         apart *= size
+    item = load_i64(job, ITEM)
     store_i64(phase, CHANNELS, load_i64(job, ROWS))
     store_i64(phase, ROWS, load_i64(job, CHANNELS))
     store_ptr(phase, X, load_ptr(job, Y))
-    store_ptr(phase, Y, load_ptr(job, X) + first_place * load_i64(job, ITEM))
-    store_ptr(phase, W, load_ptr(job, W_TURNED))
+    store_ptr(phase, Y, load_ptr(job, X) + first_place * item)
+    store_ptr(phase, W, load_ptr(job, W) + last_tap * item)
     set_sizes(phase)
     line = load_i64(job, WIDTH + INPUT)
     plane = load_i64(job, HEIGHT + INPUT) * line
@@ -113,53 +118,48 @@ def take_phase(job: ptr, phase: ptr, number: i64) -> i64:
     store_i64(phase, Y_LINE, load_i64(job, HEIGHT + STRIDE) * line)
     store_i64(phase, Y_DEPTH, load_i64(job, DEPTH + STRIDE) * plane)
     store_i64(phase, Y_ROW, load_i64(job, POINTS))
-    store_i64(phase, PLAIN, 0)
+    store_i64(phase, W_GROUP, load_i64(job, W_GROUP))
+    store_i64(phase, W_ROW, load_i64(job, W_CHANNEL))
+    store_i64(phase, W_CHANNEL, load_i64(job, W_ROW))
+    for d in range(3):
+        between = load_i64(job, W_DEPTH + d * 8) * load_i64(job, d * DIMENSION_BYTES + STRIDE)
+        store_i64(phase, W_DEPTH + d * 8, -between)
+    note_plain(phase)
     return 1
 
 
-def turn_weight(job: ptr, phase: ptr, number: i64) -> None:
-    """The taps of a phase in reverse, rows and channels exchanged."""
-    both: ptr = buffer(24)
+def lay_out_weight(job: ptr, to: ptr) -> None:
+    """Copy a phase's weight in the order in which a convolution reads it, for which it is from then on."""
+    both: ptr = buffer(16)
     store_ptr(both, 0, job)
-    store_ptr(both, 8, phase)
-    store_i64(both, 16, number)
-    tasks = load_i64(job, GROUPS) * load_i64(job, CHANNELS)
-    if tasks * load_i64(job, ROWS) * load_i64(phase, TAPS) < SERIAL_WORK:
-        _turn_kernel(both, 0, tasks, ptr(0))
+    store_ptr(both, 8, to)
+    rows = load_i64(job, GROUPS) * load_i64(job, ROWS)
+    if rows * load_i64(job, CHANNELS) * load_i64(job, TAPS) < SERIAL_WORK:
+        _lay_out_kernel(both, 0, rows, ptr(0))
     else:
-        parallel_for(address_of(_turn_kernel), both, tasks, 0)
+        parallel_for(address_of(_lay_out_kernel), both, rows, 0)
+    store_ptr(job, W, to)
 
 
-def _turn_kernel(both: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
-    """The weights of channels begin..end, counted through all groups."""
+def _lay_out_kernel(both: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """The weights of rows begin..end, counted through all groups."""
     job: ptr = load_ptr(both, 0)
-    phase: ptr = load_ptr(both, 8)
-    number = load_i64(both, 16)
-    channels = load_i64(job, CHANNELS)
     rows = load_i64(job, ROWS)
     item = load_i64(job, ITEM)
-    taps = load_i64(job, TAPS)
-    step = load_i64(job, WIDTH + STRIDE)
-    high_step = load_i64(job, HEIGHT + STRIDE)
-    line = load_i64(job, WIDTH + KERNEL)
-    plane = load_i64(job, HEIGHT + KERNEL) * line
-    right = number % step + (load_i64(phase, WIDTH + KERNEL) - 1) * step
-    low = number // step % high_step + (load_i64(phase, HEIGHT + KERNEL) - 1) * high_step
-    back = number // step // high_step + (load_i64(phase, DEPTH + KERNEL) - 1) * load_i64(job, DEPTH + STRIDE)
-    last = back * plane + low * line + right
+    step = load_i64(job, W_STEP)
     for task in range(begin, end):
-        to: ptr = load_ptr(phase, W) + task * rows * load_i64(phase, TAPS) * item
-        channel = task // channels * rows * channels + task % channels
-        source: ptr = load_ptr(job, W) + (channel * taps + last) * item
-        for _ in range(rows):
-            for z in range(load_i64(phase, DEPTH + KERNEL)):
-                for y in range(load_i64(phase, HEIGHT + KERNEL)):
-                    seen: ptr = source - (z * load_i64(job, DEPTH + STRIDE) * plane + y * high_step * line) * item
-                    for x in range(load_i64(phase, WIDTH + KERNEL)):
+        to: ptr = load_ptr(both, 8) + task * load_i64(job, CHANNELS) * load_i64(job, TAPS) * item
+        row = task // rows * load_i64(job, W_GROUP) + task % rows * load_i64(job, W_ROW)
+        source: ptr = load_ptr(job, W) + row * item
+        for _ in range(load_i64(job, CHANNELS)):
+            for z in range(load_i64(job, DEPTH + KERNEL)):
+                for y in range(load_i64(job, HEIGHT + KERNEL)):
+                    seen: ptr = source + (z * load_i64(job, W_DEPTH) + y * load_i64(job, W_LINE)) * item
+                    for x in range(load_i64(job, WIDTH + KERNEL)):
                         if item == 4:
-                            store_i32(to, x * 4, load_i32(seen, -x * step * 4))
+                            store_i32(to, x * 4, load_i32(seen, x * step * 4))
                         else:
-                            store_i64(to, x * 8, load_i64(seen, -x * step * 8))
-                    to = to + load_i64(phase, WIDTH + KERNEL) * item
-            source = source + channels * taps * item
+                            store_i64(to, x * 8, load_i64(seen, x * step * 8))
+                    to = to + load_i64(job, WIDTH + KERNEL) * item
+            source = source + load_i64(job, W_CHANNEL) * item
     return 0
