@@ -83,9 +83,9 @@ class _Steps(NamedTuple):
 
 def _forward(
     cell: Cell, x: Tensor, initial: Sequence[Tensor], weights: Sequence[Tensor | None], sizes: Sequence[int] | None,
-    reverse: bool,
+    reverse: bool, keep: bool = True,
 ) -> tuple[tuple[Tensor, ...], _Steps]:  # fmt: skip
-    """((results of all steps, *final state), what each step knew)."""
+    """((results of all steps, *final state), what each step knew); nothing of that unless `keep`."""
     rows = _rows(x, sizes)
     order = range(len(rows) - 1, -1, -1) if reverse else range(len(rows))
     count = len(initial)
@@ -94,14 +94,18 @@ def _forward(
     current, now = list(initial), 0
     ended: list[list[Tensor]] = [[] for _ in initial]
     steps = _Steps([[] for _ in rows], [[] for _ in rows], [[] for _ in rows])
+    results: list[Any] = [None] * len(rows)
+    step = cell.step if keep else cell.plain
     for t in order:
         if sizes is not None:
             current, now = _resized(current, now, sizes[t], initial, ended), sizes[t]
-        found = cell.step.call(rows[t], *current, *weights)
+        found = step.call(rows[t], *current, *weights)
         found = found if type(found) is tuple else (found,)
-        steps.before[t], steps.after[t], steps.kept[t] = current, list(found[:count]), list(found[count:])
-        current = steps.after[t]
-    out = _joined([after[0] for after in steps.after], sizes is not None)
+        before, current = current, list(found[:count])
+        if keep:
+            steps.before[t], steps.after[t], steps.kept[t] = before, current, list(found[count:])
+        results[t] = current[0]
+    out = _joined(results, sizes is not None)
     return (out, *(final.clone() for final in _complete(current, ended))), steps
 
 
@@ -179,10 +183,12 @@ def _as_tensors(argument: Any) -> Any:
 
 def _all_steps(
     kind: str, x: Tensor, initial: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None,
-    sizes: tuple[int, ...] | None, reverse: bool,
+    sizes: tuple[int, ...] | None, reverse: bool, keep: bool = True,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """(results of all steps, *final state, *the rest of the state after every step, what the steps kept)."""
-    results, steps = _forward(CELLS[kind], x, initial, (weight, bias), sizes, reverse)
+    """(results of all steps, *final state), and if `keep` the rest of the state after every step, what steps kept."""
+    results, steps = _forward(CELLS[kind], x, initial, (weight, bias), sizes, reverse, keep)
+    if not keep:
+        return results
     packed = sizes is not None
     more = [_joined([after[i] for after in steps.after], packed) for i in range(1, len(initial))]
     more += [_joined([kept[0] for kept in steps.kept], packed)] if CELLS[kind].keeps else []
@@ -190,10 +196,12 @@ def _all_steps(
 
 
 def _forward_types(
-    kind: str, x: Tensor, initial: Any, weight: Tensor, bias: Any, sizes: Any, reverse: bool
+    kind: str, x: Tensor, initial: Any, weight: Tensor, bias: Any, sizes: Any, reverse: bool, keep: bool = True
 ) -> list[Any]:
     rows, dtype = tuple(x.shape)[:-1], x.dtype
     found = [(dtype, (*rows, initial[0].shape[-1])), *((dtype, tuple(part.shape)) for part in initial)]
+    if not keep:
+        return found
     found += [(dtype, (*rows, part.shape[-1])) for part in initial[1:]]
     return found + ([(dtype, tuple(x.shape))] if CELLS[kind].keeps else [])
 
@@ -284,7 +292,7 @@ def layer(
     kind        a name in CELLS
     x           projected inputs (steps, batch, gates), or packed (all rows, gates)
     initial     the state before the first step, each (batch, features)
-    bias        added to the recurrent product where that is not the same as adding it to x: in a GRU
+    bias        added to the recurrent product: in a GRU that of the product alone, else that of x as well
     projection  of an LSTM, multiplied with every result
     sizes       of packed inputs, the batch size of every step, never growing
     """
@@ -302,11 +310,11 @@ def layer(
     try:
         if _is_called(x, sizes):
             fixed = None if sizes is None else tuple(sizes)
-            found = _forward_call.run((kind, x, tuple(initial), weight, bias, fixed, reverse))
+            found = _forward_call.run((kind, x, tuple(initial), weight, bias, fixed, reverse, needed))
             count = 1 + len(initial)
             result, known = found[:count], (found[0], *found[count:])
         else:
-            result, known = _forward(cell, x, initial, (weight, bias), sizes, reverse)
+            result, known = _forward(cell, x, initial, (weight, bias), sizes, reverse, needed)
     finally:
         mode.set_grad_mode(before)
     if needed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 from eagerjit.dispatch import Op
@@ -14,12 +15,14 @@ class Cell(NamedTuple):
     """One kind of step.
 
     step        (x, *state, weight, bias[, projection]) -> (*new state, what its gradient wants to know)
+    plain       the same without what its gradient wants to know
     keeps       whether a step keeps something for its gradient: as wide as the gates
     gradient    (g_out, *g_state, x, *state, *new state, kept, weight) -> (g_x, g_gates, *gradients of the state before)
     """
 
     name: str
     step: Op
+    plain: Op
     gradient: Op
     keeps: bool
 
@@ -29,6 +32,12 @@ def _parts(gates: Tensor, count: int) -> list[Tensor]:
     return [views.narrow(gates, -1, index * width, width) for index in range(count)]
 
 
+def _summed(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """What the gates are functions of: a bias costs nothing here, where a pass over all projected inputs would."""
+    gates = x + h.matmul(weight.t())
+    return gates if bias is None else gates + bias
+
+
 # -- LSTM -------------------------------------------------------------------------------------------------------------
 
 
@@ -36,7 +45,7 @@ def _lstm_step(
     x: Tensor, h: Tensor, c: Tensor, weight: Tensor, bias: Tensor | None, projection: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Hochreiter and Schmidhuber 1997, with forget gates; a projection makes results of fewer features."""
-    gates = x + h.matmul(weight.t())
+    gates = _summed(x, h, weight, bias)
     i, f, a, o = _parts(gates, 4)
     new = f.sigmoid() * c + i.sigmoid() * a.tanh()
     out = o.sigmoid() * new.tanh()
@@ -98,7 +107,7 @@ def _gru_gradient(
 
 def _tanh_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
     """Elman 1990."""
-    return ((x + h.matmul(weight.t())).tanh(),)
+    return (_summed(x, h, weight, bias).tanh(),)
 
 
 def _tanh_gradient(
@@ -110,7 +119,7 @@ def _tanh_gradient(
 
 def _relu_step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, ...]:
     """Elman 1990, with max(., 0)."""
-    return ((x + h.matmul(weight.t())).relu(),)
+    return (_summed(x, h, weight, bias).relu(),)
 
 
 def _relu_gradient(
@@ -121,7 +130,17 @@ def _relu_gradient(
 
 
 def _cell(name: str, step: Any, gradient: Any, keeps: bool) -> Cell:
-    return Cell(name, Op(f"{name}_step", step), Op(f"{name}_step_gradient", gradient), keeps)
+    with_all = Op(f"{name}_step", step)
+    plain = Op(f"{name}_step_plain", _without_last(step)) if keeps else with_all
+    return Cell(name, with_all, plain, Op(f"{name}_step_gradient", gradient), keeps)
+
+
+def _without_last(step: Any) -> Any:
+    @functools.wraps(step)
+    def plain(*arguments: Any) -> tuple[Tensor, ...]:
+        return tuple(step(*arguments)[:-1])
+
+    return plain
 
 
 CELLS = {

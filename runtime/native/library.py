@@ -69,7 +69,7 @@ CONVOLUTION_MODULES: tuple[str, ...] = (
 )
 """Those of convolutions, an object of their own: many programs have none."""
 
-_TRANSLATOR = ("language", "expressions", "eights", "intrinsics", "translate")
+_TRANSLATOR = ("language", "expressions", "eights", "panel_code", "intrinsics", "translate")
 """What makes object code of the others, imported where the disk has none."""
 
 

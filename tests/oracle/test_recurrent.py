@@ -218,6 +218,18 @@ def test_jitted(name: str, packed: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_without_gradients(name: str) -> None:
+    """What only gradients want is not kept, eagerly or compiled; the results have the same bits."""
+    network = NETWORKS[name](ej.nn)
+    x = ej.tensor(draw((5, 4, 3), "float32", -1, 1, 1))
+    jitted = ej.jit(lambda x: network(x))
+    results = [network(x), jitted(x)]
+    with ej.no_grad():
+        results += [network(x), jitted(x)]
+    assert len({b"".join(array_of(t).tobytes() for t in flat(result)) for result in results}) == 1
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
 def test_second_derivative(name: str) -> None:
     ours, theirs = both(name)
     grads = []
