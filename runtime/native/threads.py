@@ -64,7 +64,7 @@ CLOCK_MONOTONIC = 1
 SIG_SETMASK = 2
 
 MAX_THREADS = 256
-RANGES_PER_THREAD = 4
+RANGES_PER_THREAD = 16
 STACK_SCRATCH = 16384
 KEPT_SCRATCH = 1 << 28  # more scratch memory than that is given back
 OUT_OF_MEMORY = -1  # a status of ours: scratch memory could not be had
