@@ -65,13 +65,29 @@ def _depthwise_weight(
 ) -> Tensor:
     """The gradient of a depthwise convolution for its weight."""
     y, x = widened(output, input)
-    x = bordered(x, y.shape[2:], kernel, stride, padding, dilation, 0)
-    axes = (0, *range(2, y.ndim - 1))
-    # Lines first: along them alone both factors lie side by side.
-    lines = [(y * seen).sum(y.ndim - 1) for _, seen in taps_of(x, y.shape[2:], kernel, stride, dilation)]
-    found = [line.sum(axes).unsqueeze(1) for line in lines]
-    together = index.cat.call(found, 1) if len(found) > 1 else found[0]
-    return as_dtype(together.reshape((y.shape[1], 1, *kernel)), output.dtype)
+    windows = y.shape[2:]
+    x = bordered(x, windows, kernel, stride, padding, dilation, 0)
+    # Where both factors lie side by side they are summed at once, the rest for all taps together.
+    if len(kernel) > 1 and stride[-2] == 1:
+        factors, together = _in_planes(x, windows, kernel, stride, dilation), 2
+    else:
+        factors, together = [seen for _, seen in taps_of(x, windows, kernel, stride, dilation)], 1
+    axes = tuple(range(y.ndim - together, y.ndim))
+    sums = [(y * seen).sum(axes).unsqueeze(1) for seen in factors]
+    found = index.cat.call(sums, 1) if len(sums) > 1 else sums[0]
+    found = found.sum((0, *range(3, found.ndim)))
+    return as_dtype(found.permute((1, 0)).reshape((y.shape[1], 1, *kernel)), output.dtype)
+
+
+def _in_planes(x: Tensor, windows: Any, kernel: Numbers, stride: Numbers, dilation: Numbers) -> list[Tensor]:
+    """What every tap sees, its lines and columns in memory as those of the output: a copy for each of a line's taps."""
+    ones = (1,) * (len(kernel) - 1)
+    whole, across = (*x.shape[2:-1], windows[-1]), (*ones, kernel[-1])
+    columns = [seen.unsqueeze(0) for _, seen in taps_of(x, whole, across, (*ones, stride[-1]), dilation)]
+    copied = index.cat.call(columns, 0) if len(columns) > 1 else columns[0]
+    down, steps = (*kernel[:-1], 1), (*stride[:-1], 1)
+    each = [taps_of(copied.select(0, t), windows, down, steps, dilation) for t in range(kernel[-1])]
+    return [seen for line in zip(*each, strict=True) for _, seen in line]
 
 
 depthwise = Op(
