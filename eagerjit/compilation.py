@@ -30,6 +30,7 @@ from eagerjit.compiler.signature import (
     Trace,
 )
 from eagerjit.compiler.unify import replacements, unify
+from eagerjit.machine_code import machine_code, symbol
 from eagerjit.observation import TraceBreak
 from eagerjit.placement import host_array
 from eagerjit.runtime import cache, cpu, execute, log, routines
@@ -103,7 +104,7 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
         _log_fusion(traced.name, report.compiled)
     before = time.perf_counter()
     module = cpu.load_object(code) if code else None
-    addresses = [_address(name, module) for name in program.kernels]
+    addresses = [_address(position, name, module) for position, name in enumerate(program.kernels)]
     executable = execute.load(program, addresses, objects)
     if log.LAUNCH:
         executable = LoggedExecutable(executable, traced.name)
@@ -118,9 +119,9 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     return executable, report
 
 
-def _address(name: str, module: Any) -> int:
+def _address(position: int, name: str, module: Any) -> int:
     """Where a kernel lies: in the code compiled with the program, or in the native runtime."""
-    return routines.address(name) if name in routines.NAMES else module.address(name)
+    return routines.address(name) if name in routines.NAMES else module.address(symbol(position))
 
 
 _alive: dict[int, Any] = {}
@@ -152,11 +153,7 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     times.append(time.perf_counter())
     compiled = report.compiled
     times.append(time.perf_counter())
-    code = b""
-    if compiled.kernels:
-        from eagerjit.compiler.codegen.llvm import emit_module
-
-        code = cpu.compile_text(emit_module(compiled.kernels, cpu.vector_width_bits()))
+    code = machine_code(compiled.kernels)
     times.append(time.perf_counter())
     for name, start, end in zip(("passes", "lower", "code"), times, times[1:], strict=False):
         report.seconds[name] = end - start

@@ -390,11 +390,9 @@ class Recording:
     def _check_leaks(self, tracer: Tracer) -> None:
         """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
         tracer.journal = tracer.observation = None
-        leaked = tracer.leaked()
-        if leaked:
-            del leaked
-            gc.collect()
-            leaked = tracer.leaked()
-        if leaked:
+        for generation in (0, 2):  # what is garbage was mostly made in the recording, so it is in the youngest one
+            if tracer.leaked():
+                gc.collect(generation)
+        if leaked := tracer.leaked():
             source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
             raise TraceBreak("a tensor made in the function is kept outside of it", source)

@@ -8,6 +8,7 @@ from functools import cache as once
 from pathlib import Path
 
 import eagerjit.compiler
+from eagerjit import machine_code, runtime
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.compiler.text import graph_key
 from eagerjit.runtime import cache, cpu
@@ -18,9 +19,10 @@ KIND = "program"
 
 @once
 def _compiler() -> str:
-    """A digest of the compiler's own sources: another compiler compiles to other code."""
+    """A digest of the sources of the compiler, and of what says how programs and their code are kept."""
     root = Path(next(iter(eagerjit.compiler.__path__)))
-    return cache.content_key(*(path.read_bytes() for path in sorted(root.rglob("*.py"))))
+    kept = [Path(str(module.__file__)) for module in (machine_code, runtime.program)]
+    return cache.content_key(*(path.read_bytes() for path in (*sorted(root.rglob("*.py")), Path(__file__), *kept)))
 
 
 def program_key(trace: Trace) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import eagerjit as torch
+from eagerjit import machine_code
 from eagerjit.jit import JitWarning
 from eagerjit.runtime import cpu
 
@@ -22,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(autouse=True)
 def no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EAGERJIT_CACHE", "0")
+    machine_code.forget()
 
 
 @pytest.fixture

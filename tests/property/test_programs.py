@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
+from eagerjit import machine_code
 from eagerjit.runtime import cpu
 from tests.property import programs, reference
 from tests.property.programs import Generator, difference
@@ -13,10 +16,13 @@ GROUPS, EACH = 20, 50
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code that is generated quickly, and goes to no cache."""
+def hasty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Code that is generated quickly, and of which nothing is kept."""
     monkeypatch.setenv("EAGERJIT_CACHE", "0")
     monkeypatch.setattr(cpu, "_target_machine", programs.hasty_machine)
+    machine_code.forget()
+    yield
+    machine_code.forget()
 
 
 @pytest.mark.parametrize("group", range(GROUPS))

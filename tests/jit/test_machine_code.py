@@ -1,0 +1,92 @@
+"""Machine code is made once for all programs that have the same kernels; recordings look for garbage where it is."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import eagerjit as torch
+from eagerjit import machine_code
+from eagerjit.runtime import cpu
+
+X = torch.tensor([0.0, 0.25, 0.5])
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Kernels that are compiled from here on; none is known."""
+    monkeypatch.setenv("EAGERJIT_CACHE", "0")
+    machine_code.forget()
+    seen: list[str] = []
+    compile_text = cpu.compile_text
+
+    def noting(text: str, *args: Any, **kwargs: Any) -> bytes:
+        if machine_code.symbol(0) in text:  # not the native runtime
+            seen.append(text)
+        return compile_text(text, *args, **kwargs)
+
+    monkeypatch.setattr(cpu, "compile_text", noting)
+    return seen
+
+
+def test_programs_with_the_same_kernels_share_machine_code(texts: list[str]) -> None:
+    functions = [torch.jit(lambda x: x.cosh() * 3.5) for _ in range(2)]
+    results = [f(X) for f in functions]
+    assert [f.cache_info().compiles for f in functions] == [1, 1] and len(texts) == 1
+    torch.jit(lambda x: x.cosh() * 3.5 - 1)(X)
+    assert len(texts) == 2
+    assert results[0].tolist() == results[1].tolist() == (X.cosh() * 3.5).tolist()
+
+
+def test_several_kernels_and_routines_keep_their_order(texts: list[str]) -> None:
+    def function(x: torch.Tensor) -> Any:
+        return x.sort(dim=-1).values.sum(0), (x - x.sum()).exp().cumsum(0), x.softmax(0)
+
+    x = torch.linspace(-1, 1, 12).reshape(3, 4).flip(1)
+    for _ in range(2):
+        for a, b in zip(torch.jit(function)(x), function(x), strict=True):
+            assert a.tolist() == b.tolist()
+
+
+def test_code_is_for_a_width_of_vectors(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for bits in (128, 256, 128):
+        monkeypatch.setattr(cpu, "vector_width_bits", lambda bits=bits: bits)
+        torch.jit(lambda x: x.sinh() + 1)(X)
+    assert all(f'"prefer-vector-width"="{bits}"' in t for t, bits in zip(texts, (128, 256), strict=True))
+
+
+def test_what_was_used_least_recently_is_forgotten(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(function: Any) -> int:
+        before = len(texts)
+        torch.jit(function)(X)
+        return len(texts) - before
+
+    first, second, third = (lambda x: x.tan() + 1), (lambda x: x.atan() + 1), (lambda x: x.tanh() + 1)
+    assert [compiled(first), compiled(second), compiled(first)] == [1, 1, 0]
+    monkeypatch.setattr(machine_code, "MOST", sum(map(len, machine_code._known.values())))
+    assert [compiled(third), compiled(first), compiled(second)] == [1, 0, 1]
+
+
+def test_garbage_of_a_recording_is_found_among_young_objects() -> None:
+    """A whole collection would look at every object of the program."""
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        cycle: list[Any] = [x * 2]
+        cycle.append(cycle)
+        return x + 1
+
+    generations: list[int] = []
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        generations.append(about["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        jitted = torch.jit(function)
+        assert jitted(torch.ones(2)).tolist() == [2.0, 2.0]
+    finally:
+        gc.callbacks.remove(note)
+    assert jitted.cache_info().compiles == 1 and jitted.cache_info().eager_calls == 0
+    assert generations and max(generations) == 0
