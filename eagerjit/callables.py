@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import collections
 import dis
 import functools
 import io
@@ -34,7 +33,7 @@ from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged
-from eagerjit.containers import CONTAINERS, items_of
+from eagerjit.containers import CHANGING, CONTAINERS, items_of
 from eagerjit.journal import is_consumed
 from eagerjit.memoized import Remembering, remembered
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
@@ -46,16 +45,6 @@ from eagerjit.tensor import Tensor
 from eagerjit.texts import LOGGED
 from eagerjit.world import is_watched
 
-_CHANGING = {
-    list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
-    dict: "update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__",
-    set: "add discard remove pop clear update difference_update intersection_update symmetric_difference_update "
-    "__ior__ __iand__ __isub__ __ixor__",
-    bytearray: "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__ __imul__",
-    collections.deque: "append appendleft extend extendleft insert remove pop popleft clear rotate reverse "
-    "__setitem__ __delitem__ __iadd__ __imul__",
-}
-CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
 _READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
 """Methods of containers that tell what they hold."""
 
@@ -210,6 +199,8 @@ class Calls(PutOff):
             if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
                 return None
         if module.startswith("eagerjit"):
+            if hasattr(type(owner), "notes_changes") and name in CHANGING[dict]:
+                return self._builtin_method(name, owner, args[1:], kwargs, source)
             if name in ("__setattr__", "__delattr__") and len(args) > 1 and not isinstance(owner, Tensor):
                 value = args[2] if name == "__setattr__" else ABSENT  # by a `__setattr__` of the program's own
                 self.journal.assign(owner, args[1], value, "attribute", source)

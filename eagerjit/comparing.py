@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit.arrays import LARGE
 from eagerjit.containers import items_in_order, items_of
+from eagerjit.noted import Table
 from eagerjit.observation import WATCHED
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
@@ -57,7 +58,7 @@ def is_flat(value: Any, changing: Set[tuple[int, Any]] = frozenset()) -> bool:
 
     Native code compares these with a copy. None of their items may be in `changing`.
     """
-    if type(value) not in (list, dict) or any(holder == id(value) for holder, _ in changing):
+    if type(value) not in (list, dict, Table) or any(holder == id(value) for holder, _ in changing):
         return False
     items = value if type(value) is list else [*value, *value.values()]
     containers = (list, dict, set, deque, bytearray, tuple, frozenset, np.ndarray)

@@ -13,6 +13,18 @@ import numpy as np
 CONTAINERS = (list, dict, set, bytearray, deque)
 """What C code may change that gets it."""
 
+_CHANGING = {
+    list: "append extend insert remove pop clear sort reverse __setitem__ __delitem__ __iadd__ __imul__",
+    dict: "update setdefault pop popitem clear move_to_end __setitem__ __delitem__ __ior__",
+    set: "add discard remove pop clear update difference_update intersection_update symmetric_difference_update "
+    "__ior__ __iand__ __isub__ __ixor__",
+    bytearray: "append extend insert remove pop clear reverse __setitem__ __delitem__ __iadd__ __imul__",
+    deque: "append appendleft extend extendleft insert remove pop popleft clear rotate reverse "
+    "__setitem__ __delitem__ __iadd__ __imul__",
+}
+CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
+"""The methods that change a container."""
+
 _VIEWS: tuple[type, ...] = (MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 
 
@@ -81,6 +93,6 @@ def restore_contents(container: Any, before: Any) -> None:
 
 def call_method(target: Any, name: str, args: Any, kwargs: Any) -> None:
     """The container's own method: one that the user's class puts before it was watched itself."""
-    mro = type(target).__mro__
-    kind = next(k for k in mro if name in vars(k) and k.__module__ in ("builtins", "collections"))
+    mro, own = type(target).__mro__, ("builtins", "collections")
+    kind = next(k for k in mro if name in vars(k) and (k.__module__ in own or hasattr(k, "notes_changes")))
     getattr(kind, name)(target, *args, **kwargs)

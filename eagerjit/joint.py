@@ -102,6 +102,7 @@ class Backward:
     again       records the call again: (this, arguments) -> (tracer, results)
     rerun       makes the plain call
     inner       which of the roots others depend on
+    apart       leaves that require gradients and that none flows to: the call has read them detached
     end         the name and line of the last operation
     changes     whether the call changes Python objects, so that it cannot be made again
     leaves      the tensors that gradients go to or that matter for them
@@ -124,6 +125,7 @@ class Backward:
     inner: tuple[int, ...]
     end: tuple[str, str]
     changes: bool = False
+    apart: frozenset[Hashable] = frozenset()
     leaves: list[int] = field(default_factory=list)
     tensors: list[Any] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
@@ -192,6 +194,7 @@ def compile_call(
     last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
     end = last.name, last.source
     backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
+    backward.apart = _apart(tracer, [results[i] for i in roots], targets)
     return partial(_compile_both, joint, tracer.objects, backward)
 
 
@@ -231,7 +234,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept
     part = joint.part(received, nodes, kept, list(range(len(kept))))
-    wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated)
+    wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated and leaf not in backward.apart)
     backward.complete = tuple(range(len(backward.roots))), wanted
     backward.parts[backward.complete] = part
     return executable, report, backward
@@ -243,6 +246,14 @@ def _inner(tracer: Tracer, roots: list[Tensor]) -> tuple[int, ...]:
         return ()
     used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
     return tuple(i for i, r in enumerate(roots) if engine.key_of(r) in used)
+
+
+def _apart(tracer: Tracer, roots: list[Tensor], targets: dict[Hashable, Tensor]) -> frozenset[Hashable]:
+    """The targets that no operation of the plain call has on its way to a root."""
+    used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
+    used |= {engine.key_of(t) for t in roots}
+    before = {k: t for k, t in targets.items() if t._node is None or t._node.sequence < tracer.first_sequence}
+    return frozenset(key for key, t in before.items() if engine.key_of(t) not in used)
 
 
 def compile_part(backward: Backward, tracer: Tracer, results: list[Any], walked: Walk) -> Part:

@@ -16,9 +16,9 @@ from eagerjit import lookup, tensor_attributes, texts
 from eagerjit.array_slots import read_array
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, catches, stored_names
-from eagerjit.callables import CHANGING, Calls, may_change
+from eagerjit.callables import Calls, may_change
 from eagerjit.comparing import is_library_name
-from eagerjit.containers import CONTAINERS
+from eagerjit.containers import CHANGING, CONTAINERS
 from eagerjit.hearing import World
 from eagerjit.importing import is_found, not_loaded
 from eagerjit.instructions import handlers

@@ -103,8 +103,11 @@ class Slot:
         return alike and other.key == self.key  # type: ignore[attr-defined]
 
     def read(self) -> Any:
-        """What it holds now."""
-        return functools.reduce(operator.getitem, self.path, LOOK[self.kind](self.holder, self.key))
+        """What it holds now, or its class where it holds nothing itself: what compiled code loads from there."""
+        held = LOOK[self.kind](self.holder, self.key)
+        if held is ABSENT and self.kind == "attribute":
+            held = getattr(self.holder, self.key, ABSENT)
+        return functools.reduce(operator.getitem, self.path, held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,9 @@ class CallOp(Compiled):
         """Put the call on the tape as one node."""
         backward, arguments = self.differentiable, self.arguments
         tensors = tuple([value_at(place, arguments) for place in backward.tensors])
+        if backward.apart:
+            pairs = zip(backward.leaves, tensors, strict=True)
+            tensors = tuple([t.detach() if leaf in backward.apart else t for leaf, t in pairs])
         node = object.__new__(GradNode)
         node.op = self
         node.inputs = tensors

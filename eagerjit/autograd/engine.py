@@ -91,6 +91,7 @@ def collect(
 
     `again`: what is found is to be differentiated in turn, so that gradients of compiled calls are taken apart.
 
+    A node that a walk before has used up has no edges: it is an error only where a gradient reaches it.
     A walk that is recorded ends at wanted tensors that were made before the recording began; it must not go beyond.
     """
     tracer = state.tracer
@@ -108,6 +109,9 @@ def collect(
             continue
         if node.sequence < first:
             _outside(node, wanted)
+            continue
+        if node.inputs is None:
+            found[node] = []
             continue
         edges, written = _edges(node)
         if (node.hooks is not None or wanted is not None) and getattr(node.op, "inner", None):
@@ -162,7 +166,7 @@ def relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
         useful: list[Any] = []
         for e in edges:
             useful.append([x if leads(x) else None for x in e] if isinstance(e, list) else e if leads(e) else None)
-        if _flat(useful):
+        if _flat(useful) or node.inputs is None:
             leading.add(id(node))
             kept[node] = useful
     return dict(reversed(kept.items()))
@@ -195,6 +199,7 @@ def run(
     leaves: dict[int, Tensor] = {}
     captured: dict[Key, Tensor] = {}
     shared = set(map(id, grads))
+    untouched: set[GradNode] = set()
     before = mode.set_grad_mode(create_graph)
     casting = state.casting
     if casting is not None:
@@ -214,7 +219,10 @@ def run(
                 single = buffers.pop(node, None)
                 incoming = None if single is None else (single,)
             if incoming is None:
+                untouched.add(node)
                 continue
+            if node.inputs is None:
+                raise used_up(node)
             if tracer is not None:
                 tracer.source = node.source
             partial_ = getattr(node.op, "partial", False)
@@ -254,7 +262,9 @@ def run(
             tracer.source = source
             resume_observation(observation)
     if not retain_graph:
-        for node in nodes:
+        # Results of a compiled call that have no gradient may depend on operations that the plain call's graph has not.
+        apart = untouched and any(getattr(node.op, "partial", False) for node in nodes)
+        for node in nodes.keys() - untouched if apart else nodes:
             release = getattr(node.op, "release", None)
             if release is None or release():
                 node.inputs = node.output = None

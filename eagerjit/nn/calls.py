@@ -34,9 +34,6 @@ class Calls:
         """Copies and pickles are not compiled: what was compiled belongs to this module's own parameters."""
         return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
         if own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:

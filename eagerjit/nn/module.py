@@ -14,12 +14,14 @@ from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.parameter import Buffer
 from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
+from eagerjit.noted import Table, noted
 from eagerjit.placement import moved, wanted
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Parameter, Tensor
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+_NOTED = frozenset((*_TABLES, *HOOKS))
 
 
 class Module(Calls, Tree, State):
@@ -31,13 +33,16 @@ class Module(Calls, Tree, State):
         own = self.__dict__
         own["training"] = True
         for table in (*_TABLES, *HOOKS):
-            own[table] = {}
+            own[table] = Table()
         for names in ("_non_persistent_buffers_set", "_hooks_with_kwargs", "_hooks_always_called"):
             own[names] = set()
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the result; subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({name: noted(value) if name in _NOTED else value for name, value in state.items()})
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +96,7 @@ class Module(Calls, Tree, State):
                 )
             own["_buffers"][name] = value
         elif name not in own or own[name] is not value:
-            object.__setattr__(self, name, value)
+            object.__setattr__(self, name, noted(value) if name in _NOTED else value)
         else:
             return
         mode.bump_epoch()

@@ -8,7 +8,8 @@ from eagerjit.creation import ones, zeros_like
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.optimizer import Group, Optimizer, number, pair, validated, validated_betas
+from eagerjit.optim.groups import Group, number, pair, validated, validated_betas
+from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 

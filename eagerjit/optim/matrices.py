@@ -11,7 +11,8 @@ from eagerjit.limits import finfo
 from eagerjit.ops.linear import addmm
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.optimizer import Group, Optimizer, number, validated
+from eagerjit.optim.groups import Group, number, validated
+from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor
 

@@ -6,7 +6,6 @@ steps is a tensor, so steps never compile anew. Changes of structure start a new
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Set
 from itertools import chain
 from typing import Any
@@ -14,59 +13,20 @@ from typing import Any
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
 from eagerjit.methods import Handle, add_hook
-from eagerjit.numbers import SymbolicInt
+from eagerjit.noted import States, Table, noted
 from eagerjit.observation import TraceBreak, user_line
+from eagerjit.optim.groups import Group, is_pair
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
 from eagerjit.tensor import Tensor
 
+_APART = frozenset(("state", "param_groups", "_pre_hooks", "_post_hooks"))
 REQUIRED = required = object()
 """Stands for an option that every group must give."""
 
 ParamsT = params_t = Iterable[Any]
-
-
-class Group(dict):
-    """The options of a group: compiled calls read floats at every call, other changes start a new epoch.
-
-    `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
-    """
-
-    holds_options = True
-    """What tells code that is traced that items are read by the tracer."""
-
-    def __init__(self, options: dict[str, Any]):
-        super().__init__(options)
-        self.parts: dict[str, float] = {}
-        for key, value in options.items():
-            self._note(key, value)
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        if type(value) is not float or type(self.get(key)) is not float:
-            if not (_is_pair(value) and _is_pair(self.get(key))):
-                mode.bump_epoch()
-        super().__setitem__(key, value)
-        self._note(key, value)
-        if thread.tracer is not None:
-            thread.tracer.note_item(self, key, value)
-            if _is_pair(value):
-                for index in (0, 1):
-                    thread.tracer.note_item(self.parts, f"{key}[{index}]", value[index])
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        """The option, which becomes `default` if there is none."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def _note(self, key: str, value: Any) -> None:
-        if _is_pair(value):
-            self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = map(float, value)
-
-
-def _is_pair(value: Any) -> bool:
-    return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int) for x in value)
 
 
 class Optimizer:
@@ -78,13 +38,13 @@ class Optimizer:
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got Tensor"
             )
         self.defaults = defaults
-        self.state: dict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.state: Any = States()
         self.param_groups: list[Group] = []
         self._state_hooks: dict[str, dict[int, Any]] = {
             moment: {} for moment in ("before saving", "save", "before loading", "load")
         }
-        self._pre_hooks: dict[int, Any] = {}
-        self._post_hooks: dict[int, Any] = {}
+        self._pre_hooks: dict[int, Any] = Table()
+        self._post_hooks: dict[int, Any] = Table()
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -139,6 +99,8 @@ class Optimizer:
         for hook in list(self._pre_hooks.values()):
             hook(self, (closure,) if closure is not None else (), {})
         if thread.tracer is not None:
+            if not all(isinstance(group, Group) for group in self.param_groups):
+                raise TraceBreak("an optimizer's options are in a dictionary that the program has made", user_line())
             thread.tracer.owners.append(self)
         loss = None
         if closure is not None:
@@ -153,7 +115,20 @@ class Optimizer:
                     self._update_alike(group, present)
         for hook in list(self._post_hooks.values()):
             hook(self, (closure,) if closure is not None else (), {})
+        if thread.tracer is not None:
+            self._guard_contents(thread.tracer)
         return loss
+
+    def _guard_contents(self, tracer: Any) -> None:
+        """Guard the lists, and dictionaries that the program has put here itself: nobody notes their changes."""
+        for listed in (self.param_groups, *(group["params"] for group in self.param_groups)):
+            leaf = tracer.new_leaf()
+            tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(listed))
+            tracer.guard_object(leaf, Op.EQUAL, listed.copy())
+        if all(isinstance(kept, Table) for kept in self.state.values()):
+            return
+        before, alive = self._jit_state(), [[*kept.values()] for kept in self.state.values()]
+        tracer.journal.checks.append(lambda: self._jit_state() == before and alive is not None)
 
     def _update_alike(self, group: Group, present: list[tuple[Tensor, Tensor]]) -> None:
         """One update per set of parameters with a common count of steps."""
@@ -195,7 +170,7 @@ class Optimizer:
             steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
             for parameter in fresh:
                 counted = {"step": steps[parameter.device]} if self.counts_steps(group) else {}
-                self.state[parameter] = {**counted, **self.new_state(group, parameter)}
+                self.state[parameter] = Table({**counted, **self.new_state(group, parameter)})
             for parameter in leaving:
                 self.state[parameter]["step"] = self.state[parameter]["step"].clone()
         mode.bump_epoch()
@@ -207,6 +182,16 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.state = States({p: noted(kept) for p, kept in self.state.items()})
+        self.param_groups = [g if isinstance(g, Group) else Group(g) for g in self.param_groups]
+        self._pre_hooks, self._post_hooks = noted(self._pre_hooks), noted(self._post_hooks)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "state" and isinstance(value, dict) and not isinstance(value, States):
+            value = States(value)
+        if self.__dict__.get(name, self) is not value:
+            object.__setattr__(self, name, value)
+            mode.bump_epoch()
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, parameters by number."""
@@ -247,7 +232,8 @@ class Optimizer:
         steps: list[dict[Any, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
         for number, saved in state_dict["state"].items():
             shared = steps[group_of[number]]
-            self.state[by_number[number]] = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
+            taken = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
+            self.state[by_number[number]] = Table(taken)
         for own, saved in zip(self.param_groups, groups, strict=True):
             for key, value in saved.items():
                 if key != "params":
@@ -283,11 +269,14 @@ class Optimizer:
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
         groups = tuple(
-            tuple((k, tuple(map(id, v)) if k == "params" else _kept(v)) for k, v in g.items())
+            (id(g), *((k, (id(v), *map(id, v)) if k == "params" else _kept(v)) for k, v in g.items()))
             for g in self.param_groups
         )
         states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
-        return groups, states, tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values()))
+        hooks = tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values()))
+        own = vars(self)
+        plain = tuple((k, _value(v)) for k, v in own.items() if k not in _APART and (id(own), k) not in changing)
+        return id(self.param_groups), groups, states, hooks, plain
 
     def __repr__(self) -> str:
         lines = []
@@ -297,9 +286,14 @@ class Optimizer:
         return f"{type(self).__name__} (\n" + "\n".join(lines) + "\n)"
 
 
+def _value(value: Any) -> Any:
+    """What an attribute is, comparable."""
+    return (type(value), repr(value)) if isinstance(value, (bool, int, float, str)) else id(value)
+
+
 def _kept(value: Any) -> Any:
     """What of an option compiled calls depend on: of floats, which they read at every call, that they are."""
-    return float if type(value) is float else "two floats" if _is_pair(value) else value
+    return float if type(value) is float else "two floats" if is_pair(value) else value
 
 
 def _unnamed(parameter: Any) -> Any:
@@ -325,34 +319,3 @@ def _taken(key: str, value: Any, parameter: Tensor, steps: dict[Any, Tensor]) ->
         return steps.setdefault((value.item(), parameter.device), own)
     wanted = parameter.dtype if value.dtype.is_floating_point and value.ndim else value.dtype
     return value.detach().to(parameter.device, wanted, copy=True)
-
-
-def number(group: Group, key: str) -> Any:
-    """An option as a number; in a trace an input of the compiled call, read from the group each time."""
-    tracer = thread.tracer
-    value = group[key] if tracer is None else tracer.item_number(group, key)
-    if type(value) is SymbolicInt:
-        return tracer.float_of(value)  # type: ignore[union-attr]  # a traced number has a tracer
-    return float(value) if type(value) is int else value
-
-
-def pair(group: Group, key: str) -> tuple[float, float]:
-    """An option that is two numbers, such as betas."""
-    tracer = thread.tracer
-    if tracer is None:
-        first, second = group[key]
-        return float(first), float(second)
-    return tracer.item_number(group.parts, f"{key}[0]"), tracer.item_number(group.parts, f"{key}[1]")
-
-
-def validated(name: str, value: Any, low: float = 0.0) -> None:
-    """Refuse negative options."""
-    if not isinstance(value, Tensor) and not low <= value:
-        raise ValueError(f"Invalid {name}: {value}")
-
-
-def validated_betas(betas: Any) -> None:
-    """Refuse shares outside of [0, 1)."""
-    for index, beta in enumerate(betas):
-        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
-            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")

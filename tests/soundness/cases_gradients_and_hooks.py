@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import eagerjit as torch
 from tests.soundness.framework import attempt, case
 
@@ -96,3 +98,60 @@ def a_hook_added_and_removed(jit):
     handle.remove()
     step(torch.ones(3))
     yield w.grad
+
+
+@case(versions=2)
+def a_state_cut_off_inside(jit):
+    w = torch.nn.Parameter(torch.ones(3))
+    holder = types.SimpleNamespace(state=torch.zeros(3))
+
+    @jit
+    def step(x):
+        holder.state = torch.tanh(holder.state.detach() * w + x)
+        return holder.state.sum()
+
+    for i in range(4):
+        loss = step(torch.ones(3) * i)
+        loss.backward()
+        yield loss, w.grad
+
+
+@case
+def a_state_of_the_class_is_replaced(jit):
+    class Holder:
+        state = torch.zeros(3)
+
+    w = torch.nn.Parameter(torch.ones(3))
+    for _ in range(2):
+        holder = Holder()
+
+        @jit
+        def step(x, holder=holder):
+            holder.state = torch.tanh(holder.state.detach() * w + x)
+            return holder.state.sum()
+
+        for i in range(3):
+            step(torch.ones(3) * i).backward()
+            yield holder.state, w.grad, Holder.state
+
+
+@case
+def an_argument_whose_graph_is_used_up(jit):
+    w, v = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+
+    @jit
+    def f(a, b):
+        return (a.detach() * w).sum() + (b * b).sum(), a * a
+
+    for _ in range(3):
+        a, b = v * 2.0, w * 3.0
+        a.sum().backward()
+        loss, _ = f(a, b)
+        loss.backward()
+        yield w.grad, v.grad
+        a = v * 2.0
+        loss, square = f(a, w * 3.0)
+        loss.backward()
+        (a * a).sum().backward(retain_graph=True)
+        square.sum().backward()
+        yield w.grad, v.grad

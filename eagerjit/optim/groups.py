@@ -1,0 +1,94 @@
+"""Options of an optimizer's groups: read by compiled calls as numbers, and checked when they are given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.noted import Table
+from eagerjit.numbers import SymbolicInt
+from eagerjit.runtime import mode
+from eagerjit.state import state as thread
+from eagerjit.tensor import Tensor
+
+
+class Group(Table):
+    """The options of a group: compiled calls read floats at every call, other changes start a new epoch.
+
+    `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
+    """
+
+    holds_options = True
+    """What tells code that is traced that items are read by the tracer."""
+
+    def __init__(self, options: dict[str, Any] | None = None):
+        super().__init__(options or {})
+        self.parts: dict[str, float] = {}
+        for key, value in self.items():
+            self._note(key, value)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        before = self.get(key)
+        dict.__setitem__(self, key, value)
+        self._note(key, value)
+        if not (type(value) is type(before) is float or (is_pair(value) and is_pair(before))):
+            mode.bump_epoch()
+        if thread.tracer is not None:
+            thread.tracer.note_item(self, key, value)
+            if is_pair(value):
+                for index in (0, 1):
+                    thread.tracer.note_item(self.parts, f"{key}[{index}]", value[index])
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The option, which becomes `default` if there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Take over options."""
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
+
+    def __ior__(self, options: Any) -> Any:  # type: ignore[misc]
+        self.update(options)
+        return self
+
+    def _note(self, key: str, value: Any) -> None:
+        if is_pair(value):
+            self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = map(float, value)
+
+
+def is_pair(value: Any) -> bool:
+    """Whether an option is two numbers."""
+    return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int) for x in value)
+
+
+def number(group: Group, key: str) -> Any:
+    """An option as a number; in a trace an input of the compiled call, read from the group each time."""
+    tracer = thread.tracer
+    value = group[key] if tracer is None else tracer.item_number(group, key)
+    if type(value) is SymbolicInt:
+        return tracer.float_of(value)  # type: ignore[union-attr]  # a traced number has a tracer
+    return float(value) if type(value) is int else value
+
+
+def pair(group: Group, key: str) -> tuple[float, float]:
+    """An option that is two numbers, such as betas."""
+    tracer = thread.tracer
+    if tracer is None:
+        first, second = group[key]
+        return float(first), float(second)
+    return tracer.item_number(group.parts, f"{key}[0]"), tracer.item_number(group.parts, f"{key}[1]")
+
+
+def validated(name: str, value: Any, low: float = 0.0) -> None:
+    """Refuse negative options."""
+    if not isinstance(value, Tensor) and not low <= value:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def validated_betas(betas: Any) -> None:
+    """Refuse shares outside of [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
