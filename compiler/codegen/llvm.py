@@ -7,8 +7,8 @@ returns 0 or the status of the first check that failed. No two parameters are pr
 works in place stores where it has just loaded.
 
 A vector loop runs whole vectors, then one masked step for the rest; lanes that are off touch no memory. (Without masks
-in hardware the rest runs element by element.) Loads that don't vary in a loop move out of it, if their parameter is
-never stored to.
+in hardware, and where elements lie apart, the rest runs element by element.) Loads that don't vary in a loop move out
+of it, if their parameter is never stored to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import transpose
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
-from eagerjit.compiler.codegen.memory_access import MemoryAccess
+from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
     LANES,
@@ -251,9 +251,13 @@ class _Emitter(MemoryAccess):
     def _masks_are_cheap(self, loop: Loop) -> bool:
         """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""
         inner = list(_walk(loop.body))
+        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
+            return True
+        if has_elements_apart(loop):
+            return False
         small = any(BITS[self.params[s.param].dtype] < 32 for s in inner if isinstance(s, Load | Store))
         narrow = self.b.width_bits == 128 or (self.b.width_bits == 256 and small)
-        return not narrow or any(isinstance(s, Accumulate) and s.name in self.folding for s in inner)
+        return not narrow
 
     def _element(self, loop: Loop, variable: Value) -> None:
         """A vector loop's body for a single element."""

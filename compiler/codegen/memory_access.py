@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
-from eagerjit.compiler.loops import Index, Param
+from eagerjit.compiler.loops import Index, Let, Load, Loop, Param, Store
 
 MOST_APART = 4
 """Vectors of elements farther apart are gathered one by one."""
+
+
+def has_elements_apart(loop: Loop) -> bool:
+    """Whether lanes of a vector loop meet elements apart from each other, which is rarely one fast instruction."""
+    varying: set[str] = set()
+    for s in loop.body:
+        index = s.index if isinstance(s, Load | Store) else ()
+        if any(name in varying or (name == loop.var and stride not in (1, -1)) for name, stride in index):
+            return True
+        names = s.args if isinstance(s, Let) else tuple(name for name, _ in index)
+        if isinstance(s, Let | Load) and any(name == loop.var or name in varying for name in names):
+            varying.add(s.name)
+    return False
 
 
 class MemoryAccess:

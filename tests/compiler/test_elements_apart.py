@@ -1,10 +1,31 @@
-"""Kernels that read every step-th element: whole vectors shuffled, gathered ones, and the last, masked step."""
+"""Kernels that read every step-th element: whole vectors shuffled, gathered ones, and the rest."""
 
 from __future__ import annotations
 
 import pytest
 
 import eagerjit as torch
+from eagerjit.compiler.codegen.llvm import emit_kernel
+from eagerjit.compiler.loops import Kernel, Let, Load, Loop, Param, Store
+
+STEP = Load("x", "m", (("i", "s"),), "f32")
+FOUND = Load("p", "q", (("i", 1),), "i64"), Load("x", "m", (("p", 1),), "f32")
+BESIDE = Let("k", "const", (), "i64", 1), Load("x", "m", (("i", 1), ("k", 1)), "f32")
+
+
+@pytest.mark.parametrize(
+    ("loads", "masked"), [((STEP,), False), (FOUND, False), (BESIDE, True)], ids=["step", "index", "beside"]
+)
+def test_only_adjacent_elements_are_masked(loads, masked):
+    """Elsewhere a mask stands for a branch per lane."""
+    params = (
+        *(Param(n, "memory", d) for n, d in (("m", "f32"), ("q", "i64"), ("o", "f32"))),
+        *(Param(n, "size", "i64") for n in "sn"),
+    )
+    loop = Loop("vector", "i", 0, "n", (*loads, Store("o", (("i", 1),), "x")))
+    text = emit_kernel(Kernel("k", params, (Loop("tasks", "t", 0, 0, (loop,)),)), 512)
+    assert ("masked.load" in text) == masked and ("masked.store" in text) == masked
+    assert text.count("masked.gather") == (not masked)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "int64", "int32", "uint8", "bool"])
