@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from enum import Enum
 from typing import Any
+
+from eagerjit import _functorch as _functorch
+from eagerjit import _nn as _nn
+from eagerjit.tensor import Tensor
+
+_TensorMeta = type(Tensor)
 
 
 def _log_api_usage_once(*event: Any) -> None:
@@ -35,15 +41,27 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
     return func(*args, **(kwargs or {}))
 
 
-class _functorch:
-    """Names of function transforms."""
-
-    @staticmethod
-    def is_batchedtensor(tensor: Any) -> bool:
-        """False: transforms record functions, and no tensor stands for a batch."""
-        return False
-
-    is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor
+DispatchKey = Enum("DispatchKey", (
+    "Undefined CompositeExplicitAutograd CompositeImplicitAutograd BackendSelect ADInplaceOrView Python "
+    "PythonDispatcher Functionalize Autograd AutogradCPU AutogradCUDA AutogradXPU AutogradMPS AutocastCPU "
+    "AutocastCUDA AutocastXPU AutocastMPS CPU CUDA XPU MPS Meta"
+))  # fmt: skip
+"""Names of the layers that a call goes through in PyTorch; here there are none."""
 
 
-sys.modules[f"{__name__}._functorch"] = _functorch  # type: ignore[assignment]  # imported as a module
+class DispatchKeySet(frozenset[Any]):
+    """Some of these names: of one key, joined with `|`."""
+
+    def __new__(cls, *keys: Any) -> DispatchKeySet:
+        return super().__new__(cls, keys)
+
+    def __or__(self, other: Any) -> DispatchKeySet:
+        return DispatchKeySet(*self, *other)
+
+    def add(self, key: Any) -> DispatchKeySet:
+        """These and another."""
+        return DispatchKeySet(*self, key)
+
+    def has(self, key: Any) -> bool:
+        """Whether a name is among them."""
+        return key in self

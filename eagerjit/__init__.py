@@ -94,8 +94,8 @@ _LAZY = {
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
         "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
-        "distributions", "functional", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx", "overrides",
-        "profiler", "return_types", "serialization", "signal", "testing", "types", "xpu",
+        "distributions", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx",
+        "overrides", "profiler", "return_types", "serialization", "signal", "testing", "types", "xpu",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {
@@ -113,8 +113,9 @@ _LAZY_NAMES = {
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.checks"),
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
-    "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",
+    "Future": "eagerjit.futures", "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),
+    "PyTorchFileReader": "eagerjit.serialization.reader", "ScriptModule": "eagerjit.script",
     "save": "eagerjit.serialization", "load": "eagerjit.serialization",
 }  # fmt: skip
 

@@ -211,12 +211,12 @@ def broadcast_object_list(object_list: list[Any], *args: Any, **kwargs: Any) -> 
     _check()
 
 
-_OF_SEVERAL = ("rpc", "fsdp", "tensor", "device_mesh", "optim", "algorithms", "elastic", "checkpoint")
+_OF_SEVERAL = ("fsdp", "tensor", "device_mesh", "algorithms", "elastic", "checkpoint")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "nn":
-        return importlib.import_module("eagerjit.distributed_nn")
+    if name in ("nn", "optim", "rpc"):
+        return importlib.import_module(f"eagerjit.distributed_{name}")
     if name.startswith("_") or name in _OF_SEVERAL:
         raise AttributeError(f"eagerjit has no torch.distributed.{name}: it runs programs of one process")
     from eagerjit.names import nearest

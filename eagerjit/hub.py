@@ -53,3 +53,11 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
 
 
 load = list = help = download_url_to_file = _refuse
+
+
+def __getattr__(name: str) -> Any:
+    if name != "tqdm":
+        raise AttributeError(f"module 'eagerjit.hub' has no attribute {name!r}")
+    from tqdm import tqdm
+
+    return tqdm

@@ -99,6 +99,7 @@ FUNCTIONS = {
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
+    "eagerjit.ops.memory": "TypedStorage UntypedStorage",
     "eagerjit.ops.approximate": "svd_lowrank pca_lowrank",
     "eagerjit.nn.utils.norms": "norm_except_dim",
 }

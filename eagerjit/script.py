@@ -7,8 +7,9 @@ import typing
 from typing import Any
 
 RARER = frozenset(
-    "_overload _overload_method Attribute CompilationUnit Final RecursiveScriptModule ScriptFunction ScriptModule "
-    "annotate freeze interface isinstance optimize_for_inference script_if_tracing script_method".split()
+    "_overload _overload_method _script_if_tracing Attribute CompilationUnit Final RecursiveScriptModule "
+    "ScriptFunction ScriptModule annotate freeze interface isinstance optimize_for_inference script_if_tracing "
+    "script_method".split()
 )
 """Names that `torch.jit` has only when they are asked for: one is that of a builtin."""
 
@@ -76,7 +77,7 @@ class Attribute(typing.NamedTuple):
     type: Any
 
 
-script_method = script_if_tracing = interface = _overload = _overload_method = unused
+script_method = script_if_tracing = _script_if_tracing = interface = _overload = _overload_method = unused
 
 
 class ScriptModule:

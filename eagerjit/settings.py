@@ -109,8 +109,10 @@ def is_warn_always_enabled() -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """False: there are no storage objects."""
-    return False
+    """Whether an object is what `storage` or `untyped_storage` gives."""
+    from eagerjit.ops.memory import TypedStorage, UntypedStorage
+
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def get_device_module(device: Any = None) -> Any:

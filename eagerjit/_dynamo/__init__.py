@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit._dynamo import config
+from eagerjit._dynamo.eval_frame import OptimizedModule
 from eagerjit.compiling import allow_in_graph, disable, is_compiling, reset
 
-__all__ = ["allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "optimize", "reset"]
+__all__ = [
+    "OptimizedModule", "allow_in_graph", "config", "disable", "graph_break", "is_compiling", "mark_dynamic", "optimize",
+    "reset",
+]  # fmt: skip
+
 
 def graph_break(msg: str = "") -> None:
     """Nothing."""

@@ -23,6 +23,12 @@ class JittedModule:
             return getattr(self._compiled, name)
         return super().__getattr__(name)  # type: ignore[misc]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "_orig_mod":
+            super().__setattr__(name, value)
+        elif value is not self._orig_mod:
+            raise AttributeError("a jitted Module is that of one Module for good: jit the other one")
+
     def __reduce__(self) -> Any:
         return jit_module, (self._orig_mod, self._compiled.options)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Set
 from typing import Any, Self
 
+from eagerjit._nn import _parse_to
 from eagerjit.autograd.modes import no_grad
 from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.parameter import Buffer
@@ -221,14 +222,7 @@ class Module(Calls, Tree, State):
 
         to(dtype), to(device, dtype), to(tensor). Raises TypeError for a dtype that is not floating point.
         """
-        dtype, device = kwargs.get("dtype"), kwargs.get("device")
-        for value in args:
-            if isinstance(value, Tensor):
-                dtype, device = value.dtype, value.device
-            elif isinstance(value, DType):
-                dtype = value
-            elif not isinstance(value, bool) and value is not None:
-                device = value
+        device, dtype, _, _ = _parse_to(*args, **kwargs)
         if dtype is not None and not dtype.is_floating_point:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"

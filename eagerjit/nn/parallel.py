@@ -8,6 +8,20 @@ from typing import Any
 from eagerjit.nn.module import Module
 
 
+def scatter(inputs: Any, target_gpus: Any, dim: int = 0) -> list[Any]:
+    """The one part of the inputs, all of them. Raises NotImplementedError for several devices: nothing is split."""
+    if len(target_gpus) != 1:
+        raise NotImplementedError(f"scatter(): eagerjit splits inputs among no devices, {len(target_gpus)} are given")
+    return [inputs]
+
+
+def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
+    """The one device's result. Raises NotImplementedError for several."""
+    if len(outputs) != 1:
+        raise NotImplementedError(f"gather(): eagerjit joins results of no devices, {len(outputs)} are given")
+    return outputs[0]
+
+
 class DataParallel(Module):
     """The Module itself: on the CPU nothing is split."""
 

@@ -10,7 +10,9 @@ from eagerjit.creation import empty
 from eagerjit.placement import device_of
 from eagerjit.tensor import Parameter, Tensor, new_tensor
 
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
+]  # fmt: skip
 
 
 class _BufferType(type):
@@ -29,7 +31,7 @@ class Buffer(metaclass=_BufferType):
         return made
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A tensor whose shape is not known yet: `materialize` gives it one."""
 
     __slots__ = ()
@@ -55,7 +57,7 @@ class _Uninitialized:
         return f"<{type(self).__name__}>"
 
 
-class UninitializedParameter(_Uninitialized, Parameter, taken=False):
+class UninitializedParameter(UninitializedTensorMixin, Parameter, taken=False):
     """A parameter whose shape the first call of its module tells."""
 
     __slots__ = ()
@@ -67,7 +69,7 @@ class UninitializedParameter(_Uninitialized, Parameter, taken=False):
         return made
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape the first call of its module tells."""
 
     __slots__ = ()
@@ -81,4 +83,4 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(tensor: Any) -> bool:
     """Whether a parameter or buffer has no shape yet."""
-    return isinstance(tensor, _Uninitialized)
+    return isinstance(tensor, UninitializedTensorMixin)

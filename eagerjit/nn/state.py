@@ -13,12 +13,12 @@ from eagerjit.tensor import Parameter, Tensor
 EXTRA = "_extra_state"
 
 
-class IncompatibleKeys(tuple):
+class _IncompatibleKeys(tuple):
     """What `load_state_dict` did not find and what it did not know: (missing_keys, unexpected_keys)."""
 
     __slots__ = ()
 
-    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> IncompatibleKeys:
+    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> _IncompatibleKeys:
         return super().__new__(cls, (missing_keys, unexpected_keys))
 
     @property
@@ -107,7 +107,7 @@ class State:
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        found = IncompatibleKeys([], [])
+        found = _IncompatibleKeys([], [])
         errors: list[str] = []
         metadata = getattr(state_dict, "_metadata", None) or {}
 

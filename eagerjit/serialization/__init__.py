@@ -23,14 +23,15 @@ from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
 
 MAP_LOCATION: TypeAlias = Any
+DEFAULT_PROTOCOL = 2
 
 __all__ = [
-    "MAP_LOCATION", "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals",
-    "save",
+    "DEFAULT_PROTOCOL", "MAP_LOCATION", "LoadError", "add_safe_globals", "clear_safe_globals", "get_safe_globals",
+    "load", "safe_globals", "save",
 ]  # fmt: skip
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2, **ignored: Any) -> None:
+def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = DEFAULT_PROTOCOL, **ignored: Any) -> None:
     """Write an object to a path or an open binary file, for `load` here and in PyTorch.
 
     Tensors, numbers, text and containers of these can be read anywhere, objects of classes where these are known. Views

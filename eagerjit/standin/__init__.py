@@ -21,6 +21,7 @@ from eagerjit.names import MissingName
 FOLDER = str(Path(__file__).parent)
 
 _PLACES = {
+    "torch._C._functorch": "eagerjit._functorch",
     "torch._higher_order_ops.cond": "eagerjit.control",
     "torch._higher_order_ops.map": "eagerjit.control",
     "torch._higher_order_ops.scan": "eagerjit.control",
@@ -30,29 +31,37 @@ _PLACES = {
     "torch.cuda.amp": "eagerjit.amp.cuda",
     "torch.cuda.amp.autocast_mode": "eagerjit.amp.cuda",
     "torch.cuda.amp.grad_scaler": "eagerjit.amp.cuda",
+    "torch.ao.quantization": "eagerjit.ao",
+    "torch.quantization": "eagerjit.ao",
     "torch.autograd.variable": "eagerjit.autograd.variable",
     "torch.distributed.device_mesh": "eagerjit.distributed_tensor",
     "torch.distributed.nn": "eagerjit.distributed_nn",
+    "torch.distributed.optim": "eagerjit.distributed_optim",
+    "torch.distributed.rpc": "eagerjit.distributed_rpc",
     "torch.distributed.tensor": "eagerjit.distributed_tensor",
     "torch.distributed.tensor.parallel": "eagerjit.distributed_tensor",
     "torch.distributed.tensor.placement_types": "eagerjit.distributed_tensor",
     "torch.distributed.nn.functional": "eagerjit.distributed_nn",
+    "torch.jit.annotations": "eagerjit.annotations",
     "torch.nn.parallel.data_parallel": "eagerjit.nn.parallel",
     "torch.nn.parallel.distributed": "eagerjit.nn.parallel",
+    "torch.nn.parallel.scatter_gather": "eagerjit.nn.parallel",
     "torch.nn.utils.clip_grad": "eagerjit.nn.utils",
     "torch.nn.utils.convert_parameters": "eagerjit.nn.utils",
     **{f"torch.optim.{name}": "eagerjit.optim" for name in (
 "_adafactor", "_muon", "adadelta", "adagrad", "adam", "adamax", "adamw", "asgd", "nadam", "radam", "rmsprop",
         "rprop", "sgd", "sparse_adam",
     )},
+    **{f"torch.onnx.symbolic_{name}": "eagerjit.onnx" for name in ("helper", *(f"opset{n}" for n in range(7, 21)))},
     "torch.fx._symbolic_trace": "eagerjit.fx.tracer",
     "torch.fx.graph_module": "eagerjit.fx.module",
     "torch.utils.model_zoo": "eagerjit.hub",
     "torch.storage": "eagerjit.serialization.storages",
     "torch.torch_version": "eagerjit.version",
     **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (
-        "dataset", "dataloader", "sampler", "distributed", "_utils", "_utils.collate",
+        "dataset", "dataloader", "sampler", "distributed", "_utils",
     )},
+    "torch.utils.data._utils.collate": "eagerjit.utils.data.collate",
 }  # fmt: skip
 """Modules of torch whose names lie elsewhere."""
 

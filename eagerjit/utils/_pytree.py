@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 PyTree = Any
 Context = Any
@@ -29,7 +29,47 @@ class TreeSpec:
         return self.type is None
 
 
-_registered: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Iterable[Any], Any], Any]]] = {}
+@dataclass(frozen=True)
+class LeafSpec(TreeSpec):
+    """The nesting of what is no container."""
+
+    type: Any = None
+    context: Any = None
+
+
+class NodeDef(NamedTuple):
+    """A kind of container: flatten_fn(x) gives (children, context), unflatten_fn makes x of both."""
+
+    type: Any
+    flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    """A dictionary's values and keys, under PyTorch's name."""
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
+    """The dictionary again."""
+    return dict(zip(context, values, strict=True))
+
+
+SUPPORTED_NODES: dict[Any, NodeDef] = {
+    node.type: node for node in (
+        NodeDef(list, lambda x: (x, None), lambda parts, _: list(parts)),
+        NodeDef(tuple, lambda x: (x, None), lambda parts, _: tuple(parts)),
+        NodeDef(namedtuple, lambda x: (x, type(x)), lambda parts, kind: kind(*parts)),
+        NodeDef(dict, _dict_flatten, _dict_unflatten),
+        NodeDef(OrderedDict, _dict_flatten, lambda parts, keys: OrderedDict(_dict_unflatten(parts, keys))),
+        NodeDef(
+            defaultdict, lambda x: (x.values(), (x.default_factory, list(x))),
+            lambda parts, context: defaultdict(context[0], _dict_unflatten(parts, context[1])),
+        ),
+        NodeDef(deque, lambda x: (x, x.maxlen), lambda parts, length: deque(parts, maxlen=length)),
+    )
+}  # fmt: skip
+"""Kinds of containers by class; one entry serves all named tuples."""
 
 
 def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **described: Any) -> None:
@@ -37,9 +77,9 @@ def register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, **descri
 
     Raises ValueError for a class that is one already.
     """
-    if cls in _registered:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _registered[cls] = flatten_fn, unflatten_fn
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
 
 
 def _register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, *described: Any, **options: Any) -> None:
@@ -47,36 +87,11 @@ def _register_pytree_node(cls: type, flatten_fn: Any, unflatten_fn: Any, *descri
     register_pytree_node(cls, flatten_fn, unflatten_fn)
 
 
-def _children(tree: Any) -> tuple[list[Any], Any] | None:
-    """What a container holds and what is needed to make it again; None for a leaf."""
+def _get_node_type(tree: Any) -> Any:
+    """What `SUPPORTED_NODES` has an object under, if it is a container."""
     kind = type(tree)
-    if kind in _registered:
-        children, context = _registered[kind][0](tree)
-        return list(children), context
-    if kind in (list, tuple):
-        return list(tree), None
-    if kind in (dict, OrderedDict):
-        return list(tree.values()), list(tree)
-    if kind is defaultdict:
-        return list(tree.values()), (tree.default_factory, list(tree))
-    if kind is deque:
-        return list(tree), tree.maxlen
-    if isinstance(tree, tuple) and hasattr(kind, "_fields"):
-        return list(tree), kind
-    return None
-
-
-def _made(spec: TreeSpec, parts: list[Any]) -> Any:
-    kind, context = spec.type, spec.context
-    if kind in _registered:
-        return _registered[kind][1](parts, context)
-    if kind in (dict, OrderedDict):
-        return kind(zip(context, parts, strict=True))
-    if kind is defaultdict:
-        return defaultdict(context[0], zip(context[1], parts, strict=True))
-    if kind is deque:
-        return deque(parts, maxlen=context)
-    return kind(parts) if kind in (list, tuple) else kind(*parts)
+    named = kind not in SUPPORTED_NODES and isinstance(tree, tuple) and hasattr(kind, "_fields")
+    return namedtuple if named else kind
 
 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeSpec]:
@@ -84,12 +99,12 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
     leaves: list[Any] = []
 
     def visit(part: Any) -> TreeSpec:
-        found = None if is_leaf is not None and is_leaf(part) else _children(part)
-        if found is None:
+        kind = _get_node_type(part)
+        if kind not in SUPPORTED_NODES or (is_leaf is not None and is_leaf(part)):
             leaves.append(part)
-            return TreeSpec(None, None)
-        children, context = found
-        return TreeSpec(type(part), context, [visit(c) for c in children])
+            return LeafSpec()
+        children, context = SUPPORTED_NODES[kind].flatten_fn(part)
+        return TreeSpec(kind, context, [visit(c) for c in children])
 
     spec = visit(tree)
     return leaves, spec
@@ -103,7 +118,9 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     rest = iter(values)
 
     def build(spec: TreeSpec) -> Any:
-        return next(rest) if spec.type is None else _made(spec, [build(c) for c in spec.children_specs])
+        if spec.type is None:
+            return next(rest)
+        return SUPPORTED_NODES[spec.type].unflatten_fn([build(c) for c in spec.children_specs], spec.context)
 
     return build(treespec)
 
@@ -152,16 +169,6 @@ def tree_all(pred: Callable[[Any], bool], tree: PyTree) -> bool:
 def tree_any(pred: Callable[[Any], bool], tree: PyTree) -> bool:
     """Whether a predicate holds for some leaf."""
     return any(map(pred, tree_leaves(tree)))
-
-
-def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-    """A dictionary's values and keys, under PyTorch's name."""
-    return list(d.values()), list(d)
-
-
-def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
-    """The dictionary again."""
-    return dict(zip(context, values, strict=True))
 
 
 def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[Any, Any]], list[Any]]:

@@ -20,7 +20,17 @@ import torch.distributed.nn
 from torch import torch as itself
 from torch._subclasses.fake_tensor import is_fake
 from torch.autograd.function import FunctionCtx
+from torch import ScriptModule as AnotherName
+from torch._C._functorch import is_batchedtensor
+from torch._custom_ops import get_ctx
+from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
+from torch._dynamo.utils import is_compile_supported
+from torch.ao.quantization import DeQuantStub, QuantStub
 from torch.autograd.graph import save_on_cpu
+from torch.autograd.profiler import EventList, emit_nvtx
+from torch.distributed import rpc
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.futures import Future, collect_all
 from torch.autograd.grad_mode import no_grad
 from torch._tensor_str import PRINT_OPTS, _add_suffixes, _tensor_str
 from torch.distributed.device_mesh import init_device_mesh
@@ -30,21 +40,31 @@ from torch.functional import einsum
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.hub import HASH_REGEX, load_state_dict_from_url
 from torch.jit import ScriptFunction, ScriptModule
+from torch.jit.annotations import BroadcastingList2, List
 from torch.nn.common_types import _size_2_t
+from torch.nn.modules.module import _IncompatibleKeys
 from torch.nn.modules.pooling import FractionalMaxPool2d
+from torch.nn.parallel.scatter_gather import scatter
+from torch.nn.parameter import UninitializedTensorMixin
 from torch.nn.utils import prune
+from torch.onnx import symbolic_opset11
+from torch.onnx.symbolic_helper import parse_args
 from torch.optim.rmsprop import RMSprop
+from torch.serialization import DEFAULT_PROTOCOL
 from torch.signal.windows import hann
+from torch.storage import TypedStorage, UntypedStorage
 from torch.utils.benchmark import Compare, Timer
+from torch.utils.data._utils.collate import default_collate, np_str_obj_array_pattern
+from torch.utils.flop_counter import FlopCounterMode
 from torch.utils.checkpoint import get_device_states, set_device_states
 from torch.utils.hooks import RemovableHandle
-from torch.utils.model_zoo import load_state_dict_from_url
+from torch.utils.model_zoo import load_state_dict_from_url, tqdm
 
 
 def why(call):
     try:
         call()
-    except (OSError, NotImplementedError) as error:
+    except (OSError, NotImplementedError, RuntimeError) as error:
         return str(error)
 
 
@@ -56,12 +76,25 @@ assert _add_suffixes(_tensor_str(torch.tensor([1, 2]), 2), ["a"], 2) == "[1, 2],
 assert torch.ops.aten.add.Tensor(torch.ones(1), 1) == 2 and torch.ops.aten.add is torch.ops.aten.add
 assert all("eagerjit" in why(call) for call in (
     lambda: torch.ops.load_library("x.so"), lambda: torch.ops.aten.unheard_of(1), lambda: init_device_mesh("cpu", (1,)),
+    lambda: FlopCounterMode().__enter__(), lambda: emit_nvtx().__enter__(), get_ctx,
 ))
 assert itself is torch and not is_fake(torch.ones(1)) and get_proxy_mode() is None
 assert not isinstance(3, (torch.SymInt, torch.SymFloat, torch.SymBool))
 assert not isinstance(torch.nn.ReLU(), (ScriptFunction, ScriptModule))
 assert not torch._C._are_functorch_transforms_active() and get_device_states(torch.ones(1)) == ([], [])
 assert torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).sum() == 2
+assert not rpc.is_available() and not torch.profiler.kineto_available() and is_dynamo_supported()
+assert is_compile_supported("cpu") and not is_compile_supported("xpu") and not is_batchedtensor(torch.ones(1))
+assert parse_args("v", "i")(scatter) is scatter and torch.jit._script_if_tracing(scatter) is scatter
+assert torch.onnx.register_custom_op_symbolic("a::b", scatter, 11) is None and AnotherName is ScriptModule
+assert isinstance(torch.nn.Linear(1, 1).load_state_dict({}, strict=False), _IncompatibleKeys)
+assert isinstance(torch.nn.LazyLinear(1).weight, UninitializedTensorMixin) and torch.Future is Future
+assert isinstance(torch.ones(1).untyped_storage(), UntypedStorage) and np_str_obj_array_pattern.search("<U3")
+torch.distributed.init_process_group(rank=0, world_size=1)
+parameters = [torch.ones(1, requires_grad=True)]
+sharded = ZeroRedundancyOptimizer(parameters, torch.optim.SGD, lr=0.5, parameters_as_bucket_view=True)
+assert isinstance(sharded, torch.optim.SGD) and sharded.param_groups[0]["lr"] == 0.5
+torch.distributed.destroy_process_group()
 assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
 set_device_states([], [])
 dynamo.config.suppress_errors = True

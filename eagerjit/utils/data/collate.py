@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -13,13 +14,16 @@ from eagerjit.ops import index
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, new_tensor
 
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+"""What arrays' types have in them that become no tensors, under PyTorch's name."""
+
 
 def default_convert(data: Any) -> Any:
     """Arrays in nested data as tensors, the rest as it is."""
     if isinstance(data, Tensor):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
-        return data if data.dtype.kind in "SUO" else creation.as_tensor(np.asarray(data))
+        return data if np_str_obj_array_pattern.search(data.dtype.str) else creation.as_tensor(np.asarray(data))
     if isinstance(data, Mapping):
         return _mapping(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -40,7 +44,7 @@ def default_collate(batch: Any) -> Any:
     first = batch[0]
     if isinstance(first, Tensor):
         return _stacked(batch)
-    if isinstance(first, np.ndarray) and first.dtype.kind not in "SUO":
+    if isinstance(first, np.ndarray) and not np_str_obj_array_pattern.search(first.dtype.str):
         return _stacked([creation.as_tensor(b) for b in batch])
     if isinstance(first, np.generic) and first.dtype.kind in "biuf" and not isinstance(first, float):
         return creation.as_tensor(np.asarray(batch))

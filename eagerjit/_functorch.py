@@ -1,0 +1,13 @@
+"""Names of PyTorch's core that its function transforms are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def is_batchedtensor(tensor: Any) -> bool:
+    """False: transforms record functions, and no tensor stands for a batch."""
+    return False
+
+
+is_legacy_batchedtensor = is_gradtrackingtensor = is_functorch_wrapped_tensor = is_batchedtensor

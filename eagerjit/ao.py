@@ -1,0 +1,26 @@
+"""Names of `torch.ao.quantization`: the marks in a Module that was not converted. Nothing is converted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.nn.module import Module
+
+__all__ = ["DeQuantStub", "QuantStub"]
+
+
+class QuantStub(Module):
+    """Marks where values would be quantized; gives them back."""
+
+    def __init__(self, qconfig: Any = None):
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Any) -> Any:
+        """`x` itself."""
+        return x
+
+
+class DeQuantStub(QuantStub):
+    """Marks where values would be floating point again."""

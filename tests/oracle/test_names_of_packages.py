@@ -1,0 +1,98 @@
+"""Names beside the tensor library itself that packages ask for, against PyTorch's."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+import pytest
+import torch
+import torch.utils._pytree
+
+import eagerjit
+import eagerjit._C
+import eagerjit._dynamo
+import eagerjit.ao
+import eagerjit.library
+import eagerjit.nn.parallel
+import eagerjit.utils._pytree
+
+LIBRARIES = (torch, eagerjit)
+Pair = collections.namedtuple("Pair", "first second")
+NESTED: Any = [1, (2, 3), {"a": 4}, Pair(5, [6]), collections.deque([7], maxlen=3), collections.OrderedDict(b=8)]
+
+
+def kinds_of_containers(t: Any) -> Any:
+    tree = t.utils._pytree
+    yield [tree._get_node_type(part) in tree.SUPPORTED_NODES for part in (*NESTED, "text")]
+    for part in NESTED[1:]:
+        children, context = (node := tree.SUPPORTED_NODES[tree._get_node_type(part)]).flatten_fn(part)
+        yield list(children), node.unflatten_fn(list(children), context)
+    leaves, spec = tree.tree_flatten(NESTED)
+    yield leaves, tree.tree_unflatten(leaves, spec), spec.num_leaves
+    yield tree.LeafSpec() == tree.tree_flatten(3)[1], tree.LeafSpec().is_leaf(), tree.LeafSpec().num_leaves
+
+
+def storages(t: Any) -> Any:
+    x = t.ones(2)
+    yield isinstance(x.untyped_storage(), t.UntypedStorage), t.is_storage(x.untyped_storage()), t.is_storage(x)
+
+
+def keys_of_dispatch(t: Any) -> Any:
+    key = t._C.DispatchKey
+    both = t._C.DispatchKeySet(key.CPU) | t._C.DispatchKeySet(key.AutocastCPU)
+    yield both.has(key.CPU), both.has(key.CUDA), both.add(key.CUDA).has(key.CUDA)
+
+
+def arguments_of_to(t: Any) -> Any:
+    x = t.ones(1, dtype=t.float64)
+    for args, kwargs in (((x,), {}), (("cpu", t.float16, True), {}), ((t.float16,), {}), ((), {"device": "cpu"})):
+        device, dtype, flag, form = t._C._nn._parse_to(*args, **kwargs)
+        yield device and device.type, str(dtype), flag, form
+
+
+@pytest.mark.parametrize("steps", [kinds_of_containers, storages, keys_of_dispatch, arguments_of_to])
+def test_as_pytorch_does(steps: Any) -> None:
+    theirs, ours = (list(steps(t)) for t in LIBRARIES)
+    assert ours == theirs
+
+
+def test_marks_of_quantization_do_nothing() -> None:
+    for kind in ("QuantStub", "DeQuantStub"):
+        assert getattr(eagerjit.ao, kind)()(3) == getattr(torch.ao.quantization, kind)()(3) == 3
+
+
+def test_one_device_gets_everything() -> None:
+    x = eagerjit.ones(2)
+    assert eagerjit.nn.parallel.scatter(x, [0])[0] is x is eagerjit.nn.parallel.gather([x], "cpu")
+    for call in (lambda: eagerjit.nn.parallel.scatter(x, [0, 1]), lambda: eagerjit.nn.parallel.gather([x, x], "cpu")):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_a_compiled_module_is_an_optimized_one() -> None:
+    layer = eagerjit.nn.Linear(2, 2)
+    compiled = eagerjit.compile(layer)
+    assert isinstance(compiled, eagerjit._dynamo.OptimizedModule) and not isinstance(
+        layer, eagerjit._dynamo.OptimizedModule
+    )
+    compiled._orig_mod = compiled._orig_mod
+    assert compiled._orig_mod is layer and not list(compiled.children())
+    with pytest.raises(AttributeError, match="for good"):
+        compiled._orig_mod = eagerjit.nn.Linear(2, 2)
+
+
+def test_shapes_of_operators_that_are_not_there() -> None:
+    function = eagerjit.library.register_fake("absent::operator")(lambda x: x)
+    assert function(3) == 3 and "absent::operator" not in eagerjit.library.OPERATORS
+
+
+def test_records_of_files(tmp_path: Any) -> None:
+    path = str(tmp_path / "saved.pt")
+    eagerjit.save({"weight": eagerjit.ones(2)}, path)
+    theirs, ours = (t.PyTorchFileReader(path) for t in LIBRARIES)
+    assert sorted(ours.get_all_records()) == sorted(theirs.get_all_records())
+    assert all(ours.get_record(name) == theirs.get_record(name) for name in theirs.get_all_records())
+    for reader in (theirs, ours):
+        with pytest.raises(RuntimeError, match="file not found"):
+            reader.get_record("absent")
