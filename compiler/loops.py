@@ -4,7 +4,7 @@
     param     ::= NAME: *DTYPE | NAME: i64 | NAME: f64     memory, a size or stride in elements, a run-time number
     stmt      ::= NAME = OP NAME* : DTYPE                  Let: single assignment
                 | NAME = load PARAM[index] : DTYPE
-                | store PARAM[index] NAME
+                | store PARAM[index] NAME [NAME]           the second one after the first: the parts of a complex number
                 | loop KIND VAR from A to B [lanes N] { stmt* }
                 | init ACC OP : DTYPE | accumulate ACC NAME | NAME = finish ACC : DTYPE
                 | check NAME STATUS                        a false lane ends the kernel with STATUS
@@ -72,9 +72,17 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Store:
+    """`second`, if there is one, goes to the element after the first; an index then advances by two or more."""
+
     param: str
     index: Index
     value: str
+    second: str = ""
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The names stored."""
+        return (self.value, self.second) if self.second else (self.value,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +302,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = {op} {' '.join(args)} : {dtype}")
             case Load(name, param, index, dtype):
                 lines.append(f"{indent}{name} = load {param}[{_index(index)}] : {dtype}")
-            case Store(param, index, value):
-                lines.append(f"{indent}store {param}[{_index(index)}] {value}")
+            case Store(param, index):
+                lines.append(f"{indent}store {param}[{_index(index)}] {' '.join(s.values)}")
             case Loop(kind, var, start, stop, inner, lanes):
                 width = f" lanes {lanes}" if kind == "vector" else ""
                 lines.append(f"{indent}loop {kind} {var} from {start} to {stop}{width} {{")

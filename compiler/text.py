@@ -8,7 +8,7 @@ line      ::= NODE ": " TYPE " = " OP "(" argument, ... ")" [comment]     argume
 NODE      ::= "%" and a word
 TYPE      ::= DTYPE "[" SIZE, ... "]"
 argument  ::= NODE | NAME "=" value           an attribute that is None is not printed: it is as good as absent
-value     ::= SIZE | DTYPE | float | True | False | string | "(" value, ... ")"
+value     ::= SIZE | DTYPE | float | complex(float, float) | True | False | string | "(" value, ... ")"
 SIZE      ::= a polynomial in symbols, such as 2*s0 + (s1 // 2)
 comment   ::= "# " FILE ":" LINE              the user's line that recorded the node
 """
@@ -91,6 +91,8 @@ def _print_value(value: Any) -> str:
         return str(value)
     if kind in (float, str):
         return repr(value)
+    if kind is complex:
+        return f"complex({value.real!r}, {value.imag!r})"
     if isinstance(value, tuple):
         return f"({', '.join(map(_print_value, value))}{',' * (len(value) == 1)})"
     raise TypeError(f"an attribute of type {kind.__name__} has no text: {value!r}")
@@ -183,6 +185,8 @@ def _parse_value(node: ast.expr) -> Any:
             return value
         case ast.Tuple(elts=elements):
             return tuple(map(_parse_value, elements))
+        case ast.Call(func=ast.Name(id="complex"), args=[re, im]):
+            return complex(_parse_value(re), _parse_value(im))
         case ast.Name(id="inf" | "nan" as name):
             return float(name)
         case ast.Name(id=name) if name in BY_SHORT:

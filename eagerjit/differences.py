@@ -111,7 +111,7 @@ DIFFERENCES = (
     ),
     Difference(
         "cuda",
-        "what no kernel computes (decompositions, complex numbers, loops of `cond`, `scan` and `while_loop`) runs on "
+        "what no kernel computes (decompositions, loops of `cond`, `scan` and `while_loop`) runs on "
         "the host, with copies; DLPack does not export tensors on devices",
         "programs run whatever they use; kernels for these are not written",
     ),
@@ -131,9 +131,9 @@ DIFFERENCES = (
         "there are no kernels for them",
     ),
     Difference(
-        "complex tensors, decompositions",
-        "computed by NumPy; functions with complex numbers run eagerly under `jit`",
-        "kernels compute with real numbers",
+        "decompositions; products and orders of complex numbers",
+        "computed by NumPy; functions with the latter run eagerly under `jit`",
+        "kernels compute with real and imaginary parts",
     ),
     Difference(
         "lu, lu_factor",

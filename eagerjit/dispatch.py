@@ -19,11 +19,11 @@ from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, own_memory, write_out
 from eagerjit.compilation import finish
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.evaluated import evaluate, has_complex, is_evaluated
+from eagerjit.evaluated import EVALUATED, evaluate, has_complex, with_tensors
 from eagerjit.fitting import reachable
 from eagerjit.mistakes import explained
 from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.observation import pause_observation, resume_observation, user_line, values_refused
+from eagerjit.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
 from eagerjit.placement import common
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -34,7 +34,6 @@ from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
 
 _OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
-
 OPS: dict[str, Op] = {}
 """Every public op by name."""
 
@@ -64,7 +63,6 @@ class Op:
     derives         whether a gradient without rules runs the body again, so that it reads no results
     linear          whether it is linear in all its tensors together: the tangent is the op of the tangents
     wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
-    evaluated       whether NumPy evaluates its body: it makes complex numbers of real ones
     absent_gradients  whether its rules take None for the gradient of a result that nothing depends on
     results_read    which of several results rules read that read results; None: all
     on_host         why NumPy computes it and no kernel does, in a few words; "" for what kernels compute
@@ -79,7 +77,6 @@ class Op:
     derives = True
     linear = False
     wirtinger = False
-    evaluated = False
     absent_gradients = False
     results_read: tuple[int, ...] | None = None
     symbolic = True
@@ -199,11 +196,11 @@ class Op:
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""
-        if self.evaluated or is_evaluated(arguments):
-            return evaluate(self, arguments)
         common(arguments)
-        key, leaves = self.signature(arguments)
+        key, leaves = self.signature(arguments := with_tensors(arguments, self.numbers))
         programs = self.programs.setdefault(key, [])
+        if programs is EVALUATED:
+            return evaluate(self, arguments)
         made = None
         while True:
             known = len(programs)
@@ -215,7 +212,11 @@ class Op:
                     raise refusal(self.name, arguments)
             if (near := reachable(arguments)) is not arguments:
                 return self.eager(near)
-            made = self._compile_another(programs, known, arguments)
+            try:
+                made = self._compile_another(programs, known, arguments)
+            except Evaluated:
+                self.programs[key] = EVALUATED
+                return evaluate(self, arguments)
 
     def _compile_another(self, programs: list[Any], known: int, arguments: tuple[Any, ...]) -> Any:
         """A program for arguments that those known do not serve; None where another thread has just added one."""

@@ -1,4 +1,4 @@
-"""Calls with complex numbers, or with floats of 8 bits: an op's body is recorded as ever, and NumPy evaluates it.
+"""Calls that NumPy evaluates: with floats of 8 bits, or some with complex numbers. The op's body is recorded as ever.
 
 Gradients follow PyTorch's convention, that of the conjugate: with respect to z = x + iy it is dL/dx + i dL/dy. Rules
 are written for real numbers, where they are transposed Jacobians; for a function with a complex derivative what is
@@ -14,8 +14,9 @@ import numpy as np
 from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph
 from eagerjit.placement import gpu, host_array, named, put, store
+from eagerjit.promotion import result_type
 from eagerjit.runtime import mode
-from eagerjit.runtime.dtypes import COMPLEX, EVALUATED, DType
+from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor, new_tensor
 from eagerjit.trace import Tracer
 
@@ -23,25 +24,32 @@ if TYPE_CHECKING:
     from eagerjit.dispatch import Op
 
 
-def has_complex(arguments: Any, dtypes: tuple[DType, ...] = COMPLEX) -> bool:
-    """Whether complex numbers are among arguments, or asked for; or tensors of other dtypes."""
+EVALUATED: list[Any] = []
+"""Stands for the programs of calls that NumPy evaluates."""
+
+
+def has_complex(arguments: Any) -> bool:
+    """Whether complex numbers are among arguments, or asked for."""
     for a in arguments:
         if isinstance(a, Tensor):
-            if a.dtype in dtypes:
+            if a.dtype.is_complex:
                 return True
         elif isinstance(a, complex):
             return True
         elif isinstance(a, DType):
-            if a in dtypes:
+            if a.is_complex:
                 return True
-        elif type(a) in (tuple, list) and has_complex(a, dtypes):
+        elif type(a) in (tuple, list) and has_complex(a):
             return True
     return False
 
 
-def is_evaluated(arguments: Any) -> bool:
-    """Whether NumPy computes a call on these: no kernel has complex numbers or floats of 8 bits."""
-    return has_complex(arguments, EVALUATED)
+def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int]) -> tuple[Any, ...]:
+    """The arguments of an eager call with tensors for complex `numbers`, so that another value compiles nothing."""
+    if not any(type(arguments[i]) is complex for i in numbers):
+        return arguments
+    dtype = result_type(*(arguments[i] for i in numbers))
+    return tuple(new_tensor(np.array(a, dtype.numpy)) if type(a) is complex else a for a in arguments)
 
 
 def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:

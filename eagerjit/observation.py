@@ -31,9 +31,13 @@ class NotYet(TraceBreak):
     """What ends the recording of one call, which runs eagerly: the next one will be recorded."""
 
 
+class Evaluated(TraceBreak):
+    """What ends a recording that has an operation which no kernel computes, but NumPy does."""
+
+
 def refuse_evaluated(dtype: DType) -> NoReturn:
-    """End a recording that has numbers which no kernel computes with."""
-    raise TraceBreak(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())
+    """End a recording that has an operation on such numbers which no kernel computes."""
+    raise Evaluated(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())
 
 
 @contextlib.contextmanager
@@ -41,6 +45,8 @@ def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
     """Where an op's body is recorded for an eager call: a Tensor whose value it asks for stands where none belongs."""
     try:
         yield
+    except Evaluated:
+        raise
     except TraceBreak as broken:
         kinds = ", ".join(type(a).__name__ for a in arguments)
         raise TypeError(f"{name}(): a Tensor stands where a number or a flag belongs, in ({kinds})") from broken

@@ -16,6 +16,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.passes.complexes import is_complex, is_split
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
@@ -111,7 +112,7 @@ class Tracer(Places, Numbers):
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         array: np.ndarray = tensor._data
-        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.EVALUATED and not self.evaluated:
+        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
             refuse_evaluated(dtype)
         shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
         strides: tuple[sizes.Expr, ...] | None = None
@@ -270,8 +271,8 @@ class Tracer(Places, Numbers):
             type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
         except ValueError as error:
             raise RuntimeError(str(error)) from None
-        if type_.dtype in dtypes.EVALUATED and not self.evaluated:
-            refuse_evaluated(type_.dtype)
+        if not self.evaluated:
+            self._refuse_evaluated(primitive, type_, [n.type for n in inputs], attributes)
         shape = tuple(map(self._settled, type_.shape))
         if shape != type_.shape:
             type_ = TensorType(type_.dtype, shape)
@@ -281,6 +282,15 @@ class Tracer(Places, Numbers):
         self.nodes.append(node)
         self.check_places(node)
         return node
+
+    def _refuse_evaluated(
+        self, primitive: Primitive, result: TensorType, given: list[TensorType], attributes: dict[str, Any]
+    ) -> None:
+        """End a recording with an operation that only NumPy computes."""
+        if result.dtype in dtypes.FLOAT8:
+            refuse_evaluated(result.dtype)
+        if is_complex(result, *given) and not is_split(primitive, attributes):
+            refuse_evaluated(next(t.dtype for t in (*given, result) if t.dtype.is_complex))
 
     def _settled(self, size: sizes.Expr) -> sizes.Expr:
         """A size of a result: 0 and 1, which broadcast and reduce in ways of their own, are always known."""

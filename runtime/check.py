@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.dtypes import ALL
+from eagerjit.runtime.dtypes import HELD
 from eagerjit.runtime.mode import GRADIENTS
 from eagerjit.runtime.program import Op, Program
 
@@ -89,7 +89,7 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
         "function": n_functions,
         "word": program.n_words,
         "call": len(program.calls),
-        "dtype": len(ALL),
+        "dtype": len(HELD),
         "flag": 2,
         "gradients": GRADIENTS + 1,
         "grad": 3,

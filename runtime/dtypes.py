@@ -134,6 +134,8 @@ ALL = (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64, float16,
 complex64 = DType("complex64", "c64", "complex", np.complex64, 13)
 complex128 = DType("complex128", "c128", "complex", np.complex128, 14)
 COMPLEX = (complex64, complex128)
+HELD = (*ALL, *COMPLEX)
+"""What Programs have in memory; of complex numbers kernels compute with the parts."""
 FLOAT8 = tuple(
     DType(name, name.removeprefix("float8_"), "float", getattr(ml_dtypes, name), 15 + i)
     for i, name in enumerate(

@@ -39,7 +39,7 @@ from eagerjit.runtime.source import here
 MAX_ENTRIES = 512
 """Entries of one operator; beyond, arguments that keep changing would fill its table without end."""
 
-_FLOATING = frozenset(d.numpy for d in dtypes.ALL if d.is_floating_point)
+_FLOATING = frozenset(d.numpy for d in dtypes.HELD if d.is_differentiable)
 
 Finish = Callable[..., Any]
 

@@ -17,7 +17,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}
 One with a method `selecting(results)` gives the function that computes those of its results alone.
 """
 
-_NUMPY = {d.code: d.numpy for d in dtypes.ALL}
+_NUMPY = {d.code: d.numpy for d in dtypes.HELD}
 
 
 class Memory:

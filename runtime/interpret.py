@@ -22,7 +22,7 @@ from eagerjit.runtime.program import Op, Program
 KernelType = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 ALIGNMENT = 64
 _ABSENT = object()
-TYPES = tuple(d.numpy for d in sorted(dtypes.ALL, key=lambda d: d.code))
+TYPES = tuple(d.numpy for d in sorted(dtypes.HELD, key=lambda d: d.code))
 
 
 class _Miss:

@@ -25,7 +25,7 @@ from eagerjit.runtime.native.operators import (
     TENSORS,
 )
 
-_CODES = {d.numpy: d.code for d in dtypes.ALL}
+_CODES = {d.numpy: d.code for d in dtypes.HELD}
 NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
 
 

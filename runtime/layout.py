@@ -119,7 +119,7 @@ def _fill() -> None:
         raise LayoutError(f"{len(kinds)} Tensor classes are too many")
     fields = {c.N_TENSOR_TYPES: len(kinds)}
     fields |= {c.TENSOR_TYPES + 8 * i: _keep(kind) for i, kind in enumerate(kinds)}
-    for dtype in dtypes.ALL:
+    for dtype in dtypes.HELD:
         fields[c.DESCRIPTORS + 8 * dtype.code] = _keep(dtype.numpy)
         fields[c.ITEM_SIZES + 8 * dtype.code] = dtype.itemsize
         fields[c.DTYPES + 8 * dtype.code] = _keep(dtype)

@@ -329,15 +329,15 @@ RECURRENT: dict[str, list[Sample]] = {
 }  # fmt: skip
 SAMPLES |= RECURRENT
 
+COPIED = ("unfold", "real", "imag", "view_as_real", "view_as_complex")
 EAGER = {
     "as_strided": "depends on where tensors lie in memory",
-    "unfold": "a view that compiled code would copy is returned",
-    **dict.fromkeys(COMPLEX, "complex numbers are computed by NumPy"),
+    **dict.fromkeys(COPIED, "a view that compiled code would copy is returned"),
 }
-"""Ops that no trace can represent, and why."""
+"""Views of an argument that no compiled function returns, and why; what is computed of these compiles."""
 
-ELSEWHERE = {"move"}
-"""Ops that no samples on one device can show; tests of devices have them."""
+ELSEWHERE = {"move": "a copy between devices, which drivers make"}
+"""Ops that no samples on one device can show, and what they do; tests of devices have them."""
 
 CONSTRAINED = ("linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_svd", "standard_gamma", *COMPLEX)
 """Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, or are complex:
@@ -376,8 +376,10 @@ def _keeps_shape(op: Any, sample: Sample) -> bool:
 def function(name: str) -> Any:
     """The op as a function that leaves its arguments as they are and returns all that it computes or writes."""
     op = OPS[name]
+    if name == "as_strided":
+        return lambda input, *rest: op(input.clone(), *rest).clone()
     if isinstance(op, ViewOp):
-        return op
+        return (lambda *arguments: op(*arguments).clone()) if name in COPIED else op
     if isinstance(op, InplaceOp):
         method, also = op.method(), WRITES.get(op.functional.name, ())
         return lambda target, *rest: method(

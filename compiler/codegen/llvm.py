@@ -114,6 +114,8 @@ class _Emitter(MemoryAccess):
                     self.values[name] = self.load_tile(*self.tiles[name], dtype)
                 case Load(name, param, index, dtype):
                     self.values[name] = self.load(param, index, dtype)
+                case Store(param, index, value, second) if second:
+                    self.store_pair(param, index, self._value(value), self._value(second))
                 case Store(param, index, value):
                     self.store(param, index, self._value(value))
                 case Loop("tasks"):

@@ -108,10 +108,39 @@ class MemoryAccess:
         return not self.checked or all(name in self.variables or name in self.params for name, _ in index)
 
     def store(self, param: str, index: Index, value: Value) -> None:
-        b = self.b
         if self.params[param].dtype != value.dtype:
             raise TypeError(f"{param} holds {self.params[param].dtype}, stored {value.dtype}")
-        pointer, step, offsets = self.address(param, index)
+        self._store_at(self.address(param, index), param, value)
+
+    def store_pair(self, param: str, index: Index, first: Value, second: Value) -> None:
+        """Two adjacent elements, of every lane: whole vectors where the lanes are next to each other."""
+        b, (pointer, step, offsets) = self.b, self.address(param, index)
+        memory, lanes = memory_dtype(first.dtype), self.lanes
+        if step != 2 or memory != first.dtype:
+            after = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 1"
+            self._store_at((pointer, step, offsets), param, first)
+            self._store_at((b.pure("ptr", 0, after, pointer.depth), step, offsets), param, second)
+            return
+        kind, half = b.type(memory, lanes), lanes // 2
+        left, right = (b.broadcast(value, lanes) for value in (first, second))
+        for part in (0, 1):
+            places = range(part * half, part * half + half)
+            order = ", ".join(f"i32 {i}, i32 {lanes + i}" for i in places)
+            text = f"shufflevector {kind} {left.text}, {kind} {right.text}, <{lanes} x i32> <{order}>"
+            joined = b.pure(memory, lanes, text, max(left.depth, right.depth))
+            text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {part * lanes}"
+            place = b.pure("ptr", 0, text, pointer.depth)
+            self._store_adjacent(place, joined, None if self.mask is None else self._twice(self.mask, places))
+
+    def _twice(self, mask: Value, places: range) -> Value:
+        """Each of these lanes of a mask two times."""
+        b, kind = self.b, self.b.type(mask.dtype, self.lanes)
+        order = ", ".join(f"i32 {i}, i32 {i}" for i in places)
+        text = f"shufflevector {kind} {mask.text}, {kind} poison, <{self.lanes} x i32> <{order}>"
+        return b.pure(mask.dtype, self.lanes, text, mask.depth)
+
+    def _store_at(self, address: tuple[Value, int | None, Value | None], param: str, value: Value) -> None:
+        b, (pointer, step, offsets) = self.b, address
         value = to_memory(value)
         memory = value.dtype
         align = self._align(memory)
@@ -123,15 +152,21 @@ class MemoryAccess:
         value = b.broadcast(value, self.lanes)
         kind, suffix = b.type(memory, self.lanes), b.mangle(memory, self.lanes)
         if step == 1:
-            if self.mask is None:
-                b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
-                return
-            call = f"@llvm.masked.store.{suffix}.p0({kind} {value.text}, ptr {pointer.text}"
-            b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
+            self._store_adjacent(pointer, value, self.mask)
             return
         pointers = self._pointers(memory, pointer, step, offsets)
         call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, {pointers}"
         b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
+
+    def _store_adjacent(self, pointer: Value, value: Value, mask: Value | None) -> None:
+        """Lanes to adjacent elements."""
+        b, memory = self.b, value.dtype
+        kind, align = b.type(memory, self.lanes), self._align(memory)
+        if mask is None:
+            b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
+            return
+        call = f"@llvm.masked.store.{b.mangle(memory, self.lanes)}.p0({kind} {value.text}, ptr {pointer.text}"
+        b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> {mask.text})")
 
     def _load_adjacent(self, memory: str, pointer: Value, step: int) -> Value:
         """Lanes in adjacent elements, in either direction."""

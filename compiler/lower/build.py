@@ -7,7 +7,8 @@ from typing import Any
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine
-from eagerjit.compiler.lower.emit import Access, Argument, Emitter, Indexed, Position, Temporary
+from eagerjit.compiler.lower.accesses import Access, Indexed, Position
+from eagerjit.compiler.lower.emit import Argument, Emitter, Temporary
 
 BLOCK = 8192
 """Elements per task of a flat loop."""
@@ -157,11 +158,11 @@ class Writer:
         out: list[loops.Stmt] = []
         for s in statements:
             match s:
-                case Access(param, place, dtype, into, value):
+                case Access(param, place, dtype, into, value, second):
                     index = self.index(place)
                     if place.offset != 0:
                         index = (*index, (self.operand(place.offset, out), 1))
-                    out.append(self._memory(param, index, dtype, into, value))
+                    out.append(self._memory(param, index, dtype, into, value, second))
                 case Indexed(param, place, computed, stride, dtype, into, value):
                     index = (*self.index(place), (computed, stride))
                     out.append(self._memory(param, index, dtype, into, value))
@@ -171,8 +172,10 @@ class Writer:
                     out.append(s)
         return out
 
-    def _memory(self, param: str, index: loops.Index, dtype: str, into: str | None, value: str) -> loops.Stmt:
-        return loops.Store(param, index, value) if into is None else loops.Load(into, param, index, dtype)
+    def _memory(
+        self, param: str, index: loops.Index, dtype: str, into: str | None, value: str, second: str = ""
+    ) -> loops.Stmt:
+        return loops.Store(param, index, value, second) if into is None else loops.Load(into, param, index, dtype)
 
     def _position(self, into: str, place: Affine, out: list[Any]) -> None:
         """An affine function of the indices, spelled as multiplications and additions."""

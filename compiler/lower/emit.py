@@ -13,6 +13,7 @@ from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, Map, address, broadcast_map
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
+from eagerjit.compiler.lower.accesses import PARTS, Access, Indexed, Position, parts
 from eagerjit.compiler.lower.groups import Group, is_inline, reached
 from eagerjit.compiler.lower.prepare import watched
 from eagerjit.compiler.shapes import contiguous_strides
@@ -62,25 +63,6 @@ class Amount:
 Argument = Pointer | Temporary | Scratch | Number | Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A load or store before its address is written out: `into` is a value's name, or None for a store of `value`."""
-
-    param: str
-    place: Affine
-    dtype: str
-    into: str | None
-    value: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """An affine function of the loop variables as an i64 value."""
-
-    into: str
-    place: Affine
-
-
 @dataclass
 class Failures:
     """Exceptions of the checks in a program's kernels, numbered from 1: class, message, the size that its %d shows."""
@@ -109,6 +91,7 @@ class Emitter:
         self.done: list[list[Any]] = []
         self.values: dict[Any, tuple[str, int]] = {}
         self.lanes: dict[Any, tuple[str, int]] = {}
+        self.pairs: dict[str, tuple[tuple[str, int], tuple[str, int]]] = {}
         self._names = 0
         self._reload: dict[Node, Argument] = {}
 
@@ -144,6 +127,12 @@ class Emitter:
         """Append a statement to the code of a level."""
         (self.head, self.row, self.body)[level].append(statement)
 
+    def pair(self, re: tuple[str, int], im: tuple[str, int]) -> tuple[str, int]:
+        """A complex value: a name for its parts, of which alone there are statements."""
+        name = f"{re[0]},{im[0]}"
+        self.pairs[name] = re, im
+        return name, max(re[1], im[1])
+
     def let(self, op: str, args: tuple[tuple[str, int], ...], dtype: str, value: Any = None) -> tuple[str, int]:
         """A scalar operation, where its operands allow."""
         level = max((lv for _, lv in args), default=HEAD)
@@ -162,6 +151,9 @@ class Emitter:
 
     def load(self, argument: Argument, place: Affine, dtype: str) -> tuple[str, int]:
         """An element of memory."""
+        if dtype in PARTS:
+            re, im = (self.load(argument, at, PARTS[dtype]) for at in parts(place))
+            return self.pair(re, im)
         level = self.level_of(place)
         key = (argument, place)
         memo = self.lanes if level == BODY else self.values
@@ -173,6 +165,11 @@ class Emitter:
 
     def store(self, argument: Argument, place: Affine, dtype: str, value: tuple[str, int], level: int) -> None:
         """Write an element of memory."""
+        if dtype in PARTS:
+            (re, _), (im, _) = self.pairs[value[0]]
+            param = self.param(argument, PARTS[dtype])
+            self.add(level, Access(param, place.scaled(2), PARTS[dtype], None, re, im))
+            return
         self.add(level, Access(self.param(argument, dtype), place, dtype, None, value[0]))
 
     def position(self, place: Affine) -> tuple[str, int]:
@@ -256,6 +253,12 @@ class Emitter:
             return self._gathered(node, map_)
         shape = node.type.shape
         operands = tuple(self.value(i, broadcast_map(map_, shape, i.type.shape)) for i in node.inputs)
+        if "parts" in op.traits:
+            return self.pair(*operands)
+        if "part" in op.traits:
+            return self.pairs[operands[0][0]][op.scalar == "imag"]
+        if node.dtype.is_complex:  # a copy
+            return operands[0]
         self._require(node, operands)
         return self._checked(node, self.let(op.scalar, operands, node.dtype.short))
 
@@ -380,16 +383,3 @@ class Emitter:
 
 def _where(node: Node) -> str:
     return f" ({node.source})" if node.source not in ("", node.op.name) else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """A load (or a store of `value`) at an affine address plus a computed index times a stride."""
-
-    param: str
-    place: Affine
-    index: str
-    stride: int | str
-    dtype: str
-    into: str | None
-    value: str = ""

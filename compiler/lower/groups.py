@@ -126,11 +126,20 @@ def is_inline(node: Node, known: dict[Node, bool]) -> bool:
             found = node.attributes.get("number", False)
         elif op.family == "view":
             found = is_inline(node.inputs[0], known)
+        elif "part" in op.traits:  # of a complex number in memory
+            found = True
         else:
             cheap = op.family == "elementwise" and (op.cost <= 2 or node.type.shape == ())
-            found = cheap and all(is_inline(i, known) for i in node.inputs)
+            found = cheap and all(is_inline(i, known) and not _is_part(i) for i in node.inputs)
         known[node] = found
     return found
+
+
+def _is_part(node: Node) -> bool:
+    """Whether a value is a part of complex numbers in memory: read like memory, wherever it is needed."""
+    while node.op.family == "view":
+        node = node.inputs[0]
+    return "part" in node.op.traits
 
 
 def is_uniform(node: Node) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, Map, address, without_ones
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.accesses import Indexed
 from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
-from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Indexed
+from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, over, pointwise
 from eagerjit.compiler.ops import indexing

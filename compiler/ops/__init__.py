@@ -2,6 +2,7 @@
 
 from eagerjit.compiler.ops import (
     bits,
+    complexes,
     conditions,
     convolution,
     elementwise,
@@ -17,6 +18,6 @@ from eagerjit.compiler.ops import (
 from eagerjit.compiler.ops.declare import TABLE, Primitive
 
 __all__ = [
-    "TABLE", "Primitive", "bits", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
+    "TABLE", "Primitive", "bits", "complexes", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
     "reductions", "routines", "sampling", "searches", "views",
 ]  # fmt: skip

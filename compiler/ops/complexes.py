@@ -1,4 +1,4 @@
-"""Complex numbers and their parts. No kernel computes them: graphs with complex values are evaluated by NumPy."""
+"""Complex numbers and their parts. Kernels know the parts alone: `passes/complexes.py` makes all else of these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import TensorType
-from eagerjit.compiler.ops.declare import Derivative, Primitive, broadcast_shapes
+from eagerjit.compiler.ops.declare import Derivative, Primitive, broadcast_shapes, declare, same_dtype
 from eagerjit.runtime import dtypes
 
 
@@ -17,8 +17,10 @@ def _part(name: str, reference: Any, rule: Derivative, doc: str) -> Primitive:
     def type_rule(x: TensorType) -> TensorType:
         return TensorType(dtypes.REAL_OF[x.dtype], x.shape)
 
-    traits = frozenset({"wirtinger"})
-    return Primitive(name, "complex", type_rule, reference, doc, derivative=(rule,), traits=traits)
+    traits = frozenset({"wirtinger", "part"} if name != "magnitude" else {"wirtinger"})
+    return declare(
+        Primitive(name, "elementwise", type_rule, reference, doc, scalar=name, derivative=(rule,), traits=traits)
+    )
 
 
 def _of_real(g: Any) -> Any:
@@ -33,21 +35,22 @@ magnitude = _part(
     lambda g, out, x: (x * (g / out).where(out != 0.0, 0.0)),
     "The absolute value of complex numbers.",
 )
-conj = Primitive(
-    "conj",
-    "complex",
-    lambda x: x,
-    np.conj,
-    "Complex conjugates.",
-    derivative=(lambda g, out, x: g.conj(),),
-    traits=frozenset({"wirtinger"}),
-)
+
+
+def _function(name: str, reference: Any, rule: Derivative, doc: str) -> Primitive:
+    """A complex function of complex numbers."""
+    traits = frozenset({"wirtinger"})
+    return declare(
+        Primitive(name, "elementwise", lambda x: x, reference, doc, scalar=name, derivative=(rule,), traits=traits)
+    )
+
+
+conj = _function("conj", np.conj, lambda g, out, x: g.conj(), "Complex conjugates.")
 
 
 def _inverse(name: str, reference: Any, slope: Any, doc: str) -> Primitive:
     """An inverse hyperbolic function; its slope is the derivative."""
-    rule = (lambda g, out, x: g * slope(x).conj(),)
-    return Primitive(name, "complex", lambda x: x, reference, doc, derivative=rule, traits=frozenset({"wirtinger"}))
+    return _function(f"complex_{name}", reference, lambda g, out, x: g * slope(x).conj(), doc)
 
 
 asinh = _inverse("asinh", np.arcsinh, lambda x: 1.0 / (x * x + 1.0).sqrt(), "Inverse hyperbolic sine.")
@@ -58,7 +61,7 @@ atanh = _inverse("atanh", np.arctanh, lambda x: 1.0 / (1.0 - x * x), "Inverse hy
 
 
 def _complex_type(x: TensorType, y: TensorType) -> TensorType:
-    return TensorType(dtypes.COMPLEX_OF[x.dtype], broadcast_shapes([x.shape, y.shape], "complex"))
+    return TensorType(dtypes.COMPLEX_OF[same_dtype("complex", (x, y))], broadcast_shapes([x.shape, y.shape], "complex"))
 
 
 def _assembled(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -68,12 +71,15 @@ def _assembled(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-make_complex = Primitive(
-    "complex",
-    "complex",
-    _complex_type,
-    _assembled,
-    "Complex numbers of real and imaginary parts.",
-    derivative=(lambda g, out, x, y: g.real, lambda g, out, x, y: g.imag),
-    traits=frozenset({"wirtinger"}),
+make_complex = declare(
+    Primitive(
+        "complex",
+        "elementwise",
+        _complex_type,
+        _assembled,
+        "Complex numbers of real and imaginary parts.",
+        scalar="complex",
+        derivative=(lambda g, out, x, y: g.real, lambda g, out, x, y: g.imag),
+        traits=frozenset({"wirtinger", "parts"}),
+    )
 )

@@ -50,6 +50,8 @@ class Primitive:
                 keeps_value   a copy where the result's type is the input's
                 involution    applied twice it does nothing
                 selects       the first input says which of the others is the result
+                part, parts   reads the real or imaginary part of what lies in memory, writes both there
+                wirtinger     its rules take and give gradients of complex numbers as PyTorch has them
                 variadic      takes any number of inputs; its one derivative rule gives all their gradients
                 checks_index, integer_zero_divisor, requires   may raise an error: never dead
     """

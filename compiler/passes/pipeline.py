@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from eagerjit.compiler.ir import Graph
+from eagerjit.compiler.passes.complexes import split_complex
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.fold import fold_constants
 from eagerjit.compiler.passes.share import share_equal
@@ -16,7 +17,7 @@ Pass = Callable[[Graph], Graph]
 Observer = Callable[[str, Graph, Graph, float], None]
 """Called after every pass with its name, the graph before, the graph after, and the seconds it took."""
 
-PIPELINE: tuple[Pass, ...] = (remove_dead, fold_constants, simplify, share_equal, remove_dead)
+PIPELINE: tuple[Pass, ...] = (split_complex, remove_dead, fold_constants, simplify, share_equal, remove_dead)
 """Every pass in the order in which it runs."""
 
 

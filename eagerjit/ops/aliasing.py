@@ -76,6 +76,19 @@ class ViewOp(Op):
         return gradient
 
 
+def by_ops(function: Callable[..., Any]) -> Callable[..., Any]:
+    """How a trace reads or overwrites a view that is made of operations: (tracer, *nodes, *arguments) -> node."""
+
+    def record(tracer: Any, *arguments: Any) -> Node:
+        before = mode.set_grad_mode(False)
+        try:
+            return tracer.value(function(*(tracer.wrap(a) if isinstance(a, Node) else a for a in arguments)))
+        finally:
+            mode.set_grad_mode(before)
+
+    return record
+
+
 def _reshape_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """NumPy's reshape, refused where it would copy."""
     if array.flags.c_contiguous:

@@ -9,14 +9,12 @@ import numpy as np
 from eagerjit.calling import public, written
 from eagerjit.compiler.ops import complexes
 from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
-from eagerjit.observation import TraceBreak, user_line
-from eagerjit.ops.aliasing import ViewOp
+from eagerjit.ops.aliasing import ViewOp, by_ops
+from eagerjit.ops.index import stack_op
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.reduce import extent
 from eagerjit.runtime import device_array, dtypes
 from eagerjit.tensor import Tensor
-
-ON_HOST = "complex numbers, which NumPy computes"
 
 # -- made of parts ----------------------------------------------------------------------------------------------------
 
@@ -27,8 +25,7 @@ def _complex(real: Tensor, imag: Tensor) -> Tensor:
 
 
 _made = Op("complex", _complex, complexes.make_complex.derivative)
-_made.evaluated = _made.wirtinger = True
-_made.on_host = ON_HOST
+_made.wirtinger = True
 
 
 def _checked(name: str, first: Tensor, second: Tensor) -> None:
@@ -73,37 +70,51 @@ def _as_complex(array: np.ndarray) -> np.ndarray:
     return array.view(np.result_type(array.dtype, np.complex64))[..., 0]
 
 
-def _untraceable(*arguments: Any) -> Any:
-    raise TraceBreak("complex numbers are computed by NumPy", user_line())
+def _parts(input: Tensor) -> tuple[Tensor, Tensor]:
+    """Real and imaginary parts in a trace, which copies them."""
+    return emit(complexes.real, input), emit(complexes.imag, input)
 
 
-def _recorded(primitive: Any) -> Any:
-    """How a recording that NumPy evaluates reads a part."""
-    return lambda tracer, node: tracer.record(primitive, (node,))
+def _stacked(input: Tensor) -> Tensor:
+    return stack_op.call(list(_parts(input)), -1)
+
+
+def _joined(input: Tensor) -> Tensor:
+    return emit(complexes.make_complex, input.select(-1, 0), input.select(-1, 1))
 
 
 real_view = ViewOp(
     "real",
     lambda array: array.real,
-    _recorded(complexes.real),
-    _untraceable,
+    by_ops(lambda input: _parts(input)[0]),
+    by_ops(lambda input, value: emit(complexes.make_complex, value, _parts(input)[1])),
     lambda g, out, input: g.to(dtypes.COMPLEX_OF[g.dtype]),
     lambda g: _made.call(g.real * 0.0, g.imag),
 )
 imag_view = ViewOp(
     "imag",
     lambda array: array.imag,
-    _recorded(complexes.imag),
-    _untraceable,
+    by_ops(lambda input: _parts(input)[1]),
+    by_ops(lambda input, value: emit(complexes.make_complex, _parts(input)[0], value)),
     lambda g, out, input: g.to(dtypes.COMPLEX_OF[g.dtype]) * 1j,
     lambda g: _made.call(g.real, g.imag * 0.0),
 )
 as_real_view = ViewOp(
-    "view_as_real", _as_real, _untraceable, _untraceable, lambda g, out, input: as_complex_view(g.contiguous())
+    "view_as_real",
+    _as_real,
+    by_ops(_stacked),
+    by_ops(lambda input, value: _joined(value)),
+    lambda g, out, input: as_complex_view(g.contiguous()),
 )
 as_complex_view = ViewOp(
-    "view_as_complex", _as_complex, _untraceable, _untraceable, lambda g, out, input: as_real_view(g)
+    "view_as_complex",
+    _as_complex,
+    by_ops(_joined),
+    by_ops(lambda input, value: _stacked(value)),
+    lambda g, out, input: as_real_view(g),
 )
+for _view in (real_view, imag_view, as_real_view, as_complex_view):
+    _view.in_place = False
 
 
 @public
@@ -187,8 +198,7 @@ is_neg = is_conj
 def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True) -> Op:
     """What an op is for complex numbers."""
     made = COMPLEX_FORMS[name] = Op(f"complex_{name}", body, rules, differentiable=differentiable)
-    made.evaluated = made.wirtinger = True
-    made.on_host = ON_HOST
+    made.wirtinger = True
     return made
 
 

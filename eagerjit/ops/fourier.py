@@ -1,26 +1,117 @@
-"""Discrete Fourier transforms by NumPy: complex to complex, real to half a spectrum, and back, times a factor.
+"""Discrete Fourier transforms: complex to complex, real to half a spectrum, and back, times a factor.
 
-Each is linear, and the gradient of each is made of the others.
+Each is linear, and the gradient of each is made of the others. NumPy computes them on the host. On a GPU they are
+products with matrices of roots of 1: those of a length a * b are transforms of length a, factors, and transforms of
+length b.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from eagerjit import compilation
+from eagerjit.creation import arange
+from eagerjit.devices import CPU
+from eagerjit.dispatch import Op
+from eagerjit.ops.complexes import complex as complex_
+from eagerjit.ops.complexes import real
 from eagerjit.ops.host import HostOp
+from eagerjit.ops.index import cat
+from eagerjit.placement import device_of
 from eagerjit.runtime import dtypes
+from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
 Dims = tuple[int, ...]
 
 
+DIRECT = 64
+"""Up to this length a transform is one product."""
+LARGEST = 1024
+"""Prime factors of lengths that kernels transform at most."""
+
+
 class Transform(HostOp):
-    """A transform; its rules take and give PyTorch's gradients of complex numbers."""
+    """A transform; its rules take and give PyTorch's gradients of complex numbers.
+
+    by_products     the same by operations on tensors
+    """
 
     wirtinger = True
-    on_host = "complex numbers, which NumPy computes"
+    on_host = "on a CPU by NumPy, and lengths with prime factors above 1024"
+
+    def __init__(self, name: str, function: Any, rules: Any, by_products: Any, **options: Any):
+        super().__init__(name, function, rules, **options)
+        self.by_products = by_products
+
+    def eager(self, arguments: tuple[Any, ...]) -> Any:
+        """The kernels' result where the tensor lies on a device, or NumPy's."""
+        on_device = device_of(arguments[0]) is not CPU
+        return Op.eager(self, arguments) if on_device and _is_product(*arguments) else super().eager(arguments)
+
+    def _call(self, *arguments: Any) -> Any:
+        tracer = state.tracer
+        for_gpu = compilation.backend is not None or (tracer is not None and tracer.device is not None)
+        if for_gpu and _is_product(*arguments):
+            return self.by_products(*arguments)
+        return super()._call(*arguments)
+
+
+def _is_product(input: Tensor, dims: Dims, *rest: Any) -> bool:
+    """Whether kernels transform lengths like these."""
+    lengths = [int(input.shape[d]) for d in dims]
+    return all(0 < _prime_factor(n) <= LARGEST for n in (*lengths, *(n for n in rest if type(n) is int)))
+
+
+def _prime_factor(n: int) -> int:
+    """The largest one."""
+    found = 1
+    for p in range(2, math.isqrt(n) + 1):
+        while n % p == 0:
+            found, n = p, n // p
+    return max(found, n)
+
+
+def _roots(n: int, rows: int, columns: int, forward: bool, like: Tensor) -> Tensor:
+    """exp(-+2 pi i j k / n) for every j and k."""
+    places = arange(rows, device=like.device).unsqueeze(1) * arange(columns, device=like.device)
+    angle = places.remainder(n).double() * ((-2.0 if forward else 2.0) * math.pi / n)
+    return complex_(angle.cos(), angle.sin()).to(like.dtype)
+
+
+def _along(x: Tensor, forward: bool) -> Tensor:
+    """The transform along the last dimension."""
+    n = int(x.shape[-1])
+    a = 1 if n <= DIRECT else max(d for d in range(1, math.isqrt(n) + 1) if n % d == 0)
+    if a == 1:
+        return x.matmul(_roots(n, n, n, forward, x))
+    shape = tuple(x.shape)[:-1]
+    rows = _along(x.reshape((*shape, a, n // a)).mT, forward).mT
+    return _along(rows * _roots(n, a, n // a, forward, x), forward).mT.reshape((*shape, n))
+
+
+def _full_products(input: Tensor, dims: Dims, forward: bool, scale: float) -> Tensor:
+    x = input if input.dtype.is_complex else input.to(_complex(input.dtype))
+    for d in dims:
+        x = _along(x.movedim(d, -1), forward).movedim(-1, d)
+    return x * scale
+
+
+def _half_products(input: Tensor, dims: Dims, scale: float) -> Tensor:
+    return _full_products(input, dims, True, scale).narrow(dims[-1], 0, int(input.shape[dims[-1]]) // 2 + 1)
+
+
+def _whole_products(input: Tensor, dims: Dims, size: int, scale: float) -> Tensor:
+    """Frequencies that stand for two count twice; of the result the imaginary part is left out."""
+    x, last = _full_products(input, dims[:-1], False, scale).movedim(dims[-1], -1), size // 2 + 1
+    x = x.narrow(-1, 0, min(last, int(x.shape[-1])))
+    k = arange(x.shape[-1], device=x.device)
+    x = x * (k * 0 + 2).where((k > 0).logical_and(k * 2 != size), 1)
+    x = cat.call([x, x.new_zeros((*x.shape[:-1], size - int(x.shape[-1])))], -1)
+    return real(_along(x, False)).movedim(-1, dims[-1])
 
 
 def _complex(dtype: Any) -> Any:
@@ -38,6 +129,7 @@ full = Transform(
     "fft_full",
     _full_array,
     (lambda g, out, input, dims, forward, scale: full.call(g, dims, not forward, scale), None, None, None),
+    _full_products,
     types=lambda input, *rest: (_complex(input.dtype), input.shape),
 )
 
@@ -55,15 +147,13 @@ def _half_types(input: Tensor, dims: Dims, scale: float) -> Any:
 
 
 def _half_rule(g: Any, out: Any, input: Any, dims: Dims, scale: float) -> Any:
-    from eagerjit.ops.index import cat
-
     last = dims[-1]
     missing = input.shape[last] - g.shape[last]
     zeros = g.new_zeros([missing if d == last else n for d, n in enumerate(g.shape)])
     return full.call(cat.call([g, zeros], last), dims, False, scale).real
 
 
-half = Transform("fft_half", _half_array, (_half_rule, None, None), types=_half_types)
+half = Transform("fft_half", _half_array, (_half_rule, None, None), _half_products, types=_half_types)
 
 
 def _whole_array(input: np.ndarray, dims: Dims, size: int, scale: float) -> np.ndarray:
@@ -82,8 +172,6 @@ def _whole_types(input: Tensor, dims: Dims, size: Any, scale: float) -> Any:
 
 def _whole_rule(g: Any, out: Any, input: Any, dims: Dims, size: int, scale: float) -> Any:
     """Frequencies that stand for two, all but the first and the middle one, count twice."""
-    from eagerjit.ops.index import cat
-
     last = dims[-1]
     found = half.call(g, dims, scale)
     twice = size - found.shape[last]
@@ -96,4 +184,4 @@ def _whole_rule(g: Any, out: Any, input: Any, dims: Dims, size: int, scale: floa
     return cat.call(parts, last)
 
 
-whole = Transform("fft_whole", _whole_array, (_whole_rule, None, None, None), types=_whole_types)
+whole = Transform("fft_whole", _whole_array, (_whole_rule, None, None, None), _whole_products, types=_whole_types)

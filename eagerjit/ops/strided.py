@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
 from eagerjit.creation import arange
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import ViewOp, inverse
+from eagerjit.ops.aliasing import ViewOp, by_ops, inverse
 from eagerjit.ops.index import own_array
-from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.tensor import Tensor
-
-View = Callable[..., Any]
-
-
-def _by_ops(function: View) -> View:
-    """How a trace reads or overwrites a view that is made of operations: (tracer, *nodes, *arguments) -> node."""
-
-    def record(tracer: Any, *arguments: Any) -> Node:
-        before = mode.set_grad_mode(False)
-        try:
-            return tracer.value(function(*(tracer.wrap(a) if isinstance(a, Node) else a for a in arguments)))
-        finally:
-            mode.set_grad_mode(before)
-
-    return record
+from eagerjit.tensor import Tensor, check_writable
 
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
@@ -93,8 +77,8 @@ def _diagonal_replaced(input: Tensor, src: Tensor, offset: int, dim1: int, dim2:
 diagonal_view = ViewOp(
     "diagonal",
     _diagonal_array,
-    _by_ops(_diagonal_copy),
-    _by_ops(_diagonal_replaced),
+    by_ops(_diagonal_copy),
+    by_ops(_diagonal_replaced),
     lambda g, out, input, offset, dim1, dim2: _diagonal_replaced(g.new_zeros(input.shape), g, offset, dim1, dim2),
     lambda g, offset, dim1, dim2: _diagonal_replaced(
         g, g.new_zeros(_diagonal_copy(g, offset, dim1, dim2).shape), offset, dim1, dim2
@@ -171,8 +155,8 @@ def _unfold_rule(g: Any, out: Any, input: Any, dim: int, size: Any, step: int) -
 unfold_view = ViewOp(
     "unfold",
     _unfold_array,
-    _by_ops(_unfold_copy),
-    _by_ops(_unfold_replaced),
+    by_ops(_unfold_copy),
+    by_ops(_unfold_replaced),
     _unfold_rule,
     lambda g, dim, size, step: _unfold_replaced(g, _unfold_copy(g, dim, size, step) * 0.0, dim, size, step),
 )
@@ -237,11 +221,27 @@ def _strided_erased(g: Any, geometry: Geometry, own: Geometry, total: int) -> An
     return memory.put_rows(_places(*geometry, g.device), g.new_zeros(geometry[0])).take_rows(_places(*own, g.device))
 
 
-def _untraceable(*arguments: Any) -> Node:
-    raise TraceBreak("as_strided() depends on where tensors lie in memory", user_line())
+def _own_memory(node: Node) -> None:
+    """Refuse what may be a part of other memory: only what the trace computes itself lies in all of its own."""
+    if layout(node).root.op.family == "argument":
+        raise TraceBreak("as_strided() depends on where tensors lie in memory", user_line())
 
 
-strided_view = ViewOp("as_strided", _strided_array, _untraceable, _untraceable, _strided_rule, _strided_erased)
+def _strided_copy(input: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
+    _own_memory(input._data)  # type: ignore[arg-type]  # a node
+    return input.reshape(-1).take_rows(_places(*geometry, input.device))
+
+
+def _strided_replaced(input: Tensor, value: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
+    _own_memory(input._data)  # type: ignore[arg-type]  # a node
+    size, stride, _ = geometry
+    check_writable(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride))
+    return input.reshape(-1).put_rows(_places(*geometry, input.device), value).reshape(input.shape)
+
+
+strided_view = ViewOp(
+    "as_strided", _strided_array, by_ops(_strided_copy), by_ops(_strided_replaced), _strided_rule, _strided_erased
+)
 for _view in (diagonal_view, unfold_view, strided_view):
     _view.in_place = False
 
@@ -255,7 +255,10 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(d < 0 for d in size):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
-    _, place, total = memory_of(input)
+    if type(input._data) is Node and input._view is None:  # computed in a trace: in order, in memory of its own
+        place, total = 0, int(input.numel())
+    else:
+        _, place, total = memory_of(input)
     offset = place if storage_offset is None else int(storage_offset)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
@@ -266,7 +269,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} "
             f"requiring a storage size of {needed * item} are out of bounds for storage of size {total * item}"
         )
-    own = (tuple(input.shape), input.stride(), place)
+    own = (tuple(map(int, input.shape)), tuple(map(int, input.stride())), place)
     return strided_view(input, (size, stride, offset), own, total)
 
 

@@ -15,6 +15,7 @@ context = global_bytes(CONTEXT_BYTES)
 
 MAX_NDIM = 32
 N_DTYPES = len(dtypes.ALL)
+N_HELD = len(dtypes.HELD)
 
 # -- classes and constants --------------------------------------------------------------------------------------------
 N_TENSOR_TYPES = 0

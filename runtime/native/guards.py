@@ -14,7 +14,7 @@ from eagerjit.runtime.native.context import (
     DESCRIPTORS,
     FLAGS_KEY,
     ITEM_SIZES,
-    N_DTYPES,
+    N_HELD,
     OBJECT_TYPE,
     REQUIRES_GRAD,
     SAME_VALUE,
@@ -207,7 +207,7 @@ def _write_interval(array: ptr, to: ptr) -> i64:
         else:
             high += reach
     descriptor = load_ptr(array, ARRAY_DESCRIPTOR)
-    for code in range(N_DTYPES):
+    for code in range(N_HELD):
         if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
             high += load_i64(context, ITEM_SIZES + 8 * code)
             store_i64(to, _LOW, low)

@@ -40,7 +40,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, any_array_of, is_tensor, new_instance, replace_slot
-from eagerjit.runtime.native.operators import code_of, is_tuple, tuple_of
+from eagerjit.runtime.native.operators import held_code_of, is_tuple, tuple_of
 from eagerjit.runtime.native.places import user_code
 
 PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
@@ -142,7 +142,7 @@ def _is_floating(tensor: ptr) -> i64:
     array = any_array_of(tensor)
     if array == 0:
         return -1
-    return code_of(load_ptr(array, ARRAY_DESCRIPTOR)) >= FIRST_FLOATING_CODE
+    return held_code_of(load_ptr(array, ARRAY_DESCRIPTOR)) >= FIRST_FLOATING_CODE
 
 
 def _arrays_of(result: ptr, count: i64) -> ptr:

@@ -21,6 +21,7 @@ from eagerjit.runtime.native.context import (
     MEMORY_PLACE,
     MEMORY_TYPE,
     N_DTYPES,
+    N_HELD,
     NONE,
     OBJECT_TYPE,
     OPERATOR_COUNT,
@@ -85,6 +86,14 @@ def code_of(descriptor: ptr) -> i64:
     return -1
 
 
+def held_code_of(descriptor: ptr) -> i64:
+    """The dtype code of an array's descriptor, those of complex numbers too, or -1."""
+    for code in range(N_DTYPES, N_HELD):
+        if descriptor == load_ptr(context, DESCRIPTORS + 8 * code):
+            return code
+    return code_of(descriptor)
+
+
 def _tensor_class(tensor: ptr) -> i64:
     """The class of a Tensor argument, 0 where it has none (see `entry.argument_class`)."""
     array = any_array_of(tensor)
@@ -97,7 +106,7 @@ def _tensor_class(tensor: ptr) -> i64:
             return 0
         place = load_i64(memory, MEMORY_PLACE)
     ndim = load_i32(array, ARRAY_NDIM)
-    code = code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    code = held_code_of(load_ptr(array, ARRAY_DESCRIPTOR))
     if ndim > MAX_KEY_NDIM or code < 0:
         return 0
     found = place << 16 | code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 7

@@ -39,10 +39,17 @@ def lookup(table: Any, at: Any) -> Any:
     return Function.embedding(at, table).sum(-1)
 
 
+def spectrum(z: Any, w: Any) -> Any:
+    """Complex numbers: kernels read, compute and write their parts."""
+    product = z * w.conj()
+    return product, product.abs().sum(-1)
+
+
 CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "chain": (chain, (torch.ones(4, 6), torch.ones(6), 2.0)),
     "probabilities": (probabilities, (torch.ones(4, 6),)),
     "layer": (layer, (torch.ones(4, 6), torch.ones(3, 6), torch.ones(3))),
     "step": (step, (torch.ones(6, requires_grad=True), torch.ones(4, 6), torch.zeros(4, 6))),
     "lookup": (lookup, (torch.ones(5, 6), torch.tensor([0, 4, 2]))),
+    "spectrum": (spectrum, (torch.ones(4, 6, dtype=torch.complex64), torch.ones(6, dtype=torch.complex64))),
 }

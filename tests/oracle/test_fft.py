@@ -9,7 +9,8 @@ import pytest
 from test_complex import compare
 
 import eagerjit
-from eagerjit.jit import JitWarning, jit
+from eagerjit import gpu_kernels
+from eagerjit.jit import jit
 
 RANDOM = np.random.default_rng(0)
 ODD, EVEN = RANDOM.standard_normal((4, 5)), RANDOM.standard_normal((3, 6))
@@ -75,8 +76,30 @@ def test_frequencies() -> None:
     assert eagerjit.fft.fft(eagerjit.arange(4)).dtype is eagerjit.complex64
 
 
-def test_a_compiled_function_runs_eagerly() -> None:
-    function = jit(lambda x: eagerjit.fft.rfft(x).abs())
-    with pytest.warns(JitWarning, match="complex numbers are computed by NumPy"):
-        found = function(eagerjit.tensor(ODD))
-    np.testing.assert_allclose(found.numpy(), np.abs(np.fft.rfft(ODD)))
+def test_compiled_functions_call_numpy() -> None:
+    def spectrum(x: Any) -> Any:
+        return eagerjit.fft.rfft(x).abs()
+
+    x = eagerjit.tensor(ODD)
+    assert jit(spectrum, fullgraph=True)(x).tolist() == spectrum(x).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 5, 96, 134])
+def test_kernels_for_gpus_transform_by_products(n: int) -> None:
+    z = eagerjit.tensor(np.exp(1j * np.arange(2.0 * n) ** 2).reshape(2, n))
+
+    def transforms(z: Any) -> Any:
+        return eagerjit.fft.fft(z), eagerjit.fft.ifft2(z), eagerjit.fft.rfft(z.real), eagerjit.fft.irfft(z, n=n)
+
+    with gpu_kernels.interpreted() as made:
+        found = jit(transforms, fullgraph=True)(z)
+    assert not any(m.program.calls for m in made)
+    for a, b in zip(found, transforms(z), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12, atol=1e-12)
+
+
+def test_large_prime_lengths_are_the_hosts() -> None:
+    z = eagerjit.ones(1031, dtype=eagerjit.complex64)
+    with gpu_kernels.interpreted() as made:
+        jit(lambda z: eagerjit.fft.fft(z), fullgraph=True)(z)
+    assert [c.function for m in made for c in m.program.calls] == ["fft_full"]

@@ -70,8 +70,9 @@ class KernelText(Accumulators):
                     self.let(s)
                 case Load(name, param, index, dtype):
                     self.load(name, param, index, dtype)
-                case Store(param, index, value):
-                    self.store(param, index, self.wide(value))
+                case Store(param, index):
+                    for place, value in enumerate(s.values):
+                        self.store(param, index, self.wide(value), place)
                 case Loop("serial"):
                     self.serial(s)
                 case Loop():

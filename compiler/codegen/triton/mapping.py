@@ -123,7 +123,8 @@ def index_names(kernel: Kernel) -> set[str]:
     while True:
         users = [s for s in everything if isinstance(s, Let) and s.name not in names]
         other = {a for s in users for a in s.args}
-        other |= {s.value for s in everything if isinstance(s, Store | Accumulate)}
+        other |= {s.value for s in everything if isinstance(s, Accumulate)}
+        other |= {name for s in everything if isinstance(s, Store) for name in s.values}
         other |= {s.condition for s in everything if isinstance(s, loops.Check)}
         if not names & other:
             return names

@@ -189,11 +189,12 @@ class KernelValues:
             text += ".to(tl.float32)"
         self.assign(name, text, dtype, axes, key)
 
-    def store(self, param: str, index: Index, value: Name) -> None:
+    def store(self, param: str, index: Index, value: Name, after: int = 0) -> None:
         if param in self.shape.kept and self.vector is not None:
             self._keep(param, index, value)
             return
         pointer, axes = self.address(param, index)
+        pointer += f" + {after}" if after else ""
         dtype = self.dtypes[param]
         for key in [k for k in self.known if isinstance(k, tuple) and k[0] == "load" and memory_of(k) == param]:
             del self.known[key]
