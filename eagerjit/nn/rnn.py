@@ -209,7 +209,7 @@ def _run(
     bias_hh: Tensor | None, projection: Tensor | None = None, sizes: list[int] | None = None, reverse: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """One layer in one direction. Only in a GRU the two biases are not simply added, by the steps."""
-    if mode != "GRU" and bias_ih is not None:
+    if mode != "GRU" and bias_ih is not None and bias_hh is not None:
         bias_ih, bias_hh = None, bias_ih + bias_hh
     return layer(mode, F.linear(x, weight_ih, bias_ih), state, weight_hh, bias_hh, projection, sizes, reverse)
 
