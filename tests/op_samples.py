@@ -171,7 +171,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "addmm": [Sample((draw("c", (2, 2)), M, draw("r", (3, 2)), 0.5, 2.0))],
     "linear": [Sample((M, draw("w", (2, 3)), draw("b", (2,)))), Sample((M, draw("w", (2, 3)))), Sample((V, N))],
     "attention_weights": [Sample((draw("s", (2, 2, 3)), None, False, 0.5)), Sample((M, FLAGS, False, 1.0)),
-                          Sample((M, N, False, 0.5)), Sample((M, None, True, 0.5))],
+                          Sample((M, N, False, 0.5)), Sample((M, None, True, 0.5)), Sample((M, None, True, 0.5, True))],
     "flash_attention": [
         Sample((draw("q", (2, 3, 2)), draw("k", (2, 4, 2)), draw("v", (2, 4, 3)), None, False, 0.5)),
         Sample((draw("q", (3, 2)), draw("k", (3, 2)), draw("v", (3, 2)), None, True, 1.5)),
@@ -182,6 +182,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "attention": [Sample((draw("q", (2, 3, 2)), draw("k", (2, 4, 2)), draw("v", (2, 4, 3)), None, False, 0.5)),
                   Sample((draw("q", (3, 2)), draw("k", (3, 2)), draw("v", (3, 2)), None, True, 1.5)),
+                  Sample((draw("q", (2, 2)), draw("k", (3, 2)), draw("v", (3, 1)), None, True, 1.0, True)),
                   Sample((draw("q", (2, 2)), draw("k", (3, 2)), draw("v", (3, 1)), N, False, 1.0))],
     "layer_norm": [Sample((M, (3,), V, V + 1.0)), Sample((M, (2, 3)))],
     "rms_norm": [Sample((M, (3,), V, 1e-5)), Sample((M, (3,), None, 1e-5))],

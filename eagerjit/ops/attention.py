@@ -8,9 +8,10 @@ from typing import Any
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
-from eagerjit.ops import flash
+from eagerjit.ops import flash, views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.composite import repeat_interleave
+from eagerjit.ops.index import cat
 from eagerjit.ops.linear import matmul
 from eagerjit.ops.normalization import softmax_gradient, softmax_op
 from eagerjit.ops.pointwise import as_dtype
@@ -19,14 +20,20 @@ from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensor import Tensor
 
+STRETCH = 256  # queries of a causal attention that are done at a time
 
-def _weights(scores: Tensor, mask: Tensor | None, causal: bool, scale: float) -> Tensor:
-    """softmax(scores * scale) over keys, without those that the mask or the order of positions hides."""
+
+def _weights(scores: Tensor, mask: Tensor | None, causal: bool, scale: float, last: bool = False) -> Tensor:
+    """softmax(scores * scale) over keys, without those that the mask or the order of positions hides.
+
+    Queries are at the first of the keys' positions, or at the last ones if `last`.
+    """
     (x,) = widened(scores)
     x = x * scale
     if causal:
         queries, keys = x.shape[-2:]
         query = emit(elementwise.iota, size=expression(queries), dtype=dtypes.int64).unsqueeze(1)
+        query = query + (keys - queries) if last else query
         key = emit(elementwise.iota, size=expression(keys), dtype=dtypes.int64)
         x = x.where(key <= query, -math.inf)
     if mask is not None:
@@ -47,8 +54,9 @@ attention_weights = Op(
     "attention_weights",
     _weights,
     (
-        lambda g, out, scores, mask, causal, scale: softmax_gradient(g, out, -1) * scale,
-        lambda g, out, scores, mask, causal, scale: softmax_gradient(g, out, -1),
+        lambda g, out, scores, mask, causal, scale, last: softmax_gradient(g, out, -1) * scale,
+        lambda g, out, scores, mask, causal, scale, last: softmax_gradient(g, out, -1),
+        None,
         None,
         None,
     ),
@@ -57,10 +65,10 @@ attention_weights = Op(
 
 
 def _attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, scale: float, last: bool = False
 ) -> tuple[Tensor, Tensor]:
     """(softmax(query @ key.T * scale + mask) @ value, that softmax)."""
-    weights = _weights(matmul.call(query, key.transpose(-2, -1)), mask, causal, scale)
+    weights = _weights(matmul.call(query, key.transpose(-2, -1)), mask, causal, scale, last)
     return matmul.call(weights, value), weights
 
 
@@ -71,15 +79,15 @@ def _scores_gradient(g: Any, out: Any, value: Any) -> Any:
     return softmax_gradient(given if g[1] is None else given + g[1], weights, -1)
 
 
-def _attention_query(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+def _attention_query(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:
     return as_dtype(_scores_gradient(g, out, v) * scale, k.dtype).matmul(k)
 
 
-def _attention_key(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+def _attention_key(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:
     return as_dtype(_scores_gradient(g, out, v) * scale, q.dtype).mT.matmul(q)
 
 
-def _attention_value(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any) -> Any:
+def _attention_value(g: Any, out: Any, q: Any, k: Any, v: Any, mask: Any, causal: Any, scale: Any, last: Any) -> Any:
     return v.new_zeros(v.shape) if g[0] is None else out[1].mT.matmul(g[0])
 
 
@@ -90,12 +98,27 @@ attention = Op(
         _attention_query,
         _attention_key,
         _attention_value,
-        lambda g, out, q, k, v, mask, causal, scale: _scores_gradient(g, out, v),
+        lambda g, out, q, k, v, mask, causal, scale, last: _scores_gradient(g, out, v),
+        None,
         None,
         None,
     ),
     ("scale",),
 )
+
+
+def _causal(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """Causal attention, stretch by stretch of the queries: the keys behind a stretch are left out, not hidden."""
+    length, start, parts = query.shape[-2], 0, []
+    while start < length:
+        end = start + STRETCH if start + 2 * STRETCH <= length else length
+        some = views.narrow(query, -2, start, end - start)
+        seen = [views.narrow(x, -2, 0, end) for x in (key, value)]
+        parts.append(attention.call(some, *seen, None, True, scale, True)[0])
+        start = end
+    return cat.call(parts, query.ndim - 2)
+
+
 attention.absent_gradients, attention.results_read = True, (1,)
 
 
@@ -141,6 +164,8 @@ def scaled_dot_product_attention(
     if dropout_p <= 0.0 and flash.suits(query, key, value, attn_mask):
         return flash.attend(query, key, value, attn_mask, bool(is_causal), factor, groups)
     key, value = (repeat_interleave(x, groups, -3) if groups != 1 else x for x in (key, value))
+    if dropout_p <= 0.0 and is_causal and 2 * STRETCH <= query.shape[-2] <= key.shape[-2]:
+        return _causal(query, key, value, factor)
     if dropout_p <= 0.0:
         return attention.call(query, key, value, attn_mask, bool(is_causal), factor)[0]
     scores = matmul.call(query, key.transpose(-2, -1))

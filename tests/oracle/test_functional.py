@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from oracle import compare, draw
+from oracle import array_of, compare, draw
+
+import eagerjit as ej
 
 ACTIVATIONS: dict[str, tuple[Any, ...]] = {
     "relu": (),
@@ -232,6 +234,25 @@ ATTENTION: dict[str, Callable[..., Any]] = {
 def test_attention(name: str) -> None:
     shapes = [(2, 3, 4, 8), (2, 3, 6, 8), (2, 3, 6, 5)]
     compare(ATTENTION[name], *(draw(s, "float32", -1, 1, i) for i, s in enumerate(shapes)))
+
+
+@pytest.mark.parametrize("keys", [600, 640])
+def test_long_causal_attention(keys: int) -> None:
+    """Stretches of queries see the keys up to their end: the first ones' results are those of a call on them alone."""
+    q, k, v = (draw((2, length, 4), "float32", -1, 1, i) for i, length in enumerate((600, keys, keys)))
+    compare(ATTENTION["causal"], q, k, v)
+    q, k, v = map(ej.tensor, (q, k, v))
+    whole = ATTENTION["causal"](ej, q, k, v)
+    first = ATTENTION["causal"](ej, *(x[:, :256] for x in (q, k, v)))
+    assert array_of(whole[:, :256]).tobytes() == array_of(first).tobytes()
+
+
+def test_causal_attention_of_varied_lengths() -> None:
+    """A compiled function cuts as the plain one does, whatever length it was compiled for."""
+    jitted = ej.jit(lambda x: ATTENTION["causal"](ej, x, x, x))
+    for length in (700, 300, 600, 800):
+        x = ej.tensor(draw((length, 4), "float32", -1, 1, 1))
+        assert array_of(jitted(x)).tobytes() == array_of(ATTENTION["causal"](ej, x, x, x)).tobytes()
 
 
 def test_grouped_attention() -> None:
