@@ -211,6 +211,7 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     line_run = load_i64(job, LINE_RUN)
     abreast = load_i64(job, ABREAST)
     row_tasks = load_i64(job, ROW_TASKS)
+    line_tasks = load_i64(job, LINE_TASKS)
     line_step = load_i64(job, Y_LINE) * 4
     alone = abreast == 1 and load_i64(job, Y_STEP) == 1
     blocks = (rows + TILE_ROWS - 1) // TILE_ROWS
@@ -221,15 +222,15 @@ def _direct_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         rest = task // row_tasks
         x = rest % load_i64(job, SEGMENT_TASKS) * load_i64(job, SEGMENT)
         rest = rest // load_i64(job, SEGMENT_TASKS)
-        y = rest % load_i64(job, LINE_TASKS) * load_i64(job, LINES)
-        rest = rest // load_i64(job, LINE_TASKS)
+        y = rest % line_tasks * high // line_tasks
+        lines = (rest % line_tasks + 1) * high // line_tasks - y
+        rest = rest // line_tasks
         z = rest % load_i64(job, DEPTH + OUTPUT)
         rest = rest // load_i64(job, DEPTH + OUTPUT)
         group = rest % groups
         image = rest // groups * abreast
         images = minimum(abreast, load_i64(job, IMAGES) - image)
         plane = image * groups + group
-        lines = minimum(load_i64(job, LINES), high - y)
         segment = minimum(load_i64(job, SEGMENT), wide - x)
         stretches = lines if load_i64(job, APART) else 1
         vectors = ((lines - stretches) * line_run + segment * abreast + LANES - 1) // LANES

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.convolution_plan import CHANNELS, GROUPS, IMAGES, OWN, PLAIN, POINTS, ROWS, TAPS, minimum
+from eagerjit.runtime.native.convolution_plan import (
+    CHANNELS,
+    GROUPS,
+    IMAGES,
+    OWN,
+    PLAIN,
+    POINTS,
+    ROWS,
+    TAPS,
+    minimum,
+    work_of,
+)
 from eagerjit.runtime.native.language import i64, load_i64, ptr, store_i64
-from eagerjit.runtime.native.products import ENOUGH_TILES
+from eagerjit.runtime.native.products import ENOUGH_TILES, SERIAL_WORK
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, OUTPUT, STRIDE, WIDTH
 
@@ -29,6 +40,7 @@ MOST_RUN = 1024
 MOST_ROWS = 512
 MOST_DEPTH = 512  # channels times taps multiplied at a time, about
 MOST_COPIED = 96 * 1024  # floats: they stay in the second-level cache
+APART_COPY = 4  # times what a copy takes of numbers that lie side by side
 MOST_ABREAST = LANES  # images
 INTERLEAVING = 12  # multiplications in the time that it takes to put a number of one of several images in its place
 
@@ -51,6 +63,42 @@ def _flatten(job: ptr) -> None:
     store_i64(job, HEIGHT + OUTPUT, 1)
     store_i64(job, DEPTH + INPUT, 1)
     store_i64(job, DEPTH + OUTPUT, 1)
+
+
+def _row_tasks(job: ptr, tasks: i64) -> i64:
+    """Into how many the rows of so many tasks are cut."""
+    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    row_tasks = (blocks * TILE_ROWS + MOST_ROWS - 1) // MOST_ROWS
+    if tasks * row_tasks < 2 * ENOUGH_TILES:
+        row_tasks = minimum(blocks, (2 * ENOUGH_TILES + tasks - 1) // tasks)
+    return row_tasks
+
+
+def _line_tasks(job: ptr, others: i64, least: i64, line_run: i64) -> i64:
+    """Into how many the lines are cut, at least `least`, so that processors finish together.
+
+    A task takes its lines' products, the reading of its weights, and the copying of the lines that it reads.
+    """
+    high = load_i64(job, HEIGHT + OUTPUT)
+    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
+    copies = load_i64(job, DEPTH + KERNEL) * phases(job, HEIGHT) * phases(job, WIDTH)
+    if phases(job, WIDTH) > 1:
+        copies *= APART_COPY
+    best = least
+    shortest = 0
+    if work_of(job) < SERIAL_WORK:
+        return least
+    for count in range(least, minimum(high, least + ENOUGH_TILES) + 1):
+        row_tasks = _row_tasks(job, others * count)
+        rounds = (others * count * row_tasks + ENOUGH_TILES - 1) // ENOUGH_TILES
+        lines = (high + count - 1) // count
+        usual = (lines * 16 + high * 16 // count) // 2  # sixteenths of lines: some tasks have one less
+        products = (usual * line_run + 16 * LANES) * ((blocks + row_tasks - 1) // row_tasks) * load_i64(job, TAPS)
+        time = rounds * (products + (lines + reach(job, HEIGHT)) * 16 * line_run * copies)
+        if shortest == 0 or time < shortest:
+            shortest = time
+            best = count
+    return best
 
 
 def plan_direct(job: ptr) -> i64:
@@ -90,14 +138,11 @@ def plan_direct(job: ptr) -> i64:
     planes = load_i64(job, DEPTH + KERNEL) * phases(job, HEIGHT) * phases(job, WIDTH) * pitch * abreast
     while lines > 1 and (lines * pitch * abreast > MOST_RUN or channels * planes * (lines + tall) > MOST_COPIED):
         lines = (lines + 1) // 2
-    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
-    lines = (load_i64(job, HEIGHT + OUTPUT) + line_tasks - 1) // line_tasks
-    line_tasks = (load_i64(job, HEIGHT + OUTPUT) + lines - 1) // lines
-    tasks = image_tasks * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * line_tasks * segments
-    blocks = (load_i64(job, ROWS) + TILE_ROWS - 1) // TILE_ROWS
-    row_tasks = (blocks * TILE_ROWS + MOST_ROWS - 1) // MOST_ROWS
-    if tasks * row_tasks < 2 * ENOUGH_TILES:
-        row_tasks = minimum(blocks, (2 * ENOUGH_TILES + tasks - 1) // tasks)
+    high = load_i64(job, HEIGHT + OUTPUT)
+    others = image_tasks * load_i64(job, GROUPS) * load_i64(job, DEPTH + OUTPUT) * segments
+    line_tasks = _line_tasks(job, others, (high + lines - 1) // lines, line_run)
+    lines = (high + line_tasks - 1) // line_tasks
+    row_tasks = _row_tasks(job, others * line_tasks)
     store_i64(job, LINES, lines)
     store_i64(job, SEGMENT, segment)
     store_i64(job, PITCH, pitch * abreast)
