@@ -47,14 +47,20 @@ class Numbers(Questions):
             return self._converted(value.node, dtype)
         if isinstance(value, SymbolicInt):
             return self._converted(self.record(elementwise.size_value, (), size=value.expression), dtype)
+        if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError("int too big to convert")
         return self.record(elementwise.constant, (), value=_plain(value, dtype), dtype=dtype)
+
+    def _floats_of(self, values: Sequence[Any]) -> tuple[Node, ...]:
+        """Python numbers, ints of any size among them, as nodes of float64."""
+        return tuple(self.constant(float(x) if type(x) is int else x, dtypes.float64) for x in values)
 
     def _converted(self, node: Node, dtype: dtypes.DType) -> Node:
         return node if node.type.dtype is dtype else self.record(elementwise.cast, (node,), dtype=dtype)
 
     def calculate(self, name: str, a: Any, b: Any) -> Node:
         """Record a float operation of Python's."""
-        operands = tuple(self.constant(x, dtypes.float64) for x in (a, b))
+        operands = self._floats_of((a, b))
         return self.record(getattr(elementwise, name), operands)
 
     def float_given(self, node: Node) -> float:
@@ -67,7 +73,7 @@ class Numbers(Questions):
 
     def compare(self, name: str, a: TracedFloat, b: Any, known: bool | None) -> bool:
         """Whether a comparison holds in this call, which becomes a condition of the compiled one."""
-        node = self.record(getattr(elementwise, name), tuple(self.constant(x, dtypes.float64) for x in (a, b)))
+        node = self.record(getattr(elementwise, name), self._floats_of((a, b)))
         return bool(self.ask(node, "a tensor's value was compared by Python code", known))
 
     def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
@@ -75,7 +81,7 @@ class Numbers(Questions):
 
         TraceBreak is raised where it is not `known` and does not.
         """
-        nodes = tuple(self.constant(x, dtypes.float64) for x in arguments)
+        nodes = self._floats_of(arguments)
         called = {"function": python_function(function), "arguments": (NUMBER,) * len(nodes), "shape": ()}
         value, made = (
             self.record(host, nodes, **called, result=i, dtype=dtype)

@@ -9,7 +9,8 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
-from eagerjit.generator import restore, snapshot
+from eagerjit.generator import default_generator, restore, snapshot
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, warn
 from eagerjit.state import state
@@ -75,10 +76,26 @@ def checkpoint(
         finally:
             mode.set_grad_mode(before)
     first, second = context_fn()
-    if state.tracer is not None or not mode.grad_mode():
+    if state.tracer is not None:
+        before = _effects(state.tracer, preserve_rng_state)
+        with first:
+            found = function(*args, **kwargs)
+        if mode.grad_mode() and _effects(state.tracer, preserve_rng_state) != before:
+            raise TraceBreak("a checkpoint changes what lives on, which its gradient does once more", user_line())
+        return found
+    if not mode.grad_mode():
         with first:
             return function(*args, **kwargs)
     return _Checkpoint(function, args, kwargs, second, preserve_rng_state).run(first)
+
+
+def _effects(tracer: Any, preserve: bool) -> Any:
+    """What a recording has written so far that was there before it; `preserve`: but for the random state."""
+    journal = tracer.journal
+    operations = journal.operations if journal is not None else ()
+    changes = sum(not journal.is_fresh(operation.target) for operation in operations)
+    written = [t for t in tracer.written.values() if not (preserve and t is default_generator.state)]
+    return changes, [(id(t), version_of(t)) for t in written]
 
 
 class _Checkpoint:

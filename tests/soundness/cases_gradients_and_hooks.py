@@ -5,7 +5,8 @@ from __future__ import annotations
 import types
 
 import eagerjit as torch
-from tests.soundness.framework import attempt, case
+from eagerjit.utils.checkpoint import checkpoint
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def weight():
@@ -155,3 +156,55 @@ def an_argument_whose_graph_is_used_up(jit):
         (a * a).sum().backward(retain_graph=True)
         square.sum().backward()
         yield w.grad, v.grad
+
+
+@case(outcome=FELL_BACK)
+def statistics_in_a_checkpoint(jit):
+    norm, w = torch.nn.BatchNorm1d(3), weight()
+
+    @jit
+    def f(x):
+        checkpoint(lambda x: norm(x * w).exp(), x, use_reentrant=False).sum().backward()
+
+    for n in (2, 3):
+        f(torch.arange(3.0 * n).reshape(n, 3))
+        yield norm.running_mean, norm.num_batches_tracked, w.grad
+
+
+@case(outcome=FELL_BACK)
+def a_counter_in_a_checkpoint(jit):
+    holder, w = types.SimpleNamespace(calls=0), weight()
+
+    @jit
+    def f(x):
+        def part(x):
+            holder.calls += 1
+            return (x * w).exp()
+
+        return checkpoint(part, x, use_reentrant=False).sum()
+
+    for i in range(3):
+        f(torch.ones(3) * i).backward()
+        yield holder.calls, w.grad
+
+
+@case
+def lists_and_writes_of_its_own_in_a_checkpoint(jit):
+    w = weight()
+
+    @jit
+    def f(x):
+        def part(x):
+            found = []
+            for _ in range(2):
+                found.append(x * w)
+            made = torch.zeros(3)
+            made += found[1]
+            made[0] = 1.0
+            return torch.nn.functional.dropout(made + found[0].exp(), 0.5)
+
+        return checkpoint(part, x, use_reentrant=False).sum()
+
+    for i in range(3):
+        f(torch.ones(3) * i).backward()
+        yield w.grad

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import attempt, case
 
 
 @case
@@ -231,3 +231,10 @@ def signs_of_nan(jit):
     for dtype in (torch.float32, torch.float64):
         x = torch.tensor([0.0, -1.0], dtype=dtype)
         yield f(x, x * float("nan"))
+
+
+@case
+def ints_beyond_64_bits_beside_floats(jit):
+    f = jit(lambda x, k: x * k)
+    for k in (3, 2**62, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 2**70, 5):
+        yield attempt(f, torch.ones(2), k)
