@@ -21,7 +21,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.containers import behind, call_method, copy_of, restore_contents, same_contents
 from eagerjit.memoized import ContextVariables
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
-from eagerjit.observation import TraceBreak
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime.program import Op
 from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot
 from eagerjit.snapshots import Snapshots
@@ -30,6 +30,9 @@ from eagerjit.varying import form_of, tensors_of
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
+
+_FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
+
 
 class Path(tuple[Any, ...]):
     """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
@@ -129,6 +132,10 @@ class Journal:
 
     def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
         """Whether no object from before holds one that the collector does not track, and so many made since do."""
+        if gc.get_freeze_count() > _FROZEN_BY_PYTHON:  # no frozen object is named among holders
+            if isinstance(value, (dict, tuple, np.ndarray)):
+                self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
+            return False
         young, holders = self._look_again(), gc.get_referrers(value)
         if len(holders) < at_least or not all(id(holder) in young for holder in holders):
             return False
