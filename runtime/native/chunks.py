@@ -6,6 +6,8 @@ in order.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
     GROUPS,
@@ -18,8 +20,19 @@ from eagerjit.runtime.native.convolution_plan import (
     Y,
     minimum,
 )
-from eagerjit.runtime.native.language import i64, load_i64, load_ptr, ptr, store_i32, store_i64, store_ptr
+from eagerjit.runtime.native.language import (
+    buffer,
+    external,
+    i64,
+    load_i64,
+    load_ptr,
+    ptr,
+    store_i32,
+    store_i64,
+    store_ptr,
+)
 from eagerjit.runtime.native.products import ENOUGH_TILES
+from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
 from eagerjit.runtime.native.windows import (
     DEPTH,
     DILATION,
@@ -44,14 +57,21 @@ SEGMENT_CHUNKS = OWN + 56
 PARTS = OWN + 64
 WAY = OWN + 72  # where the ways to compute the gradient keep what only they need
 
-# What `locate` says of a chunk.
-CHUNK_Y = 0  # address of its first output
-CHUNK_X = 8  # address of its image and group
-COUNT = 16  # outputs, all of each line where there are several
-LEFT = 24  # column of the input that its first output reads first
-TOP = 32
-FRONT = 40
-CHUNK_BYTES = 48
+posix_memalign = external("i32 posix_memalign(ptr, i64, i64)")
+free = external("void free(ptr)")
+
+
+class Chunk(IntEnum):
+    """What `locate` says of a chunk."""
+
+    Y = 0  # address of its first output
+    X = 8  # address of its image and group
+    COUNT = 16  # outputs, all of each line where there are several
+    LEFT = 24  # column of the input that its first output reads first
+    TOP = 32
+    FRONT = 40
+    BYTES = 48
+
 
 MOST_OUTPUTS = 512
 MOST_COPIED = 128 * 1024  # floats
@@ -87,6 +107,25 @@ def plan_chunks(job: ptr) -> None:
     store_i64(job, PARTS, minimum(ENOUGH_TILES, chunk_count(job)))
 
 
+def sum_chunks(job: ptr, step: i64, sums: i64, sums_kernel: ptr, tasks: i64, scratch: i64, add_kernel: ptr) -> i64:
+    """Run `sums_kernel`, which leaves so many bytes of sums of parts, then `add_kernel` on all rows of the gradient.
+
+    Columns of the input are `step` floats apart where it is copied. 0 or a negative status.
+    """
+    memory: ptr = buffer(8)
+    places = load_i64(job, LINES) * load_i64(job, SEGMENT) * 4
+    if posix_memalign(memory, 64, sums + places + 64) != 0:
+        return OUT_OF_MEMORY
+    store_ptr(job, SUMS, load_ptr(memory))
+    store_ptr(job, PLACES, load_ptr(memory) + sums)
+    _note_places(job, step)
+    status = parallel_for(sums_kernel, job, tasks, scratch)
+    if status == 0:
+        status = parallel_for(add_kernel, job, load_i64(job, GROUPS) * load_i64(job, ROWS), 0)
+    free(load_ptr(memory))
+    return status
+
+
 def chunk_count(job: ptr) -> i64:
     return load_i64(job, IMAGES) * _per_image(job)
 
@@ -101,7 +140,7 @@ def copied_floats(job: ptr) -> i64:
     return lines * load_i64(job, COLUMNS) * load_i64(job, CHANNELS)
 
 
-def note_places(job: ptr, step: i64) -> None:
+def _note_places(job: ptr, step: i64) -> None:
     """Where each output of a chunk sees what it sees, if columns of the input are so many floats apart."""
     for i in range(load_i64(job, LINES) * load_i64(job, SEGMENT)):
         down = i // load_i64(job, SEGMENT) * load_i64(job, HEIGHT + STRIDE)
@@ -122,18 +161,18 @@ def locate(job: ptr, number: i64, group: i64, found: ptr) -> None:
     z = rest // load_i64(job, LINE_CHUNKS)
     outputs = minimum(load_i64(job, LINES), high - y) * minimum(load_i64(job, SEGMENT), wide - x)
     first = plane * rows * load_i64(job, POSITIONS) + (z * high + y) * wide + x
-    store_ptr(found, CHUNK_Y, load_ptr(job, Y) + first * 4)
-    store_ptr(found, CHUNK_X, load_ptr(job, X) + plane * load_i64(job, CHANNELS) * load_i64(job, POINTS) * 4)
-    store_i64(found, COUNT, outputs)
-    store_i64(found, LEFT, x * load_i64(job, WIDTH + STRIDE) - load_i64(job, WIDTH + PADDING))
-    store_i64(found, TOP, y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING))
-    store_i64(found, FRONT, z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING))
+    store_ptr(found, Chunk.Y, load_ptr(job, Y) + first * 4)
+    store_ptr(found, Chunk.X, load_ptr(job, X) + plane * load_i64(job, CHANNELS) * load_i64(job, POINTS) * 4)
+    store_i64(found, Chunk.COUNT, outputs)
+    store_i64(found, Chunk.LEFT, x * load_i64(job, WIDTH + STRIDE) - load_i64(job, WIDTH + PADDING))
+    store_i64(found, Chunk.TOP, y * load_i64(job, HEIGHT + STRIDE) - load_i64(job, HEIGHT + PADDING))
+    store_i64(found, Chunk.FRONT, z * load_i64(job, DEPTH + STRIDE) - load_i64(job, DEPTH + PADDING))
 
 
 def line_read(job: ptr, found: ptr, depth: i64, i: i64) -> i64:
     """The number in a channel of the i-th line that a chunk reads at a depth of the kernel; negative in the padding."""
-    in_z = load_i64(found, FRONT) + depth * load_i64(job, DEPTH + DILATION)
-    in_y = load_i64(found, TOP) + i
+    in_z = load_i64(found, Chunk.FRONT) + depth * load_i64(job, DEPTH + DILATION)
+    in_y = load_i64(found, Chunk.TOP) + i
     height = load_i64(job, HEIGHT + INPUT)
     if in_z < 0 or in_z >= load_i64(job, DEPTH + INPUT) or in_y < 0 or in_y >= height:
         return -1

@@ -8,25 +8,21 @@ Where channels are few, `few_channels` does it.
 from __future__ import annotations
 
 from eagerjit.runtime.native.chunks import (
-    CHUNK_BYTES,
-    CHUNK_X,
-    CHUNK_Y,
     COLUMNS,
-    COUNT,
     HIGH,
-    LEFT,
     LINES,
     PARTS,
     PLACES,
     SEGMENT,
     SUMS,
     WAY,
+    Chunk,
     chunk_count,
     copied_floats,
     line_read,
     locate,
-    note_places,
     plan_chunks,
+    sum_chunks,
 )
 from eagerjit.runtime.native.convolution_plan import (
     CHANNELS,
@@ -54,10 +50,8 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_f32,
     store_i64,
-    store_ptr,
 )
 from eagerjit.runtime.native.products import ENOUGH_TILES
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 
@@ -105,18 +99,10 @@ def direct_weight(job: ptr) -> i64:
     parts = load_i64(job, GROUPS) * load_i64(job, PARTS)
     outputs = load_i64(job, LINES) * load_i64(job, SEGMENT)
     sums = parts * blocks * TILE_ROWS * _runs(job) * load_i64(job, RUN) * 4
-    memory: ptr = buffer(8)
-    if posix_memalign(memory, 64, sums + outputs * 4 + 64) != 0:
-        return OUT_OF_MEMORY
-    store_ptr(job, SUMS, load_ptr(memory))
-    store_ptr(job, PLACES, load_ptr(memory) + sums)
-    note_places(job, load_i64(job, CHANNELS))
     scratch = (copied_floats(job) + LANES + blocks * TILE_ROWS * outputs) * 4 + 64
-    status = parallel_for(address_of(_sums_kernel), job, parts * load_i64(job, BLOCK_TASKS), scratch)
-    if status == 0:
-        status = parallel_for(address_of(_add_kernel), job, load_i64(job, GROUPS) * rows, 0)
-    free(load_ptr(memory))
-    return status
+    tasks = parts * load_i64(job, BLOCK_TASKS)
+    step = load_i64(job, CHANNELS)
+    return sum_chunks(job, step, sums, address_of(_sums_kernel), tasks, scratch, address_of(_add_kernel))
 
 
 def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -144,12 +130,12 @@ def _add_chunk(job: ptr, number: i64, group: i64, first: i64, last: i64, sums: p
     """Adds what some outputs of an image give to blocks of rows."""
     rows = load_i64(job, ROWS)
     positions = load_i64(job, POSITIONS)
-    chunk: ptr = buffer(CHUNK_BYTES)
+    chunk: ptr = buffer(Chunk.BYTES)
     locate(job, number, group, chunk)
-    count = load_i64(chunk, COUNT)
+    count = load_i64(chunk, Chunk.COUNT)
     _copy_lines_read(job, scratch, chunk)
     packed: ptr = scratch + (((copied_floats(job) + LANES) * 4 + 63) & -64)
-    source: ptr = load_ptr(chunk, CHUNK_Y)
+    source: ptr = load_ptr(chunk, Chunk.Y)
     for block in range(first, last):
         some = minimum(TILE_ROWS, rows - block * TILE_ROWS)
         if some < TILE_ROWS:
@@ -191,7 +177,7 @@ def _copy_lines_read(job: ptr, to: ptr, chunk: ptr) -> None:
     columns = load_i64(job, COLUMNS)
     width = load_i64(job, WIDTH + INPUT)
     points = load_i64(job, POINTS)
-    left = load_i64(chunk, LEFT)
+    left = load_i64(chunk, Chunk.LEFT)
     begin = -left if left < 0 else 0
     end = minimum(columns, width - left)
     for depth in range(load_i64(job, DEPTH + KERNEL)):
@@ -202,7 +188,7 @@ def _copy_lines_read(job: ptr, to: ptr, chunk: ptr) -> None:
             else:
                 fill_bytes(to, 0, begin * channels * 4)
                 fill_bytes(to + end * channels * 4, 0, (columns - end) * channels * 4)
-                source: ptr = load_ptr(chunk, CHUNK_X) + (line * width + left + begin) * 4
+                source: ptr = load_ptr(chunk, Chunk.X) + (line * width + left + begin) * 4
                 interleave(to + begin * channels * 4, channels, source, points, channels, end - begin)
             to = to + columns * channels * 4
 

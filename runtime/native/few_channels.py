@@ -8,24 +8,20 @@ vectors over rows of Y.
 from __future__ import annotations
 
 from eagerjit.runtime.native.chunks import (
-    CHUNK_BYTES,
-    CHUNK_X,
-    CHUNK_Y,
     COLUMNS,
-    COUNT,
     HIGH,
-    LEFT,
     LINES,
     PARTS,
     PLACES,
     SEGMENT,
     SUMS,
     WAY,
+    Chunk,
     chunk_count,
     copied_floats,
     line_read,
     locate,
-    note_places,
+    sum_chunks,
 )
 from eagerjit.runtime.native.convolution_plan import CHANNELS, GROUPS, POINTS, POSITIONS, ROWS, TAPS, W
 from eagerjit.runtime.native.copying import copy_within, interleave
@@ -44,7 +40,7 @@ from eagerjit.runtime.native.language import (
     store_i32,
     store_ptr,
 )
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for
+from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS
 from eagerjit.runtime.native.windows import DEPTH, DILATION, HEIGHT, INPUT, KERNEL, WIDTH
 
@@ -72,18 +68,13 @@ def few_channels(job: ptr) -> i64:
     outputs = load_i64(job, LINES) * load_i64(job, SEGMENT)
     parts = load_i64(job, GROUPS) * load_i64(job, PARTS)
     sums = parts * _taps_padded(job) * _rows_padded(job) * 4
-    memory: ptr = buffer(8)
-    if posix_memalign(memory, 64, sums + (outputs + _taps_padded(job)) * 4) != 0:
-        return OUT_OF_MEMORY
-    store_ptr(job, SUMS, load_ptr(memory))
-    store_ptr(job, PLACES, load_ptr(memory) + sums)
-    store_ptr(job, SEEN, load_ptr(memory) + sums + outputs * 4)
-    note_places(job, 1)
-    _note_seen(job)
     scratch = (copied_floats(job) + LANES + outputs * _rows_padded(job)) * 4
-    status = parallel_for(address_of(_sums_kernel), job, parts, scratch)
-    if status == 0:
-        status = parallel_for(address_of(_add_kernel), job, load_i64(job, GROUPS) * load_i64(job, ROWS), 0)
+    memory: ptr = buffer(8)
+    if posix_memalign(memory, 64, _taps_padded(job) * 4) != 0:
+        return OUT_OF_MEMORY
+    store_ptr(job, SEEN, load_ptr(memory))
+    _note_seen(job)
+    status = sum_chunks(job, 1, sums, address_of(_sums_kernel), parts, scratch, address_of(_add_kernel))
     free(load_ptr(memory))
     return status
 
@@ -108,7 +99,7 @@ def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     rows = load_i64(job, ROWS)
     padded = _rows_padded(job)
     chunks = chunk_count(job)
-    chunk: ptr = buffer(CHUNK_BYTES)
+    chunk: ptr = buffer(Chunk.BYTES)
     turned: ptr = scratch + (copied_floats(job) + LANES) // LANES * LANES * 4
     fill_bytes(turned, 0, load_i64(job, LINES) * load_i64(job, SEGMENT) * padded * 4)
     for task in range(begin, end):
@@ -118,8 +109,9 @@ def _sums_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         for number in range(part * chunks // parts, (part + 1) * chunks // parts):
             locate(job, number, task // parts, chunk)
             _copy_lines_read(job, scratch, chunk)
-            interleave(turned, padded, load_ptr(chunk, CHUNK_Y), load_i64(job, POSITIONS), rows, load_i64(chunk, COUNT))
-            _multiply(job, load_i64(chunk, COUNT), scratch, turned, sums)
+            count = load_i64(chunk, Chunk.COUNT)
+            interleave(turned, padded, load_ptr(chunk, Chunk.Y), load_i64(job, POSITIONS), rows, count)
+            _multiply(job, count, scratch, turned, sums)
     return 0
 
 
@@ -151,14 +143,14 @@ def _copy_lines_read(job: ptr, to: ptr, chunk: ptr) -> None:
     """Per channel and depth of the kernel the lines of the input that a chunk reads, zeros where that is padding."""
     columns = load_i64(job, COLUMNS)
     width = load_i64(job, WIDTH + INPUT)
-    source: ptr = load_ptr(chunk, CHUNK_X)
+    source: ptr = load_ptr(chunk, Chunk.X)
     fill_bytes(to, 0, copied_floats(job) * 4)
     for _ in range(load_i64(job, CHANNELS)):
         for depth in range(load_i64(job, DEPTH + KERNEL)):
             for i in range(load_i64(job, HIGH)):
                 line = line_read(job, chunk, depth, i)
                 if line >= 0:
-                    copy_within(to, source + line * width * 4, load_i64(chunk, LEFT), 1, columns, width)
+                    copy_within(to, source + line * width * 4, load_i64(chunk, Chunk.LEFT), 1, columns, width)
                 to = to + columns * 4
         source = source + load_i64(job, POINTS) * 4
 
