@@ -176,7 +176,7 @@ class World(Listener):
                 answer(tracer, node, tracer.arguments or ())
             return executable_of(trace, graph, list(tracer.objects), pending=True)[0]
         except Exception as error:
-            raise TraceBreak("it ends in an error before", tracer.name) from error
+            raise TraceBreak("it ends in an error before", tracer.begins) from error
         finally:
             set_tracer(before)
             resume_observation(observation)

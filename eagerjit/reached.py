@@ -40,7 +40,7 @@ def keep_constant_arrays_apart(tracer: Tracer) -> None:
     for array in tracer.constant_arrays.values() if written else ():
         if any(np.may_share_memory(array, memory) for memory in written):
             tracer.journal.arrays_written.append(array)
-            raise TraceBreak("it writes an array whose contents it has read", tracer.name)
+            raise TraceBreak("it writes an array whose contents it has read", tracer.begins)
         from eagerjit.leaves import over_array  # which imports the tracer
 
         with untraced():

@@ -91,7 +91,7 @@ class Recording:
         Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
         """
         for left in range(_MOST_ARRAYS, -1, -1):
-            tracer = Tracer(self.name, needs_grad=True)
+            tracer = Tracer(self.name, needs_grad=True, begins=self.where())
             varying = Varying(numbers_vary, self.slots, self.seen, self.arrays)
             try:
                 with recording(patience):

@@ -94,7 +94,7 @@ def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
             if isinstance(x, SymbolicInt):
                 needed |= sizes.symbols(x.expression)
     if not needed <= known.keys():
-        raise TraceBreak("a view whose size depends on values is returned", tracer.name)
+        raise TraceBreak("a view whose size depends on values is returned", tracer.begins)
     return {name: known[name] for name in needed}
 
 

@@ -47,9 +47,9 @@ class Tracer(Places, Numbers):
     evaluated = False
     """Whether NumPy evaluates the recording, instead of its being compiled."""
 
-    def __init__(self, name: str, needs_grad: bool = False):
+    def __init__(self, name: str, needs_grad: bool = False, begins: str = ""):
         super().__init__()
-        self.name = name
+        self.name, self.begins = name, begins or name  # and the line where its code begins
         self.needs_grad = needs_grad
         self.first_sequence = mode.next_sequence()
         self.inputs: list[Node] = []

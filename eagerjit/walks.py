@@ -59,7 +59,7 @@ def walk(
         with observer:
             grads = engine.run(roots, incoming, list(targets.values()), True, False, trail)
     except RuntimeError as error:
-        raise TraceBreak(f"it has no gradient: {error}", tracer.name) from error
+        raise TraceBreak(f"it has no gradient: {error}", tracer.begins) from error
     finally:
         tracer.source, tracer.observation = before, watched
         observer.journal.undo()

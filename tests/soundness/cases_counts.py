@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, case
 
 
 def numbers(*sizes):
@@ -178,3 +178,11 @@ def a_list_of_truths(jit):
     f = jit(lambda x: [v for v, large in zip(x.unbind(), (x > 1).tolist(), strict=True) if large])
     for k in range(3):
         f(torch.tensor([0.5, 1.5, 2.0]) - k)
+
+
+@case(outcome=FELL_BACK)
+def a_view_up_to_an_item_is_returned(jit):
+    f = jit(lambda x, lengths: x[:, : lengths.max().item()])
+    for lengths in ([1, 2], [3, 0], [2, 2]):
+        x = torch.ones(2, 3)
+        yield f(x, torch.tensor(lengths)), x
