@@ -2,7 +2,7 @@
 
 A setting of the environment (OPENBLAS_CORETYPE) can hold OpenBLAS to kernels for older processors, at half the speed,
 so its core type is chosen from the processor's own features before it is loaded. `scipy-openblas32` is preferred, then
-the OpenBLAS inside NumPy's wheel; without either, products run in a plain compiled loop.
+the OpenBLAS inside NumPy's wheel; without either, what is not multiplied in registers runs in a plain compiled loop.
 """
 
 from __future__ import annotations
