@@ -287,8 +287,11 @@ class Emitter:
         self.add(good[1], loops.Check(good[0], self.failures.status(exception, message + _where(node))))
 
     def _checked(self, node: Node, value: tuple[str, int]) -> tuple[str, int]:
-        """The value itself; where checks are on, NaN or an infinity ends the kernel with an error."""
-        if node.dtype.kind != "float":
+        """The value itself; where checks are on, NaN or an infinity ends the kernel with an error.
+
+        Not in a step on the way to a result, which has no source: what is wrong there may not be chosen.
+        """
+        if node.dtype.kind != "float" or not node.source:
             return value
         dtype = node.dtype.short
         for check in self.failures.checks:

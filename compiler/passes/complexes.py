@@ -122,12 +122,24 @@ class _Splitter:
         elif node.op in (elementwise.cast, elementwise.constant):
             made = self._converted(node)
         else:
-            found = FUNCTIONS[node.op.name](*map(self.operand, node.inputs))
-            made = (found[0].node, found[1].node) if isinstance(found, tuple) else found.node
+            made = self._function(node)
         if isinstance(made, tuple):
             self.computed[node] = made
         else:
             self.replaced[node] = made
+
+    def _function(self, node: Node) -> Parts | Node:
+        """A function's steps, which are no lines of the user's, and its results."""
+        operands = [self.operand(n) for n in node.inputs]
+        first, self.source = len(self.nodes), ""
+        found = FUNCTIONS[node.op.name](*operands)
+        made = (found[0].node, found[1].node) if isinstance(found, tuple) else found.node
+        self.source = node.source
+        results = made if isinstance(made, tuple) else (made,)
+        for value in self.nodes[first:]:
+            if value in results:
+                value.source = node.source
+        return made
 
     def _part_by_part(self, node: Node) -> Parts:
         operands = [self.parts(n) if n.dtype.is_complex else (self.whole(n),) * 2 for n in node.inputs]

@@ -163,3 +163,22 @@ def test_checks_see_what_no_elementwise_operation_computes(tmp_path: Path) -> No
     lines = found.stdout.splitlines()
     assert lines[::2] == [f"NaN in {name} (PATH:{line})" for line, name in enumerate(names, 5)], found.stdout
     assert [line.partition(" (")[0] for line in lines[1::2]] == [f"NaN in {name}" for name in names]
+
+
+COMPLEX = """
+import eagerjit as torch
+function = torch.jit(lambda z: (z.abs() + z.sqrt().real + z.exp().imag).sum())
+print(function(torch.zeros(3, dtype=torch.complex64)).item())
+try:
+    torch.jit(lambda z: z.log().real)(torch.zeros(3, dtype=torch.complex64))
+except FloatingPointError as error:
+    print(str(error).rpartition(" in ")[0], str(error).rpartition(":")[2])
+"""
+
+
+def test_checks_see_complex_results_and_not_the_steps_to_them(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(COMPLEX)
+    environment = {**os.environ, "EAGERJIT_CHECK": "nan,inf", "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    found = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines() == ["0.0", "an infinity 6)"], found.stdout
