@@ -10,6 +10,7 @@ bit, but for sums of floats, whose order is another. With --cubin each kernel is
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import multiprocessing
@@ -193,8 +194,7 @@ _DONE: dict[tuple[str, int], str] = {}
 def compiled(out: Outcome) -> None:
     """Compile an op's kernels, each once for every architecture, and note what fails."""
     for launch in out.launches:
-        told = (launch.source.text, tuple(launch.constants.items()), launch.warps)
-        digest = hashlib.sha256(repr(told).encode()).hexdigest()
+        digest = _digest(launch)
         out.kernels.add(digest)
         for architecture in ARCHITECTURES:
             key = (digest, architecture)
@@ -206,6 +206,14 @@ def compiled(out: Outcome) -> None:
                     _DONE[key] = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
             if _DONE[key]:
                 out.failures.append(f"{launch.source.name} for sm_{architecture}: {_DONE[key]}")
+
+
+def _digest(launch: Launch) -> str:
+    """Of all that a kernel is compiled from, which its name and comments are not."""
+    source = launch.source
+    code = ast.unparse(ast.parse(source.text.replace(source.name, "kernel")))
+    how = source.signature(launch.wide), launch.constants, launch.warps, launch.stages, launch.aligned, source.contract
+    return hashlib.sha256(repr((code, how)).encode()).hexdigest()
 
 
 def main() -> int:
