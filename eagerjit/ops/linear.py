@@ -130,8 +130,15 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
 
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2."""
-    product = mat1.matmul(mat2)
+    return weighted_sum(input, mat1.matmul(mat2), beta, alpha)
+
+
+def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta * input + alpha * product; with beta 0 input does not count, NaN or not."""
     product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        input.expand(tuple(product.shape))  # raises where it does not fit
+        return product
     return product + (input if beta == 1 else input * beta)
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, reduce, views
-from eagerjit.ops.subscript import broadcast_shapes
 from eagerjit.tensor import Tensor
 
 
@@ -19,20 +18,12 @@ def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:
         raise RuntimeError(f"{name}: {argument} must be a {kind}, but got {input.ndim}D of shape {list(input.shape)}")
 
 
-def _plus(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * input + alpha * product; with beta 0 input does not count, NaN or not."""
-    product = product if type(alpha) is int and alpha == 1 else product * alpha
-    if type(beta) in (int, float) and beta == 0:
-        return product.expand(broadcast_shapes(tuple(product.shape), tuple(input.shape)))
-    return product + (input if type(beta) is int and beta == 1 else input * beta)
-
-
 @public
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat @ vec."""
     _sized("addmv", mat, 2, "mat")
     _sized("addmv", vec, 1, "vec")
-    return _plus(input, linear.matmul.call(mat, vec), beta, alpha)
+    return linear.weighted_sum(input, linear.matmul.call(mat, vec), beta, alpha)
 
 
 @public
@@ -40,19 +31,19 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     """beta * input + alpha * the outer product of vec1 and vec2."""
     _sized("addr", vec1, 1, "vec1")
     _sized("addr", vec2, 1, "vec2")
-    return _plus(input, vec1.unsqueeze(1) * vec2, beta, alpha)
+    return linear.weighted_sum(input, vec1.unsqueeze(1) * vec2, beta, alpha)
 
 
 @public
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
-    return _plus(input, linear.bmm(batch1, batch2).sum(0), beta, alpha)
+    return linear.weighted_sum(input, linear.bmm(batch1, batch2).sum(0), beta, alpha)
 
 
 @public
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * batch1 @ batch2."""
-    return _plus(input, linear.bmm(batch1, batch2), beta, alpha)
+    return linear.weighted_sum(input, linear.bmm(batch1, batch2), beta, alpha)
 
 
 addmv_, addr_, addbmm_, baddbmm_ = map(written, (addmv, addr, addbmm, baddbmm))

@@ -34,7 +34,10 @@ def test_batches(name: str) -> None:
 
 MATRICES: dict[str, Any] = {
     "addmm": lambda t, x, y: t.addmm(x[:, :3], x, y.T, beta=0),
+    "addmm of NaN": lambda t, x, y: t.addmm(x.new_full((3,), float("nan")), x, y.T, beta=0.0, alpha=2),
+    "addmv of NaN": lambda t, x, y: t.addmv(x.new_full((3,), float("nan")), x, y[0], beta=0),
     "addmm sizes": lambda t, x, y: t.addmm(x, x, y),
+    "addmv of no size that fits": lambda t, x, y: t.addmv(x.new_full((2,), 1.0), x, y[0], beta=0),
     "mm sizes": lambda t, x, y: t.mm(x, y),
     "mv sizes": lambda t, x, y: t.mv(x, y[0, :3]),
     "mv ranks": lambda t, x, y: t.mv(x[0], y),

@@ -238,3 +238,10 @@ def ints_beyond_64_bits_beside_floats(jit):
     f = jit(lambda x, k: x * k)
     for k in (3, 2**62, 2**63, 2**64 - 1, 2**64, -(2**63), -(2**63) - 1, 2**70, 5):
         yield attempt(f, torch.ones(2), k)
+
+
+@case
+def weights_of_zero_leave_out_nan(jit):
+    f = jit(lambda x, y, b: (torch.baddbmm(x[None], y[None], y[None], beta=b), torch.addmm(x, y, y, beta=b)))
+    for weight in (1.0, 0.0, 2.0, 0.0):
+        yield f(torch.full((3, 3), float("nan")), torch.ones(3, 3), weight)
