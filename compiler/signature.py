@@ -42,7 +42,7 @@ class IntLeaf:
 
 @dataclass(slots=True)
 class ObjectGuard:
-    """A test of a leaf against a constant; `op` is IS, EQUAL or TYPE_IS."""
+    """A test of a leaf against a constant; `op` is IS, EQUAL, TYPE_IS or LACKS."""
 
     leaf: int
     op: Op

@@ -7,6 +7,7 @@ import dis
 import functools
 import io
 import logging
+import operator
 import os
 import warnings
 import weakref
@@ -32,11 +33,14 @@ from eagerjit.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_hos
 from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
-from eagerjit.comparing import Unchanged
+from eagerjit.comparing import Unchanged, has_attributes, has_own_attributes
 from eagerjit.containers import CHANGING, CONTAINERS, items_of
 from eagerjit.journal import is_consumed
+from eagerjit.library_calls import LibraryCalls, calls_back, is_of_interpreter, is_of_the_world, module_of, registries
 from eagerjit.memoized import Remembering, remembered
+from eagerjit.methods import Handle
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
+from eagerjit.observation import is_internal
 from eagerjit.putting_off import PutOff, write_later
 from eagerjit.rounding import ROUNDED, TESTS, as_float, rounded
 from eagerjit.runtime.source import is_library
@@ -48,19 +52,6 @@ from eagerjit.world import is_watched
 _READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
 """Methods of containers that tell what they hold."""
 
-_WORLD = frozenset(
-    "random time datetime os posix posixpath genericpath io _io threading _thread subprocess socket _socket select "
-    "selectors tempfile shutil pathlib glob fileinput signal queue _queue multiprocessing concurrent asyncio gc atexit "
-    "contextvars _contextvars secrets uuid ctypes _ctypes mmap sqlite3 _sqlite3 urllib http pickle _pickle csv _csv "
-    "array importlib runpy code pdb bdb faulthandler tracemalloc resource zipfile tarfile gzip".split()
-)
-"""Modules whose functions look at the world outside of the process's objects, or change it."""
-
-_PURE = frozenset(
-    "abspath basename commonpath commonprefix dirname expanduser isabs join normcase normpath split splitdrive "
-    "splitext fspath timedelta dumps loads StringIO BytesIO PurePath PurePosixPath Path PosixPath with_suffix "
-    "with_name as_posix relative_to joinpath is_absolute _make_child_relpath UUID".split()
-)
 REFUSED = frozenset("open input exec eval compile breakpoint globals locals vars __import__ print".split())
 _HARMLESS = frozenset(
     "len isinstance issubclass sum min max sorted enumerate zip range list tuple dict set frozenset iter map filter "
@@ -83,17 +74,7 @@ _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
 _SWITCHES = ("train", "eval")
 
 
-def module_of(function: Any) -> str:
-    """The name of the module that a callable comes from."""
-    found = getattr(function, "__module__", None)
-    if not isinstance(found, str):
-        owner = getattr(function, "__self__", None)
-        owner = getattr(function, "__objclass__", None) or (owner if isinstance(owner, type) else type(owner))
-        found = owner.__module__ if owner is not type(None) else ""
-    return str(found)
-
-
-class Calls(PutOff):
+class Calls(PutOff, LibraryCalls):
     """Judges the calls of user code: which are noted, which are put off, which end the recording."""
 
     def about_to(
@@ -102,7 +83,21 @@ class Calls(PutOff):
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
         world = self.journal.world
         instead = world.instead(function, args, kwargs) or self._judged(function, args, kwargs, frame, source)
-        return instead or world.with_items(function, args, kwargs)  # type: ignore[no-any-return]
+        instead = instead or world.with_items(function, args, kwargs)
+        given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
+        if given is None:
+            return instead  # type: ignore[no-any-return]
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = given(*args, **kwargs)
+            return (instead or function)(*args, **kwargs)
+
+        return called
+
+    def when_called(self, function: Any, frame: FrameType, source: str, *args: Any, **kwargs: Any) -> Any:
+        """Judge a call when others make it, and make it."""
+        instead = self.about_to(function, args, kwargs, frame, source)
+        return (function if instead is None else instead)(*args, **kwargs)
 
     def _judged(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """What is to be called instead of a callable that is no question, None for itself."""
@@ -172,15 +167,25 @@ class Calls(PutOff):
             return known or functools.partial(journal.world.ask, function, "__call__")
         if module == "time" and function in CLOCKS | NANOSECONDS:
             return functools.partial(journal.clocks.read, journal.tracer, function)
-        if self._of_the_world(module, name):
+        if is_of_the_world(module, name):
             return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
+        if is_of_interpreter(function):
+            return self.refused(f"calls sys.{name}", source)
+        if type(function) is operator.attrgetter:
+            return self._note_attributes_got(function, args)
+        if function is dir and args and not journal.is_fresh(args[0]):
+            names = dir(args[0])
+            journal.checks.append(lambda: dir(args[0]) == names)
         if module == "builtins" and name in _HARMLESS:
+            self._note_class_asked(function, args)
             for value in args:
                 journal.look_behind(value)
                 if isinstance(value, CONTAINERS):
                     journal.note_read(value, None)
             return None
-        refused = self._probe((*args, *kwargs.values()), source)
+        if isinstance(function, type) and has_own_attributes(function):
+            journal.classes_read |= {(id(function), n): function for n in ("__init__", "__new__")}
+        refused = self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
         numpys = module.partition(".")[0] == "numpy" and not isinstance(function, type)
         return refused or (functools.partial(journal.making, function) if numpys else None)
 
@@ -210,12 +215,16 @@ class Calls(PutOff):
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
                 return self.refused(f"calls {name}", source)
-            return None
-        if self._of_the_world(module, name):
+            if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
+                self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)
+            return self._tells(function, args, kwargs)
+        if is_of_the_world(module, name):
             return self.refused(f"calls {module}.{name}", source)
+        for registry in registries(function):
+            self.journal.look_behind(registry)
         if self._reads_iterator(function, args, kwargs):
             return self.refused("reads an iterator", source)
-        return self._probe((*args, *kwargs.values()), source)
+        return self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
 
     def _reads_iterator(self, function: Any, args: Any, kwargs: Any) -> bool:
         """Whether a library gets an iterator from outside, and may do more than look at it or take its items."""
@@ -250,7 +259,7 @@ class Calls(PutOff):
             self.compare(key, owner)
             journal.note_read(owner, key if type(key) in (str, int, bool) else None)
         if name in ("__setattr__", "__delattr__") and args:
-            self.attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
+            self._own_attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
             return None
         instead = journal.variables.method(owner, name, args, source) if isinstance(owner, ContextVar) else None
         if instead is not None:
@@ -263,11 +272,14 @@ class Calls(PutOff):
         if is_consumed(owner) and not journal.is_fresh(owner):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
         kind: type = owner if isinstance(owner, type) else type(owner)
-        if self._of_the_world(kind.__module__, name) and not (owner is not kind and journal.is_fresh(owner)):
+        if is_of_the_world(kind.__module__, name) and not (owner is not kind and journal.is_fresh(owner)):
             return self.refused(f"calls {kind.__name__}.{name}", source)
         if type(owner).__module__.startswith("numpy.random"):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
-        return self._probe((owner, *args, *kwargs.values()) if isinstance(owner, np.ndarray) else args, source)
+        if name == "__subclasses__" and isinstance(owner, type):
+            known = type.__subclasses__(owner)
+            journal.checks.append(lambda: type.__subclasses__(owner) == known)
+        return self._probe((*([owner] if isinstance(owner, np.ndarray) else []), *args, *kwargs.values()), source)
 
     def compare(self, key: Any, holder: Any) -> None:
         """Code is about to ask whether a tensor is another one, or among others."""
@@ -281,17 +293,21 @@ class Calls(PutOff):
         tracer.compared += [(key, x) for x in others if isinstance(x, Tensor) and type(x._data) is np.ndarray]
 
     def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
-        """An attribute is about to be assigned or deleted."""
+        """An attribute is about to be assigned or deleted, as the class of its object does that."""
+        for base in type(owner).__mro__:
+            found = vars(base).get("__setattr__")
+            if isinstance(found, FunctionType):
+                if not is_internal(found.__code__):
+                    return  # its own code is watched
+                break
+        self._own_attribute(owner, name, value, source)
+
+    def _own_attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
+        """The same past what the user's class does, which is watched itself."""
         if isinstance(owner, Tensor):
             if tensor_attributes.is_given(owner, name):
                 tensor_attributes.note_assigned(self.journal, owner, name, value, source)
             return
-        for base in type(owner).__mro__:
-            found = vars(base).get("__setattr__")
-            if isinstance(found, FunctionType):
-                if not is_library(found.__code__.co_filename):
-                    return  # its own code is watched
-                break
         if lookup.assigns(owner, name):
             return
         if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
@@ -302,11 +318,6 @@ class Calls(PutOff):
         """What is called where NumPy would write an array from outside: recorded again, it is an input."""
         self.journal.arrays_written.append(array)
         return self.refused("writes a NumPy array", source)
-
-    def _of_the_world(self, module: str, name: str) -> bool:
-        if name in _PURE:
-            return False
-        return module.partition(".")[0] in _WORLD or module.startswith(("numpy.random", "eagerjit.random"))
 
     def _probe(self, values: Any, source: str) -> Any:
         """Note objects that something unknown gets, and might change."""
@@ -321,7 +332,7 @@ class Calls(PutOff):
                 value = value.__self__
             if isinstance(value, (*CONTAINERS, np.ndarray)):
                 self.journal.probe(value, source)
-            elif hasattr(value, "__dict__") and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
+            elif has_attributes(value) and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
                 self.journal.handed_over[id(value)] = value
         return None
 

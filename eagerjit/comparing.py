@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import array
 import sys
 from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from eagerjit.arrays import LARGE
+from eagerjit.containers import CONTAINERS as _CONTAINERS
 from eagerjit.containers import items_in_order, items_of
 from eagerjit.noted import Table
 from eagerjit.observation import WATCHED
@@ -22,10 +24,45 @@ from eagerjit.tensor import Tensor
 
 PLAIN = (int, float, str, bool, bytes, type(None), complex)
 
+_MADE_BY_CODE = 1 << 9
+"""The flag of classes that a `class` statement made."""
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is known by its class and what it equals, which objects with attributes of their own are not."""
+    return isinstance(value, PLAIN) and not hasattr(value, "__dict__")
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """What an object holds in its dictionary and in its slots."""
+    names = [n for kind in type(value).__mro__ for n in _slots(kind) if hasattr(value, n)]
+    return getattr(value, "__dict__", {}) | {n: getattr(value, n) for n in names}
+
+
+def has_attributes(value: Any) -> bool:
+    """Whether an object holds attributes of its own, and with slots nothing else, as weak references do."""
+    kinds = type(value).__mro__
+    hidden = next(kind for kind in kinds if not kind.__flags__ & _MADE_BY_CODE) is not object
+    return hasattr(value, "__dict__") or (not hidden and any(map(_slots, kinds)))
+
+
+def _slots(kind: type) -> list[str]:
+    return [name for name, found in vars(kind).items() if isinstance(found, MemberDescriptorType)] if (
+        "__slots__" in vars(kind)
+    ) else []  # fmt: skip
+
+
+def is_pythons(value: Any) -> bool:
+    """Whether an object with attributes is of a class of Python's library, whose code reads them unseen."""
+    kind = type(value)
+    if not hasattr(value, "__dict__") or isinstance(value, (type, ModuleType, FunctionType, MethodType, *_CONTAINERS)):
+        return False
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names - {"builtins"}
+
 
 def has_own_attributes(value: Any) -> bool:
     """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
-    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType, *PLAIN)):
+    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType)) or is_plain(value):
         return False
     if isinstance(value, (type, ModuleType)):
         return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
@@ -93,7 +130,7 @@ def contents(
     """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
 
     def inner(v: Any) -> Any:
-        if within or isinstance(v, PLAIN):
+        if within or is_plain(v):
             return contents(v, kept, changing)
         if kept is not None:
             kept.append(v)
@@ -108,12 +145,14 @@ def contents(
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(inner(v) for v in items_of(value))
+        return type(value), tuple(inner(v) for v in items_of(value))  # in their order, which the code may see
     if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
         if state.tracer is not None:
             state.tracer.constant_arrays[id(value)] = value
         return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, PLAIN):
+    if isinstance(value, array.array):
+        return value.typecode, value.tobytes()
+    if is_plain(value):
         return type(value), repr(value) if type(value) is float else value
     if kept is not None:
         kept.append(value)
@@ -136,7 +175,7 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
     """
     seen = {} if seen is None else seen
     sequence = isinstance(value, (list, tuple, deque))
-    plain = has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__dict__")
+    plain = has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and has_attributes(value)
     if not (plain or sequence or isinstance(value, dict)):
         return contents(value, kept)
     if id(value) in seen:
@@ -144,7 +183,7 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
     seen[id(value)] = len(seen)
     if sequence:
         return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
-    held = value if isinstance(value, dict) else vars(value)
+    held = value if isinstance(value, dict) else attributes_of(value)
     return type(value), tuple([(_key(k, kept), state_of(v, kept, seen)) for k, v in dict.items(held)])
 
 

@@ -6,13 +6,14 @@ globals, closure cells and attributes were read; each becomes a guard of the com
 
 from __future__ import annotations
 
+import array
 import builtins
 import functools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,23 @@ import numpy as np
 from eagerjit import lookup
 from eagerjit.arrays import LARGE
 from eagerjit.bytecode import BLIND, Access, accesses
-from eagerjit.comparing import PLAIN, Unchanged, has_own_attributes, holds_containers, is_flat, needs_guard, state_of
+from eagerjit.comparing import (
+    PLAIN,
+    Unchanged,
+    holds_containers,
+    is_flat,
+    is_plain,
+    needs_guard,
+    state_of,
+)
 from eagerjit.journal import Journal
+from eagerjit.lookup_guards import guard_builtins, guard_kinds, guard_library
 from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer
 from eagerjit.runtime.program import Op
 from eagerjit.trace import Tracer
 
-_CONTAINERS = (list, dict, set, deque, bytearray, np.ndarray)
+_CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
 
 _MISSING = object()
@@ -106,6 +116,12 @@ class _Inspection:
             self.pending.append(function)
             self._drain()
         self._follow_locals()
+        for (_, name), kind in self.observed.journal.classes_read.items():
+            held = lookup.own(kind, name)
+            found = getattr(held, "__func__", held)
+            if isinstance(found, FunctionType) and found.__code__ in self.observed.lines:
+                self.pending.append(found)
+        self._drain()
         for code, lines in self.observed.lines.items():
             if code not in self.scanned:
                 self._scan(code, lines)
@@ -243,7 +259,9 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
             parent = leaves[key]
             if depth < len(attributes) and not needs_guard(value, attributes[depth]):
                 break
-    guard_library(tracer, journal)
+    guard_library(tracer, journal, changing)
+    guard_builtins(tracer, journal)
+    guard_kinds(tracer, journal)
     return [*python, *journal.checks, *_handed_over(journal)]
 
 
@@ -260,29 +278,11 @@ def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> No
         tracer.guard_object(leaf, Op.IS, kind.forward)
 
 
-def guard_library(tracer: Tracer, journal: Journal) -> None:
-    """Guard functions and classes that code read from modules of libraries: programs may replace them."""
-    tables: dict[int, int] = {}
-    for (_, name), owner in journal.objects_read.items():
-        if not isinstance(owner, ModuleType) or has_own_attributes(owner) or not callable(vars(owner).get(name)):
-            continue
-        if id(owner) not in tables:
-            tables[id(owner)] = tracer.new_leaf()
-            tracer.load(tables[id(owner)], Op.LOAD_OBJECT, tracer.object(vars(owner)))
-        leaf = tracer.new_leaf()
-        tracer.load(leaf, Op.LOAD_ITEM, tables[id(owner)], tracer.object(name))
-        tracer.guard_object(leaf, Op.IS, vars(owner)[name])
-
-
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
     """Reads that no chain of names tells of: through results of calls and items, in functions that were arguments."""
     for cell in journal.cells_read.values():
         if (id(cell), None) not in covered and not journal.is_fresh(cell):
             yield "cell", cell, None, (), "read"
-    for (key, name), owner in journal.inherited.items():
-        plain = has_own_attributes(owner) and hasattr(owner, "__dict__") and key not in journal.paths
-        if plain and not journal.is_fresh(owner) and callable(_value(owner, (name,))):
-            journal.checks.append(functools.partial(_inherits, owner, name))
     # What a class holds is read through its instance, where that is noted.
     found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
     for (key, name), owner, use in found:
@@ -303,10 +303,6 @@ def _lacks(owner: Any, name: str) -> bool:
 
 def _finds(owner: Any, name: str, before: tuple[Any, Any]) -> bool:
     return lookup.own(owner, name) is before[0] and lookup.inherited(owner, name) is before[1]
-
-
-def _inherits(owner: Any, name: str) -> bool:
-    return name not in owner.__dict__
 
 
 def _handed_over(journal: Journal) -> Iterator[Callable[[], bool]]:
@@ -387,7 +383,7 @@ def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | No
 
 
 def _guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
-    if isinstance(value, PLAIN) and not isinstance(value, (bool, type(None), complex, bytes)):
+    if is_plain(value) and not isinstance(value, (bool, type(None), complex, bytes)):
         tracer.guard_object(leaf, Op.EQUAL, value)
     elif not isinstance(value, MethodType):
         tracer.guard_object(leaf, Op.IS, value)

@@ -16,6 +16,7 @@ _HANDLERS: dict[str, str] = {
     "LOAD_GLOBAL": "load_global", "LOAD_NAME": "load_global",
     "STORE_GLOBAL": "store_global", "DELETE_GLOBAL": "delete_global",
     "LOAD_DEREF": "load_cell", "STORE_DEREF": "store_cell", "DELETE_DEREF": "delete_cell",
+    "LOAD_SUPER_ATTR": "load_super_attribute", "MATCH_CLASS": "match_class",
     "BINARY_SUBSCR": "load_item", "STORE_SUBSCR": "store_item", "DELETE_SUBSCR": "delete_item",
     "UNPACK_SEQUENCE": "iterate", "UNPACK_EX": "iterate",
     "LIST_EXTEND": "iterate", "SET_UPDATE": "iterate", "GET_ITER": "iterate",
@@ -23,6 +24,11 @@ _HANDLERS: dict[str, str] = {
     "IS_OP": "compare_identities", "CONTAINS_OP": "search",
     "IMPORT_NAME": "bring_in", "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
 }  # fmt: skip
+_ASKS_TRUTH = frozenset(
+    n
+    for n in dis.opmap
+    if n in ("UNARY_NOT", "TO_BOOL") or ("JUMP" in n and n.endswith(("_TRUE", "_FALSE", "_OR_POP")))
+)
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _IN_PLACE = {
     "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
@@ -52,6 +58,10 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = "call_with", (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
             out[i.offset] = "change_in_place", _IN_PLACE[i.argrepr]
+        elif name in ("BINARY_OP", "COMPARE_OP"):
+            out[i.offset] = "operate", 2
+        elif name in _ASKS_TRUTH:
+            out[i.offset] = "operate", 1
         elif name == "BINARY_SUBSCR":
             out[i.offset] = "load_item", copies == 2
         elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):

@@ -159,7 +159,7 @@ class JitFunction(Function):
 
     def _served(self, structure: Any, leaves: list[Any], call: Call) -> Any:
         """The result of a call by a version, or by the plain function, which is told what was asked for it so far."""
-        function, made = self.__wrapped__, None
+        function, made, problem = self.__wrapped__, None, None
         try:
             while made is None:
                 known = len(self.variants)
@@ -173,20 +173,10 @@ class JitFunction(Function):
                     self.info.eager_calls += 1
                     return told_again(function, *call)
                 made = self._another(structure, leaves, call.heard, known)
-        except Busy:
-            return told_again(function, *call)
-        except NotYet as problem:
-            if problem.reason in self._awaited:
-                self._give_up(problem.reason, problem.source)
-            self._awaited.add(problem.reason)
-            return told_again(function, *call)
-        except TraceBreak as problem:
-            if problem.__cause__ is None:
-                self._give_up(problem.reason, problem.source)
-                return told_again(function, *call)
-            result = told_again(function, *call)  # most likely raises the same error: then it is the function's own
-            self._give_up(problem.reason, problem.source)
-            return result
+        except (Busy, TraceBreak) as ended:
+            problem = ended.with_traceback(None)  # errors of the plain call are not to have it for their context
+        if made is None:
+            return self._plain_instead(problem, call)
         flat = made.run(leaves, call)
         if flat is MISS and self._is_overtaken(made):
             return told_again(function, *call)
@@ -198,6 +188,17 @@ class JitFunction(Function):
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
             return told_again(function, *call)
         return self._result(made, flat, call)
+
+    def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
+        """The plain call after this has ended a recording."""
+        if isinstance(problem, NotYet) and problem.reason not in self._awaited:
+            self._awaited.add(problem.reason)
+        elif isinstance(problem, TraceBreak) and problem.__cause__ is None:
+            self._give_up(problem.reason, problem.source)
+        result = told_again(self.__wrapped__, *call)
+        if isinstance(problem, TraceBreak) and problem.__cause__ is not None:  # otherwise the call has raised it too
+            self._give_up(problem.reason, problem.source)
+        return result
 
     def _is_overtaken(self, made: Variant) -> bool:
         """Whether a new version misses its own call because another thread has changed what it reads."""

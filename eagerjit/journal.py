@@ -17,13 +17,14 @@ import numpy as np
 
 from eagerjit.beginnings import Beginning
 from eagerjit.clocks import Readings
+from eagerjit.comparing import is_pythons
 from eagerjit.compiler.ir import Node
 from eagerjit.containers import behind, call_method, copy_of, restore_contents, same_contents
 from eagerjit.memoized import ContextVariables
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime.program import Op
-from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot
+from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot, table_of
 from eagerjit.snapshots import Snapshots
 from eagerjit.tensor import Tensor
 from eagerjit.varying import form_of, tensors_of
@@ -76,7 +77,9 @@ class Journal:
         self.owners: list[Any] = []
         self.objects_read: dict[tuple[int, str], Any] = {}
         self.classes_read: dict[tuple[int, str], Any] = {}
+        self.kinds_read: dict[int, Any] = {}
         self.cells_read: dict[int, Any] = {}
+        self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}
         self.inherited: dict[tuple[int, str], Any] = {}
         self.handed_over: dict[int, Any] = {}
         self.compared: set[int] = set()  # containers that native guards compare with copies
@@ -168,6 +171,8 @@ class Journal:
     def look_behind(self, value: Any) -> None:
         """Code of the standard library is about to read what an object wraps."""
         self.handed_over.update((id(inner), inner) for inner in behind(value))
+        if is_pythons(value):
+            self.handed_over[id(value)] = value
 
     def lacking(self, container: dict[Any, Any], key: Any) -> None:
         """Code has found that a dictionary does not have a key, which only this tells of."""
@@ -290,8 +295,8 @@ class Journal:
         self._saved.add(slot)
         self._alive.append(holder)
         self._decide(holder)
-        names = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
-        if deleting and isinstance(names, dict):  # what is put back must also be in its place
+        names = table_of(holder, key)
+        if deleting and names is not None:  # what is put back must also be in its place
             before = copy_of(names)
             self.beginning.slots.append((holder, plain(key), kind, LOOK[kind](holder, key)))
             self._undo.append((holder, lambda: restore_contents(names, before)))

@@ -397,3 +397,4 @@ for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
 TracedFloat.__truediv__ = _divide  # type: ignore[operator]
 TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[attr-defined]
 TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]
+SymbolicInt.__reduce_ex__ = TracedFloat.__reduce_ex__ = lambda self, protocol: "itself"  # type: ignore  # for copies

@@ -7,7 +7,7 @@ import functools
 import importlib._bootstrap
 import os
 import sys
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from eagerjit.array_slots import read_array
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.bytecode import accesses, catches, stored_names
 from eagerjit.callables import Calls, may_change
-from eagerjit.comparing import is_library_name
+from eagerjit.comparing import is_library_name, is_plain
 from eagerjit.containers import CHANGING, CONTAINERS
 from eagerjit.hearing import World
+from eagerjit.implicit import Implicit
 from eagerjit.importing import is_found, not_loaded
 from eagerjit.instructions import handlers
 from eagerjit.journal import Journal
@@ -32,10 +33,9 @@ from eagerjit.trace import Tracer
 from eagerjit.varying import Varying
 
 _STAND_INS = (Tensor, TracedArray, TracedNumber)
-_PLAIN = (int, float, str, bool, bytes, type(None), complex, type, FunctionType, *_STAND_INS)
 
 
-class Observer:
+class Observer(Implicit):
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
 
     def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
@@ -47,6 +47,7 @@ class Observer:
         self.calls = Calls(self.journal)
         self.journal.world = World(tracer, self.journal)
         self.stored, self.varying = stored, varying
+        self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
@@ -78,6 +79,7 @@ class Observer:
             self.journal.catches |= catches(code)
         if code.co_freevars:
             self._note_cells(frame)
+        self._note_method(frame)
         frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
         frame.f_trace_opcodes = self._readable
         self._note(frame)
@@ -118,7 +120,7 @@ class Observer:
         """Remember objects in local variables whose attributes the code reads."""
         names = self._names[frame.f_code]
         for name, value in frame.f_locals.items() if names else ():
-            if name in names and not isinstance(value, _PLAIN):
+            if name in names and not is_plain(value) and not isinstance(value, (type, FunctionType, *_STAND_INS)):
                 self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
 
     # -- reads --------------------------------------------------------------------------------------------------------
@@ -148,35 +150,29 @@ class Observer:
     def load_attribute(self, frame: FrameType, name: str) -> None:
         owner = frames.stack(frame, 1)[0]
         tensor_attributes.note_read(self.journal, owner, name, source(frame))
-        if isinstance(owner, _PLAIN) and not isinstance(owner, (type, FunctionType)):
+        if is_plain(owner) or isinstance(owner, _STAND_INS):
             return
         if name == "__dict__":
             self.journal.note_table(owner)
-        self.journal.note_read(owner, name)
-        self.journal.objects_read[id(owner), name] = owner
-        self._note_class(owner, name)
+        if type(owner) is super:
+            return self._note_super(owner.__thisclass__, owner.__self__, name)
+        self._note_attribute(owner, name)
         if lookup.is_cached_later(owner, name):
             self.journal.save(owner, name, "attribute")
             self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
-        kept = lookup.kept(owner, name)
-        if lookup.is_data(owner, name) and (name in self.stored or self.varying.is_input(owner, name, kept)):
+        if self._is_input(owner, name):
             self._read = frame, owner, name, "attribute"
 
-    def _note_class(self, owner: Any, name: str) -> None:
-        """Remember where a method or property comes from: its class, unless the object gets one of its own."""
-        if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
-            return
-        for base in type(owner).__mro__:
-            if name in vars(base):
-                self.journal.classes_read[id(base), name] = base
-                self.journal.inherited[id(owner), name] = owner
-                return
-
     def load_global(self, frame: FrameType, name: str) -> None:
-        if name in frame.f_globals:
+        if self.is_local_name(frame, name):
+            return
+        if name not in frame.f_globals:
+            if (id(frame.f_globals), name) not in self.journal.written:
+                self.journal.not_global[id(frame.f_globals), name] = name, frame.f_globals, frame.f_builtins
+        else:
             self.journal.note_read(frame.f_globals, name)
             if name in self.stored or self.varying.is_input(frame.f_globals, name, frame.f_globals[name]):
                 self._read = frame, frame.f_globals, name, "item"
@@ -185,6 +181,8 @@ class Observer:
         cell = frames.cell(frame, name)
         self.journal.note_read(cell, "contents")
         self.journal.cells_read[id(cell)] = cell
+        if look(cell, "contents", "cell") is ABSENT and (id(cell), "contents") not in self.journal.written:
+            self.journal.checks.append(lambda: look(cell, "contents", "cell") is ABSENT)
         if name in self.stored or self.varying.is_input(cell, "contents", look(cell, "contents", "cell")):
             self._read = frame, cell, "contents", "cell"
 
@@ -319,14 +317,9 @@ class Observer:
             instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)
         else:
             self._take(frame, has_keywords, args)
-            instead = functools.partial(self._judged_when_called, function, frame, where)
+            instead = functools.partial(self.calls.when_called, function, frame, where)
         if instead is not None:
             frames.replace(frame, depth, instead)
-
-    def _judged_when_called(self, function: Any, frame: FrameType, where: str, *args: Any, **kwargs: Any) -> Any:
-        """Call what gets the items of something for arguments, once they are there."""
-        instead = self.calls.about_to(function, args, kwargs, frame, where)
-        return (function if instead is None else instead)(*args, **kwargs)
 
     def format_value(self, frame: FrameType, depth: int) -> None:
         value = frames.stack(frame, depth + 1)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import functools
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
@@ -77,6 +78,7 @@ class PutOff:
 
     def __init__(self, journal: Journal):
         self.journal = journal
+        self._output, self._filters = (sys.stdout, sys.stderr), warnings.filters
 
     def refused(self, what: str, source: str) -> Callable[..., Any]:
         """What is called in place of something that must not happen while tracing."""
@@ -88,6 +90,8 @@ class PutOff:
         return fail
 
     def _print(self, args: Any, kwargs: Any, source: str) -> Any:
+        if (sys.stdout, sys.stderr) != self._output:
+            return self.refused("prints while the output goes elsewhere", source)
         if any(isinstance(a, Tensor) and not prints_later(a) for a in args):
             return self.refused("prints a tensor with a gradient", source)
         if not all(prints_later(a) for a in args):
@@ -105,6 +109,8 @@ class PutOff:
         return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
 
     def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        if warnings.filters is not self._filters:
+            return self.refused("warns while filters of warnings are set aside", source)
         stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
         if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
             return self.refused("warns for its caller", source)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -80,6 +81,8 @@ class Flattening:
             self.arrays.append(value)
             self.leaves.append(value.copy())
             return np.ndarray, None, (LEAF,)
+        if inspect.iscoroutine(value):
+            value.close()  # nobody will wait for it
         if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))

@@ -139,6 +139,8 @@ def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[st
                 out[name] = ("a float", source)
             case IntLeaf():
                 out[name] = ("an int", source)
+            case ObjectGuard(_, Op.LACKS, constant):
+                out[f"{name} has {objects[constant]}"] = ("False", source)
             case ObjectGuard(_, _, constant):
                 out[name] = (_shown(objects[constant]), source)
             case SameGuard(_, other, expected):

@@ -9,22 +9,31 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from eagerjit.runtime.source import is_library
+from eagerjit.observation import is_internal
 
 ABSENT = object()
+_TABLES = ("_buffers", "_parameters", "_modules")
 
 
 def _look_attribute(holder: Any, name: str) -> Any:
     own = getattr(holder, "__dict__", {})
     if name in own:
         return own[name]
-    for table in ("_buffers", "_parameters", "_modules") if hasattr(type(holder), "_jit_state") else ():
+    for table in _TABLES if hasattr(type(holder), "_jit_state") else ():
         if name in own.get(table, ()):
             return own[table][name]
     for owner in type(holder).__mro__:
         if name in vars(owner) and hasattr(vars(owner)[name], "__set__"):
             return getattr(holder, name, ABSENT)
     return ABSENT
+
+
+def table_of(holder: Any, name: Any) -> dict[Any, Any] | None:
+    """The dictionary in which an item or attribute lies: of Modules some lie in tables."""
+    own = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+    if own is None or name in own or not hasattr(type(holder), "_jit_state"):
+        return own
+    return next((own[table] for table in _TABLES if name in own.get(table, ())), own)
 
 
 def _store_attribute(holder: Any, name: str, value: Any) -> None:
@@ -37,13 +46,11 @@ def _delete_attribute(holder: Any, name: str) -> None:
 
 
 def _own_method(holder: Any, name: str) -> Any:
-    """The method that assigns or deletes attributes where no code of the user's does: Modules have one."""
+    """What assigns or deletes attributes where no code of the user's does: Modules and proxies have their own."""
     if isinstance(holder, type):
         return getattr(type, name)
-    if not hasattr(type(holder), "_jit_state"):
-        return getattr(object, name)
     found = (vars(kind)[name] for kind in type(holder).__mro__ if name in vars(kind))
-    return next(f for f in found if not isinstance(f, FunctionType) or is_library(f.__code__.co_filename))
+    return next(f for f in found if not isinstance(f, FunctionType) or is_internal(f.__code__))
 
 
 def _look_item(holder: Any, key: Any) -> Any:

@@ -16,6 +16,7 @@ OPERANDS: dict[Op, str] = {
     Op.SAME: "leaf leaf flag",
     Op.EQUAL: "leaf object",
     Op.TYPE_IS: "leaf object",
+    Op.LACKS: "leaf object",
     Op.GRAD_MODE: "gradients",
     Op.EPOCH: "word",
     Op.READ_FLOAT: "leaf slot",

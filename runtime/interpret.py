@@ -142,6 +142,11 @@ def _type_is(frame: Frame, leaf: int, index: int) -> None:
     _require(type(frame.leaves[leaf]) is frame.executable.objects[index])
 
 
+def _lacks(frame: Frame, leaf: int, index: int) -> None:
+    mapping = frame.leaves[leaf]
+    _require(isinstance(mapping, dict) and not dict.__contains__(mapping, frame.executable.objects[index]))
+
+
 def _grad_mode(frame: Frame, expected: int) -> None:
     _require(mode.gradients() == expected)
 
@@ -352,6 +357,7 @@ HANDLERS: dict[Op, Callable[..., None]] = {
     Op.SAME: lambda frame, a, b, expected: _require((frame.leaves[a] is frame.leaves[b]) == bool(expected)),
     Op.EQUAL: _equal,
     Op.TYPE_IS: _type_is,
+    Op.LACKS: _lacks,
     Op.GRAD_MODE: _grad_mode,
     Op.EPOCH: _epoch,
     Op.TENSOR: _tensor,

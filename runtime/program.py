@@ -34,6 +34,7 @@ class Op(IntEnum):
     IS = 6  # (leaf, object)          leaves[leaf] is objects[object]
     EQUAL = 7  # (leaf, object)       same type and ==, for str, int, float, tuple of such
     TYPE_IS = 8  # (leaf, object)     type(leaves[leaf]) is objects[object]
+    LACKS = 39  # (leaf, object)       leaves[leaf] is a dict without the key objects[object]
     GRAD_MODE = 9  # (expected)       `mode.gradients()` is expected
     EPOCH = 10  # (word)              the global epoch equals the executable's own word `word` (mutable, see Executable)
     TENSOR = 11  # (leaf, dtype_code, ndim, contiguous, grad, pointer_slot, dim_slot, stride_slot)

@@ -63,7 +63,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.loads import load_attribute, load_cell, load_grad, load_item
+from eagerjit.runtime.native.loads import lacks_key, load_attribute, load_cell, load_grad, load_item
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,
@@ -189,6 +189,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 status = guard_equal(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b))
             case Op.TYPE_IS:
                 status = load_ptr(load_ptr(leaves, 8 * a), OBJECT_TYPE) == load_ptr(objects, 8 * b)
+            case Op.LACKS:
+                status = lacks_key(load_ptr(leaves, 8 * a), load_ptr(objects, 8 * b))
             case Op.GRAD_MODE:
                 status = (thread_flags() & GRADIENTS) == a
             case Op.EPOCH:

@@ -46,6 +46,17 @@ def load_item(mapping: ptr, key: ptr, to: ptr) -> i64:
     return 1
 
 
+def lacks_key(mapping: ptr, key: ptr) -> i64:
+    """LACKS."""
+    kind = load_ptr(mapping, OBJECT_TYPE)
+    if kind != PyDict_Type and PyType_IsSubtype(kind, PyDict_Type) == 0:
+        return 0
+    found = PyDict_GetItemWithError(mapping, key)
+    if found == 0 and PyErr_Occurred():
+        return -1
+    return found == 0
+
+
 def load_cell(cell: ptr, to: ptr) -> i64:
     """LOAD_CELL: stores a new reference."""
     value = PyCell_Get(cell)

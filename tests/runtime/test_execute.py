@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import struct
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -140,6 +141,15 @@ def test_identity_and_type(executor: str) -> None:
     assert not holds(executor, (Op.IS, 0, 0), arguments=(tuple(list(same)),), objects=(one,))
     assert holds(executor, (Op.TYPE_IS, 0, 0), arguments=(5,), objects=(int,))
     assert not holds(executor, (Op.TYPE_IS, 0, 0), arguments=(True,), objects=(int,))
+
+
+@both
+def test_lacks(executor: str) -> None:
+    """A dictionary without a key; what is no dictionary never is one."""
+    assert holds(executor, (Op.LACKS, 0, 0), arguments=({"other": 1},), objects=("name",))
+    assert holds(executor, (Op.LACKS, 0, 0), arguments=(collections.OrderedDict(),), objects=("name",))
+    assert not holds(executor, (Op.LACKS, 0, 0), arguments=({"name": None},), objects=("name",))
+    assert not holds(executor, (Op.LACKS, 0, 0), arguments=(["other"],), objects=("name",))
 
 
 @both
