@@ -214,9 +214,8 @@ class JitFunction(Function):
     def _result(self, variant: Variant, flat: Any, call: Call) -> Any:
         if flat is FAILED:
             return told_again(self.__wrapped__, *call)
-        if variant.plain:
-            return flat
-        return variant.finish(flat if type(flat) is tuple else (flat,), tuple(call.leaves), call)
+        several = flat if type(flat) is tuple else (flat,)
+        return flat if variant.plain else variant.finish(several, tuple(call.leaves), call)
 
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
