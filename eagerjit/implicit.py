@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,6 +15,7 @@ from eagerjit.slots import ABSENT, look
 from eagerjit.tensor import Tensor
 from eagerjit.varying import Varying
 
+_CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
@@ -114,4 +114,4 @@ class Implicit:
 
     def is_local_name(self, frame: FrameType, name: str) -> bool:
         """Whether a name in the body of a class is one of its own."""
-        return not frame.f_code.co_flags & inspect.CO_OPTIMIZED and name in frame.f_locals
+        return not frame.f_code.co_flags & _CO_OPTIMIZED and name in frame.f_locals

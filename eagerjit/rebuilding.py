@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from types import CoroutineType
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Flattening:
             self.arrays.append(value)
             self.leaves.append(value.copy())
             return np.ndarray, None, (LEAF,)
-        if inspect.iscoroutine(value):
+        if isinstance(value, CoroutineType):
             value.close()  # nobody will wait for it
         if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
