@@ -18,6 +18,7 @@ import numpy as np
 from eagerjit import pytree
 from eagerjit.arrays import TracedArray, TracedNumber
 from eagerjit.clocks import Later, evaluated
+from eagerjit.compiler.ir import Node
 from eagerjit.journal import Journal, Path
 from eagerjit.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.pytree import LEAF, Structure
@@ -49,6 +50,8 @@ class Flattening:
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
             return self._of_numpy(value)
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
+            if isinstance(value, Tensor) and type(value._data) is not Node and not self.journal.is_fresh(value):
+                self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself
             self.leaves.append(value)
             return LEAF
         if isinstance(value, tuple):

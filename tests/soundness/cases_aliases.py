@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import types
+
 import eagerjit as torch
+from eagerjit import nn
 from tests.soundness.framework import attempt, case
 
 
@@ -529,3 +532,30 @@ def returned_detach(jit):
             y.sum().backward()
         except RuntimeError as e:
             yield ("modified" in str(e))
+
+
+@case(versions=5)
+def tensors_from_outside_are_returned(jit):
+    """What nothing computes with is given as itself, too."""
+    weight, listed = nn.Parameter(torch.ones(3)), [torch.ones(3), torch.ones(3) * 2]
+    thing = types.SimpleNamespace(kept=torch.ones(3), undo=[])
+
+    def pushed(x):
+        thing.undo.append(thing.kept)
+        thing.kept = thing.kept + x
+        return thing.kept
+
+    def popped():
+        thing.kept = thing.undo.pop()
+        return thing.kept
+
+    f, pushed, popped = jit(lambda x: (weight, listed[0], {"last": listed[-1]}, x)), jit(pushed), jit(popped)
+    for _ in range(2):
+        found = f(torch.ones(3))
+        found[1].add_(1)
+        yield found[0] is weight, found[1] is listed[0], found[2]["last"] is listed[1], listed
+    listed.reverse()
+    yield f(torch.ones(3)), listed
+    first = thing.kept
+    second, third = pushed(torch.ones(3)), pushed(torch.ones(3))
+    yield popped() is second, third, popped() is first, thing
