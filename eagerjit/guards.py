@@ -252,7 +252,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 watched.add((id(value), adds))
                 journal.beginning.note_contents(value)
                 if not adds and is_flat(value, changing):
-                    tracer.guard_object(leaves[key], Op.EQUAL, value.copy())
+                    tracer.guard_object(leaves[key], Op.EQUAL, type(value)(value))
                     journal.compared.add(id(value))
                 else:
                     python.append(Unchanged(value, changing, within=not adds))

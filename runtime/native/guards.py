@@ -69,6 +69,9 @@ PyObject_IsTrue = external("i32 PyObject_IsTrue(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
 PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
 PyMem_RawFree = external("void PyMem_RawFree(ptr)")
+PyList_Size = external("i64 PyList_Size(ptr)")
+PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
+PyList_Type = external_data("PyList_Type")
 PyUnicode_Type = external_data("PyUnicode_Type")
 PyLong_Type = external_data("PyLong_Type")
 
@@ -158,8 +161,19 @@ def guard_captured_array(
     return 1
 
 
+def _same_items(a: ptr, b: ptr) -> i64:
+    """Whether two lists hold the same objects."""
+    n = PyList_Size(a)
+    if n != PyList_Size(b):
+        return 0
+    for i in range(n):
+        if PyList_GetItem(a, i) != PyList_GetItem(b, i):
+            return 0
+    return 1
+
+
 def guard_equal(a: ptr, b: ptr) -> i64:
-    """EQUAL: strings and ints are compared here, floats and tuples by `same_value` in Python."""
+    """EQUAL: strings, ints and lists of the same objects are compared here, others by `same_value` in Python."""
     if a == b:
         return 1
     kind = load_ptr(a, OBJECT_TYPE)
@@ -167,6 +181,9 @@ def guard_equal(a: ptr, b: ptr) -> i64:
         return 0
     if kind == PyUnicode_Type or kind == PyLong_Type:
         return PyObject_RichCompareBool(a, b, Py_EQ)
+    if kind == PyList_Type:
+        if _same_items(a, b) != 0:
+            return 1
     answer = PyObject_CallFunctionObjArgs(load_ptr(context, SAME_VALUE), a, b, ptr(0))
     if answer == 0:
         return -1

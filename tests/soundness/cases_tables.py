@@ -191,3 +191,26 @@ def attributes_of_an_optimizer_of_ones_own(jit):
     optimizer.signs = True
     yield step()
     yield step(), optimizer.steps
+
+
+@case(versions=3)
+def tables_read_by_forward(jit):
+    class Chain(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Tanh(), torch.nn.ReLU()
+            self.register_buffer("scale", torch.ones(3))
+
+        def forward(self, x):
+            for part in self._modules.values():
+                x = part(x)
+            return x * self._buffers["scale"] * len(self._modules)
+
+    model = Chain()
+    f = jit(lambda x: model(x))
+    for i in range(4):
+        yield f(torch.ones(2, 3) * i)
+    model._modules["third"] = torch.nn.Sigmoid()
+    yield f(torch.ones(2, 3))
+    model._buffers["scale"] = torch.zeros(3)
+    yield f(torch.ones(2, 3))
