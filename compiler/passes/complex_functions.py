@@ -323,9 +323,10 @@ def acosh(x: Pair) -> Pair:
 
 def atanh(x: Pair) -> Pair:
     a, b = x
-    left, square = a.like(1.0) - a, b * b
-    re = (a * 4.0 / (left * left + square)).log1p() * 0.25
-    im = (b * 2.0).atan2(left * (a + 1.0) - square) * 0.5
+    size, square = abs(a), b * b  # at the right pole log1p takes what is large, at the left one what is near -1
+    left = a.like(1.0) - size
+    re = ((size * 4.0 / (left * left + square)).log1p() * 0.25).signed(a)
+    im = (b * 2.0).atan2(left * (size + 1.0) - square) * 0.5
     infinite = _is_infinite(x)
     right = b.isnan().choose(b, b.like(math.pi / 2).signed(b))
     re = infinite.choose(a.like(0.0).signed(a), a.equals(0.0).choose(a, re))

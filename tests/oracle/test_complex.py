@@ -266,6 +266,20 @@ def test_jitted_is_eager(name: str) -> None:
         assert both(jit(plain, fullgraph=True)) == expected
 
 
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 1e18])
+@pytest.mark.parametrize("name", "abs sqrt log exp tanh tan asin acos atan asinh acosh atanh reciprocal".split())
+def test_parts_in_single_precision_are_exact_to_some_bits(name: str, scale: float) -> None:
+    """Near poles and zeros, and where squares overflow: against double precision."""
+    random = np.random.default_rng(0)
+    parts = random.standard_normal((2, 2000)) * scale
+    z = (parts[0] + 1j * parts[1] * 10.0 ** random.integers(-3, 4, 2000)).astype(np.complex64)
+    expected = getattr(torch, name)(torch.tensor(z.astype(np.complex128))).numpy()
+    found = getattr(eagerjit, name)(eagerjit.tensor(z)).numpy()
+    normal = (np.abs(expected) < 3e38) & (np.abs(expected) > 1e-37)
+    errors = np.abs(found[normal] - expected[normal]) / np.abs(expected[normal])
+    assert errors.max(initial=0.0) < 5e-6
+
+
 def test_numbers_compile_once() -> None:
     z = eagerjit.tensor(Z)
     operation = type(z).__mul__
