@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ("einops_layers", "transformers_models", "others", "gaussian_processes", "probabilistic", "images")
+PROGRAMS = (
+    "einops_layers", "transformers_models", "others", "gaussian_processes", "probabilistic", "images", "graphs",
+    "trainers",
+)  # fmt: skip
 
 
 def printed(*command: str) -> list[list[str]]:
