@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from enum import Enum
 from typing import Any
 
@@ -39,6 +40,10 @@ def _is_torch_function_enabled() -> bool:
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """The plain call: what a class without a `__torch_function__` of its own has."""
     return func(*args, **(kwargs or {}))
+
+
+class DisableTorchFunctionSubclass(contextlib.nullcontext[None]):
+    """A context that changes nothing: no op asks a subclass of Tensor."""
 
 
 DispatchKey = Enum("DispatchKey", (

@@ -21,6 +21,7 @@ from torch import torch as itself
 from torch._subclasses.fake_tensor import is_fake
 from torch.autograd.function import FunctionCtx
 from torch import ScriptModule as AnotherName
+from torch._C import DisableTorchFunctionSubclass
 from torch._C._functorch import is_batchedtensor
 from torch._custom_ops import get_ctx
 from torch._dynamo.eval_frame import OptimizedModule, is_dynamo_supported
@@ -120,7 +121,7 @@ assert not (torch.mps.is_available() or torch.xpu.is_available() or torch.mtia.i
 assert isinstance(torch.nn.Linear(1, 1).register_forward_hook(print), RemovableHandle)
 assert "eagerjit" in torch.__config__.show()
 assert torch.jit.isinstance([1], list[int])
-with save_on_cpu(), no_grad():
+with save_on_cpu(), no_grad(), DisableTorchFunctionSubclass():
     pass
 timed = Timer("x + 1", globals={"x": torch.ones(3)}, label="add", sub_label="3", description="small")
 found = timed.timeit(10)
