@@ -34,7 +34,7 @@ from eagerjit.asking import only_looks, takes_items
 from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, has_attributes, has_own_attributes
-from eagerjit.containers import CHANGING, CONTAINERS, items_of
+from eagerjit.containers import CHANGING, CONTAINERS, is_changing, items_of
 from eagerjit.journal import is_consumed
 from eagerjit.library_calls import LibraryCalls, calls_back, is_of_interpreter, is_of_the_world, module_of, registries
 from eagerjit.memoized import Remembering, remembered
@@ -117,6 +117,8 @@ class Calls(PutOff, LibraryCalls):
             return self._builtin_method(function.__name__, args[0], args[1:], kwargs, source)
         bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
         if bound_native and not isinstance(bound, ModuleType):
+            if isinstance(bound, CONTAINERS) and not is_changing(bound, function.__name__):
+                self.journal.handed_over[id(bound)] = bound  # no name may lead to it
             return self._builtin_method(function.__name__, bound, args, kwargs, source)
         if type(function).__module__.startswith("eagerjit"):
             return None

@@ -25,6 +25,12 @@ _CHANGING = {
 CHANGING = {kind: frozenset(names.split()) for kind, names in _CHANGING.items()}
 """The methods that change a container."""
 
+
+def is_changing(container: Any, name: str) -> bool:
+    """Whether a method changes a container."""
+    return any(isinstance(container, kind) and name in names for kind, names in CHANGING.items())
+
+
 _VIEWS: tuple[type, ...] = (MappingProxyType, type({}.keys()), type({}.values()), type({}.items()))
 
 

@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit import lookup
-from eagerjit.arrays import LARGE
 from eagerjit.bytecode import BLIND, Access, accesses
 from eagerjit.comparing import (
     PLAIN,
     Unchanged,
     holds_containers,
     is_flat,
-    is_plain,
     needs_guard,
     state_of,
 )
@@ -36,6 +34,7 @@ from eagerjit.observation import TraceBreak, is_internal
 from eagerjit.observer import Observer
 from eagerjit.runtime.program import Op
 from eagerjit.trace import Tracer
+from eagerjit.value_guards import guard_method, guard_value
 
 _CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
@@ -230,14 +229,15 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
             if _is_fresh(value, base, attributes[:depth]):
                 if isinstance(value, MethodType) and isinstance(value.__self__, type) and parent is not None:
-                    _guard_class_method(tracer, parent, attributes[depth - 1], value)
+                    method = _load(tracer, kind, container, name, parent, attributes[:depth])
+                    guard_method(tracer, method, value, ("__func__",))
                 break
             if depth and (id(_value(base, attributes[: depth - 1])), attributes[depth - 1]) in changing:
                 break
             key = (id(container), name, attributes[:depth])
             if key not in leaves:
                 leaves[key] = _load(tracer, kind, container, name, parent, attributes[:depth])
-                _guard_value(tracer, leaves[key], value)
+                guard_value(tracer, leaves[key], value)
                 if depth:
                     holder = _value(base, attributes[: depth - 1])
                     journal.beginning.note(holder, attributes[depth - 1], "attribute", value)
@@ -334,14 +334,6 @@ def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[]
     return python
 
 
-def _guard_class_method(tracer: Tracer, owner: int, name: str, value: MethodType) -> None:
-    """Guard the function behind a method of a class, which is a new object whenever it is read."""
-    method, function = tracer.new_leaf(), tracer.new_leaf()
-    tracer.load(method, Op.LOAD_ATTRIBUTE, owner, tracer.object(name))
-    tracer.load(function, Op.LOAD_ATTRIBUTE, method, tracer.object("__func__"))
-    tracer.guard_object(function, Op.IS, value.__func__)
-
-
 def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
     """Whether reading an attribute makes a new object each time, as bound methods and properties do: the code behind it
     was observed itself."""
@@ -380,12 +372,3 @@ def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | No
     else:
         tracer.load(leaf, Op.LOAD_CELL, tracer.object(container))
     return leaf
-
-
-def _guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
-    if is_plain(value) and not isinstance(value, (bool, type(None), complex, bytes)):
-        tracer.guard_object(leaf, Op.EQUAL, value)
-    elif not isinstance(value, MethodType):
-        tracer.guard_object(leaf, Op.IS, value)
-        if isinstance(value, np.ndarray) and value.nbytes > LARGE:
-            raise TraceBreak("it reads a large NumPy array, whose contents may change", "")

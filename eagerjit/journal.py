@@ -77,6 +77,7 @@ class Journal:
         self.owners: list[Any] = []
         self.objects_read: dict[tuple[int, str], Any] = {}
         self.classes_read: dict[tuple[int, str], Any] = {}
+        self.told_apart: dict[int, tuple[Any, ...]] = {}
         self.kinds_read: dict[int, Any] = {}
         self.cells_read: dict[int, Any] = {}
         self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}

@@ -346,7 +346,9 @@ class Observer(Implicit):
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame)))
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
-        self.calls.compare(*frames.stack(frame, 2))
+        operands = frames.stack(frame, 2)
+        self.journal.told_apart |= {id(x): x for x in operands if type(x) is tuple}
+        self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
         key, holder = frames.stack(frame, 2)

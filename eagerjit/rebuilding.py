@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from types import CoroutineType
+from types import CoroutineType, MethodType
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,7 @@ class Flattening:
         if id(value) in self.numbers:
             self.plain = False
             return AGAIN, self.numbers[id(value)], ()
-        if not self.journal.is_fresh(value):
+        if not self.journal.is_fresh(value) or self._is_method_of_outside(value):
             self.leaves.append(value)
             return LEAF
         self.numbers[id(value)] = len(self.numbers)
@@ -90,6 +90,11 @@ class Flattening:
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _is_method_of_outside(self, value: Any) -> bool:
+        """Whether a value is a method of an object from outside: as good as the one that another call would make."""
+        parts = (value.__self__, value.__func__) if type(value) is MethodType else (value,)
+        return not any(self.journal.is_fresh(p) or id(p) in self.journal.paths for p in parts)
 
     def _of_numpy(self, value: Any) -> Structure:
         """A number of NumPy's, or an array that NumPy computed in this call."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import gc
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -38,16 +38,15 @@ from eagerjit.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.results import KeepGradients, RequireGradients, hidden_bases, own_gradients, relations, required, retained
 from eagerjit.retelling import told_again
 from eagerjit.runtime import dtypes, mode
-from eagerjit.runtime.program import Op
 from eagerjit.slots import Slot
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.turns import collecting_later, recording
+from eagerjit.value_guards import guard_argument, guard_method
 from eagerjit.variants import Variant, freed_node
 from eagerjit.varying import Varying
 from eagerjit.world import Heard, Inquiry, Rehearsed
 
-_VALUES = (str, bytes, np.dtype)
 _MOST_UNSTABLE = 8
 _MOST_ARRAYS = 8
 
@@ -366,6 +365,9 @@ class Recording:
         related.relate(tracer, marks, leaves, inputs, more)
         for position, mark in enumerate(marks):
             inputs[position] = inputs[mark] if type(mark) is pytree.Again else inputs[position]
+        for leaf, value in enumerate(inputs):
+            if isinstance(value, MethodType):
+                guard_method(tracer, leaf, value)
         return inputs
 
     def _argument(self, tracer: Tracer, value: Any) -> Any:
@@ -383,8 +385,7 @@ class Recording:
             raise TraceBreak("an argument is a NumPy array that no tensor can lie over", self.where())
         if isinstance(value, (dict, list, set, deque, bytearray)):
             tracer.checks.append(Unchanged(value, frozenset()))
-        by_value = isinstance(value, (*_VALUES, int)) and not isinstance(value, (enum.Enum, np.dtype))
-        tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
+        guard_argument(tracer, leaf, value)
         return value
 
     def _check_leaks(self, tracer: Tracer) -> None:

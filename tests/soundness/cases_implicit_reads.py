@@ -538,6 +538,84 @@ def a_frozen_dataclass_refuses(jit):
     yield f(numbers()), g(numbers()), options
 
 
+class Scaled:
+    """An object whose methods are kept elsewhere."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def times(self, x):
+        return x * self.by
+
+    def plus(self, x):
+        return x + self.by
+
+
+@case
+def methods_kept_and_replaced(jit):
+    first, second = Scaled(2.0), Scaled(3.0)
+    kept, table = types.SimpleNamespace(call=first.times), {"k": 1.0}
+    variable, kept.get = first.times, table.get
+    f, g = jit(lambda x: kept.call(x)), jit(lambda x: variable(x) * kept.get("k", 5.0))
+    yield f(numbers()), g(numbers())
+    kept.call = variable = second.times
+    yield f(numbers()), g(numbers())
+    kept.call = variable = second.plus
+    yield f(numbers()), g(numbers())
+    second.by = table["k"] = 7.0
+    yield f(numbers()), g(numbers())
+    table.clear()
+    yield f(numbers()), g(numbers())
+    kept.get = {"k": 9.0}.get
+    yield f(numbers()), g(numbers())
+
+
+@case(versions=2)
+def methods_and_tuples_renewed(jit):
+    """What is equal and made anew for every call compiles nothing, unless the code asks which object it is."""
+    thing, kept = Scaled(2.0), types.SimpleNamespace()
+    f = jit(lambda x, function: function(x).reshape(kept.shape) * kept.parts[1][0])
+    for _ in range(4):
+        kept.shape, kept.parts = tuple([3, 1]), (None, tuple([2.0, "a"]))
+        yield f(numbers(), thing.times)
+    kept.parts = None, (2, "a")
+    yield f(numbers(), thing.times)
+
+
+@case
+def tuples_told_apart(jit):
+    default = (1, 2)
+    kept = types.SimpleNamespace(value=default)
+    f = jit(lambda x: x * 2 if kept.value is default else x * 3)
+    for kept.value in (default, tuple([1, 2]), default):
+        yield f(numbers())
+
+
+@case(versions=3)
+def a_machine_whose_state_is_a_method(jit):
+    class Machine:
+        def __init__(self):
+            self.state, self.log = self.idle, []
+
+        def idle(self, x):
+            self.state = self.busy
+            return x
+
+        def busy(self, x):
+            self.log.append("busy")
+            self.state = self.done
+            return x * 2
+
+        def done(self, x):
+            self.state = self.idle
+            return x * 3
+
+    machine = Machine()
+    f = jit(lambda x: machine.state(x))
+    for _ in range(7):
+        yield f(numbers()), machine.log, machine.state.__name__
+
+
 # -- names, settings and output ----------------------------------------------------------------------------------------
 
 
