@@ -279,7 +279,7 @@ class Calls(PutOff, LibraryCalls):
         if type(owner).__module__.startswith("numpy.random"):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)
         if name == "__subclasses__" and isinstance(owner, type):
-            known = type.__subclasses__(owner)
+            known: list[Any] = type.__subclasses__(owner)
             journal.checks.append(lambda: type.__subclasses__(owner) == known)
         return self._probe((*([owner] if isinstance(owner, np.ndarray) else []), *args, *kwargs.values()), source)
 

@@ -55,8 +55,9 @@ class Implicit:
         holder = kind if first is base and has_own_attributes(base) else base
         self.journal.classes_read[id(holder), name] = holder
 
-    def _note_super(self, kind: Any, instance: Any, name: str) -> None:
+    def _note_super(self, found: Any, name: str) -> None:
         """`super()` of a class finds a name in the first class after it that has it."""
+        kind, instance = found.__thisclass__, found.__self__
         of_class = isinstance(instance, type) and issubclass(instance, kind)
         order = (instance if of_class else type(instance)).__mro__
         for base in order[order.index(kind) + 1 :]:
@@ -68,7 +69,7 @@ class Implicit:
     def load_super_attribute(self, frame: FrameType, name: str) -> None:
         found, kind, instance = frames.stack(frame, 3)
         if found is super:
-            self._note_super(kind, instance, name)
+            self._note_super(super(kind, instance), name)
 
     def match_class(self, frame: FrameType, count: int) -> None:
         """A pattern reads attributes of what it is compared with."""

@@ -155,7 +155,7 @@ class Observer(Implicit):
         if name == "__dict__":
             self.journal.note_table(owner)
         if type(owner) is super:
-            return self._note_super(owner.__thisclass__, owner.__self__, name)
+            return self._note_super(owner, name)
         self._note_attribute(owner, name)
         if lookup.is_cached_later(owner, name):
             self.journal.save(owner, name, "attribute")
