@@ -9,7 +9,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable
-from types import BuiltinFunctionType, CellType, MethodDescriptorType, MethodWrapperType
+from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 
 from eagerjit.comparing import has_own_attributes, has_state, is_plain
@@ -125,9 +125,9 @@ def _is_subclass(kind: type, asked: type, before: bool) -> bool:
 
 def registries(function: Any) -> list[Any]:
     """The tables in which generic functions and methods look for the function of a class."""
-    held = [c.cell_contents for c in getattr(function, "__closure__", None) or () if c != CellType()]
-    methods = [x.dispatcher for x in held if type(x) is functools.singledispatchmethod]
-    return [f.registry for f in (function, *methods) if hasattr(f, "registry")]
+    owner = getattr(getattr(function, "register", None), "__self__", None)
+    generic = owner.dispatcher if type(owner) is functools.singledispatchmethod else function
+    return [generic.registry] if hasattr(generic, "registry") else []
 
 
 def is_of_interpreter(function: Any) -> bool:
