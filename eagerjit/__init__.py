@@ -28,7 +28,7 @@ from eagerjit.generator import (
 )
 from eagerjit.making import strided
 from eagerjit.mistakes import explained_functions as _explained_functions
-from eagerjit.names import MissingName as _MissingName
+from eagerjit.names import no_such_name as _no_such_name
 from eagerjit.ops import activation, composite, contraction, index, linear, normalization
 from eagerjit.promotion import can_cast as _can_cast
 from eagerjit.promotion import promote_types, result_type
@@ -133,7 +133,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
-    raise _MissingName(_sys.modules[__name__], "torch", name)
+    raise _no_such_name(_sys.modules[__name__], "torch", name)
 
 
 def _compiler_name(name: str) -> Any:

@@ -47,7 +47,7 @@ def member(owner: Any, name: str, attribute: str) -> Any:
     except AttributeError:
         found = _submodule(f"{name}.{attribute}") if isinstance(owner, ModuleType) else None
         if found is None:
-            raise MissingName(owner, name, attribute) from None
+            raise no_such_name(owner, name, attribute) from None
         return found
 
 
@@ -55,23 +55,27 @@ def _submodule(name: str) -> ModuleType | None:
     return importlib.import_module("eagerjit.standin").module_for(name)
 
 
-class MissingName(AttributeError):
-    """A name that does not exist. The nearest that does is looked for when somebody reads: many a program only asks."""
+def no_such_name(owner: Any, path: str, attribute: str) -> AttributeError:
+    """The error for a name that does not exist."""
+    return AttributeError(_Missing(owner, path, attribute), name=attribute, obj=owner)
+
+
+class _Missing:
+    """Its message. The nearest name is looked for when somebody reads: many a program only asks whether a name exists."""
 
     def __init__(self, owner: Any, path: str, attribute: str):
-        super().__init__(name=attribute, obj=owner)
-        self.path = path
+        self.owner, self.path, self.attribute = owner, path, attribute
 
     def __str__(self) -> str:
-        near = nearest(str(self.name), (n for n in dir(self.obj) if not n.startswith("_")))
+        near = nearest(self.attribute, (n for n in dir(self.owner) if not n.startswith("_")))
         hint = f"; the nearest name it has is {self.path}.{near}" if near else ""
-        return f"eagerjit has no {self.path}.{self.name}{hint}"
+        return f"eagerjit has no {self.path}.{self.attribute}{hint}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self)!r})"
+        return repr(str(self))
 
     def __reduce__(self) -> Any:
-        return AttributeError, (str(self),)
+        return str, (str(self),)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

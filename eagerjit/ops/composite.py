@@ -211,6 +211,8 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     for v in vectors:
         if v.ndim > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {v}")
+    if len({v.dtype for v in vectors}) > 1:
+        raise RuntimeError(f"meshgrid expects all tensors to have the same dtype, but got {[v.dtype for v in vectors]}")
     swap = indexing == "xy" and len(vectors) >= 2
     if swap:
         vectors[0], vectors[1] = vectors[1], vectors[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, written
+from eagerjit.calling import public, write_out, written
 from eagerjit.compiler.ops import Primitive, bits
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define
@@ -69,7 +69,7 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     """input ** exponent in float64."""
     base, raised = (x.double() if isinstance(x, Tensor) else float(x) for x in (input, exponent))
     result = power.call(base, raised)
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("float_power", result, out)
 
 
 def float_power_(self: Tensor, exponent: Any) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling import write_out
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
@@ -63,6 +64,10 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     return [as_dtype(x, dtype) for x in operands]
 
 
+def _is_bool(x: Any) -> bool:
+    return x.dtype is dtypes.bool_ if isinstance(x, Tensor) else isinstance(x, bool)
+
+
 def _truth(x: Any) -> Tensor:
     if not isinstance(x, Tensor):
         return as_dtype(bool(x), dtypes.bool_)
@@ -77,12 +82,14 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     bitwise = TABLE.get(primitive.name.replace("bitwise", "logical"))
 
     def apply(*operands: Any) -> Tensor:
+        if primitive is elementwise.sub and any(map(_is_bool, operands)):
+            raise RuntimeError("sub: `-` with a bool operand is not supported, use `^`, or `~` to invert a mask")
         values = promoted(name, promotion, operands)
         if promotion == "bitwise" and values[0].dtype is dtypes.bool_ and bitwise is not None:
             return emit(bitwise, *values)
         if values[0].dtype is dtypes.bool_:
-            if primitive is elementwise.sub or primitive is elementwise.neg:
-                raise RuntimeError(f"{name}: subtraction and negation of bool tensors are not supported, use ~ or ^")
+            if primitive is elementwise.neg:
+                raise RuntimeError("neg: `-` of a bool tensor is not supported, use `~`")
             if promotion == "arithmetic" and primitive in _BOOLEAN:
                 return emit(_BOOLEAN[primitive], *values)
         elif not values[0].dtype.is_differentiable and primitive in _INTEGER_IDENTITY:
@@ -196,7 +203,7 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     if scaled:
         other, alpha = only(scaled), other
     result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("add", result, out)
 
 
 @calls_op
@@ -205,7 +212,7 @@ def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     if scaled:
         other, alpha = only(scaled), other
     result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("sub", result, out)
 
 
 def _is_one(value: Any) -> bool:
@@ -231,7 +238,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
             f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
         )
     result = POINTWISE[name].call(input, other)
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("div", result, out)
 
 
 def _div_trunc(input: Any, other: Any) -> Tensor:

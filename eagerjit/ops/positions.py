@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned_public, public, written
+from eagerjit.calling import planned_public, public, write_out, written
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.fitting import check_fit
@@ -236,7 +236,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Tensor |
             raise TypeError(f"where(): argument 'condition' (position 1) must be Tensor, not {kind}")
         return nonzero(condition, as_tuple=True)
     result = pointwise.where.call(condition, input, other)
-    return result if out is None else out.copy_(result)
+    return result if out is None else write_out("where", result, out)
 
 
 @public

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from eagerjit.names import MissingName
+from eagerjit.names import no_such_name
 
 FOLDER = str(Path(__file__).parent)
 
@@ -130,7 +130,7 @@ def _explain(module: ModuleType, name: str) -> None:
                 return found
         found = None if attribute.startswith("__") else module_for(f"{name}.{attribute}")
         if found is None:
-            raise MissingName(module, name, attribute)
+            raise no_such_name(module, name, attribute)
         return found
 
     missing.explains = True  # type: ignore[attr-defined]
