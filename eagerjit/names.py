@@ -61,7 +61,7 @@ def no_such_name(owner: Any, path: str, attribute: str) -> AttributeError:
 
 
 class _Missing:
-    """Its message. The nearest name is looked for when somebody reads: many a program only asks whether a name exists."""
+    """Its message. The nearest name is looked for when somebody reads: many a program only asks whether one exists."""
 
     def __init__(self, owner: Any, path: str, attribute: str):
         self.owner, self.path, self.attribute = owner, path, attribute

@@ -18,6 +18,8 @@ SHAPES: dict[int, list[tuple[tuple[int, ...], ...]]] = {
 }
 LOGICAL = ("logical_not", "logical_and", "logical_or", "logical_xor")
 INTEGER = """bitwise_not bitwise_and bitwise_or bitwise_xor shift_left shift_right gcd lcm""".split()
+COMPLEX = "real imag magnitude conj complex_asinh complex_acosh complex_atanh".split()
+"""What takes complex numbers."""
 SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host", "positions")
 """Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched, and so do
 results whose sizes examples differ in."""
@@ -106,6 +108,8 @@ def _values(name: str, position: int, shape: Any, random: np.random.Generator) -
         return random.random(shape) < 0.5
     if name in INTEGER:
         return random.integers(0, 9, shape)
+    if name in COMPLEX:
+        return random.uniform(-2, 2, shape) + 1j * random.uniform(-2, 2, shape)
     domain = TABLE[name].domain
     low, high = domain[position] if position < len(domain) else (-2.0, 2.0)
     return random.uniform(low, high, shape)
