@@ -36,7 +36,15 @@ from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, has_attributes, has_own_attributes
 from eagerjit.containers import CHANGING, CONTAINERS, is_changing, items_of
 from eagerjit.journal import is_consumed
-from eagerjit.library_calls import LibraryCalls, calls_back, is_of_interpreter, is_of_the_world, module_of, registries
+from eagerjit.library_calls import (
+    LibraryCalls,
+    calls_back,
+    is_any_of,
+    is_of_interpreter,
+    is_of_the_world,
+    module_of,
+    registries,
+)
 from eagerjit.memoized import Remembering, remembered
 from eagerjit.methods import Handle
 from eagerjit.numbers import SymbolicInt, TracedFloat, python_number
@@ -131,10 +139,10 @@ class Calls(PutOff, LibraryCalls):
             return self._print(args, kwargs, source)
         if function is warnings.warn:
             return self._warn(args, kwargs, frame, source)
-        if function in (setattr, delattr) and len(args) > 1 and isinstance(args[1], str):
+        if is_any_of(function, (setattr, delattr)) and len(args) > 1 and isinstance(args[1], str):
             self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
             return None
-        if function in (getattr, hasattr) and len(args) > 1 and isinstance(args[1], str):
+        if is_any_of(function, (getattr, hasattr)) and len(args) > 1 and isinstance(args[1], str):
             tensor_attributes.note_read(journal, args[0], args[1], source)
             journal.note_read(args[0], args[1])
             journal.objects_read[id(args[0]), args[1]] = args[0]

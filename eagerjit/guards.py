@@ -116,6 +116,8 @@ class _Inspection:
             self._drain()
         self._follow_locals()
         for (_, name), kind in self.observed.journal.classes_read.items():
+            if self.observed.journal.is_fresh(kind):
+                continue
             held = lookup.own(kind, name)
             found = getattr(held, "__func__", held)
             if isinstance(found, FunctionType) and found.__code__ in self.observed.lines:

@@ -8,7 +8,7 @@ import heapq
 import itertools
 import operator
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 
@@ -17,8 +17,10 @@ from eagerjit.journal import Journal
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip
+_CALLING_SECOND = (itertools.groupby, itertools.accumulate)
 _CALLING_KEY = (sorted, min, max, heapq.nlargest, heapq.nsmallest, itertools.groupby, itertools.accumulate)
 _IN_C = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, operator.attrgetter, functools.partial)
+_METHODS = (BuiltinFunctionType, MethodDescriptorType)
 _TOLD_OTHERWISE = frozenset(("is_grad_enabled", "is_available", "device_count"))
 """Functions that compiled calls need not ask: grad mode is a guard of its own, devices stay what they are."""
 
@@ -55,12 +57,17 @@ def is_of_the_world(module: str, name: str) -> bool:
     return module.partition(".")[0] in _WORLD or module.startswith(("numpy.random", "eagerjit.random"))
 
 
+def is_any_of(function: Any, known: Iterable[Any]) -> bool:
+    """Whether a callable is one of these: users' objects may have an `==` of their own."""
+    return any(function is f for f in known)
+
+
 def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], judged: Callable[[Any], Any]) -> Any:
     """What C code is given that calls functions of C: these, judged whenever it does. None where it calls none."""
-    first = any(function is f for f in _CALLING_FIRST) and len(args) > 1 and isinstance(args[0], _IN_C)
-    by_key = any(function is f for f in _CALLING_KEY) or getattr(function, "__name__", "") == "sort"
+    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1 and isinstance(args[0], _IN_C)
+    by_key = is_any_of(function, _CALLING_KEY) or (type(function) in _METHODS and function.__name__ == "sort")
     names = [n for n in ("key", "func") if by_key and isinstance(kwargs.get(n), _IN_C)]
-    second = function in (itertools.groupby, itertools.accumulate) and len(args) > 1 and isinstance(args[1], _IN_C)
+    second = is_any_of(function, _CALLING_SECOND) and len(args) > 1 and isinstance(args[1], _IN_C)
     if not (first or names or second):
         return None
     place = 0 if first else 1 if second else -1
@@ -79,9 +86,9 @@ class LibraryCalls:
 
     def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
         """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'."""
-        if function in (isinstance, type) and args and has_own_attributes(args[0]) and not has_state(args[0]):
+        if is_any_of(function, (isinstance, type)) and args and has_own_attributes(args[0]) and not has_state(args[0]):
             self.journal.kinds_read[id(args[0])] = args[0]
-        if function not in (isinstance, issubclass) or len(args) < 2:
+        if not is_any_of(function, (isinstance, issubclass)) or len(args) < 2:
             return
         kind = type(args[0]) if function is isinstance else args[0]
         for asked in args[1] if isinstance(args[1], tuple) else args[1:]:

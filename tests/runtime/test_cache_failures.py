@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import tempfile
 import warnings
 import zipfile
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_no_permission_is_a_miss_and_a_warning(folder: Path, monkeypatch: pytest
     monkeypatch.setattr(cache, "_warned", set())
     with monkeypatch.context() as patch:
         patch.setattr(cache, "open", refused, raising=False)
-        patch.setattr(cache.tempfile, "mkstemp", refused)
+        patch.setattr(tempfile, "mkstemp", refused)
         patch.setattr(Path, "mkdir", refused)
         assert cache.get("object", KEY) is None
         with pytest.warns(UserWarning, match="Permission denied"):

@@ -486,7 +486,7 @@ def test_threads_share_an_executable(executor: str) -> None:
         ([(Op.CONST, 40, 1)], "there is no slot 40"),
         ([(Op.CONST, 0, 2**63)], "there is no constant"),
         ([(Op.EPOCH, 0)], "there is no word 0"),
-        ([(Op.TENSOR, 0, 13, 1, 1, 2, 0, 1, 2)], "there is no dtype 13"),
+        ([(Op.TENSOR, 0, 99, 1, 1, 2, 0, 1, 2)], "there is no dtype 99"),
         ([(Op.TENSOR, 0, 8, 3, 1, 2, 0, 38, 2)], "there is no slots 3 38"),
         ([(Op.KERNEL, 4, 0, 0, -1, 0)], "there is no function 4"),
         ([(Op.KERNEL, 0, 0, 0, -1, 2, 0)], "6 operands"),

@@ -689,6 +689,7 @@ def settings_asked_for(jit):
         return x * count
 
     f, limit = jit(f), sys.getrecursionlimit()
+    torch.set_float32_matmul_precision("highest")
     yield f(numbers())
     try:
         torch.use_deterministic_algorithms(True)
@@ -857,3 +858,41 @@ def a_part_of_a_module_deleted_inside(jit):
         yield f(x), hasattr(model, "extra")
     model.extra = nn.ReLU()
     yield f(x), hasattr(model, "extra"), list(model._modules)
+
+
+class Unequal:
+    """Something that may be called, and that nothing may be compared with."""
+
+    def __call__(self, x):
+        return x * 2
+
+    def __eq__(self, other):
+        raise AssertionError("compared")
+
+    __hash__ = object.__hash__
+
+
+@case(versions=1)
+def a_callable_that_nothing_may_be_compared_with(jit):
+    called = Unequal()
+    f = jit(lambda x: called(x) + called(x=x))
+    for _ in range(3):
+        yield f(numbers())
+
+
+@case(versions=1)
+def a_class_made_inside_whose_methods_know_tensors(jit):
+    def f(x):
+        class Rows:
+            def __len__(self):
+                return len(x)
+
+            def __getitem__(self, i):
+                return x[i] * 2
+
+        rows = Rows()
+        return [rows[i] for i in range(len(rows))]
+
+    f = jit(f)
+    for _ in range(3):
+        yield f(numbers())
