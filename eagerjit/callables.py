@@ -68,7 +68,8 @@ _HARMLESS = frozenset(
 )
 _SETTINGS = frozenset(
     "set_default_dtype seed set_rng_state set_num_threads set_printoptions set_default_device "
-    "use_deterministic_algorithms".split()
+    "use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision set_default_tensor_type "
+    "set_num_interop_threads set_warn_always".split()
 )
 _OBJECT_SETTINGS = frozenset(
     "load_state_dict register_forward_hook register_forward_pre_hook "

@@ -229,7 +229,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     executable, report = executable_of(trace, traced, objects)
     needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
     reached = [b.leaf for n, b in bindings.items() if n in needed]
-    backward.leaves = list(dict.fromkeys([*reached, *joint.summary.targets]))  # type: ignore[list-item]  # keys are leaves
+    backward.leaves = list(dict.fromkeys([*joint.summary.targets, *reached]))  # type: ignore[list-item]  # keys are leaves
     backward.tensors = [joint.where[leaf] for leaf in backward.leaves]
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept

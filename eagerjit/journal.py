@@ -186,7 +186,7 @@ class Journal:
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
-        number = type(value) in (int, float)
+        number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
         tensors = tensors_of(value)
         if not number and (not tensors or any(id(x) in self.tracer.leaf_of or type(x._data) is Node for x in tensors)):
             return value

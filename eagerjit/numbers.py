@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler import sizes
+from eagerjit.integer_range import in_range
 from eagerjit.state import state
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class SymbolicInt:
         return not self < other if _is_int(other) else _floated(self) >= other
 
     def __neg__(self) -> Any:
-        return wrap(sizes.mul(self.expression, -1))
+        return self * -1
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self
@@ -150,24 +151,6 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
     return forward, reflected
 
 
-_FACTOR = 2**31
-"""Below it, a product of two is an int64."""
-
-
-def _multiply(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
-    """A product that is an int64 in every call: Python numbers may be large, and each range is a version of its own."""
-    for factor in (a, b):
-        if _may_be_large(factor) and not (sizes.less(factor, _FACTOR) and sizes.less(-_FACTOR, factor)):
-            raise OverflowError
-    return sizes.mul(a, b)
-
-
-def _may_be_large(factor: sizes.Expr) -> bool:
-    if isinstance(factor, int):
-        return abs(factor) >= _FACTOR
-    return any(name.startswith("n") for name in sizes.symbols(factor))
-
-
 def _subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
     return sizes.add(a, sizes.mul(b, -1))
 
@@ -178,15 +161,15 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
         if sizes.equal(b, 0):
             raise ZeroDivisionError("integer division or modulo by zero")
-        return function(a, b)
+        return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)
 
     return divide
 
 
 for _name, _function, _other in (
-    ("add", sizes.add, operator.add),
-    ("sub", _subtract, operator.sub),
-    ("mul", _multiply, operator.mul),
+    ("add", in_range(sizes.add), operator.add),
+    ("sub", in_range(_subtract), operator.sub),
+    ("mul", in_range(sizes.mul), operator.mul),
     ("floordiv", _checked(sizes.floordiv), operator.floordiv),
     ("mod", _checked(sizes.mod), operator.mod),
 ):

@@ -30,6 +30,7 @@ from eagerjit.identities import guard_identities
 from eagerjit.joint import Backward, compile_call
 from eagerjit.journal import Journal, Operation, is_traced
 from eagerjit.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
+from eagerjit.modes_left import modes_kept
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import TraceBreak
 from eagerjit.observer import Observer
@@ -163,7 +164,7 @@ class Recording:
         journal.paths = paths_of(call)
         journal.world.open(*world)
         try:
-            with observer:
+            with modes_kept(journal, self.where()), observer:
                 result = self._call(*call)
             if tracer.broken is not None:
                 raise tracer.broken

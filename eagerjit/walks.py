@@ -65,7 +65,9 @@ def walk(
         observer.journal.undo()
     _check_backward(tracer, observer)
     chosen = targets.keys() if wanted is None else set(wanted)
+    order = {key: i for i, key in enumerate(trail)}
     reached = [(key, g) for key, g in zip(targets, grads, strict=True) if g is not None and key in chosen]
+    reached.sort(key=lambda found: order[engine.key_of(targets[found[0]])])
     uses = {key: trail[engine.key_of(targets[key])] for key, _ in reached}
     repeated = [key for key, found in uses.items() if len(found) > 1]
     starts = [cotangent(tracer, targets[key]) for key in repeated]

@@ -23,13 +23,13 @@ class set_detect_anomaly:
 
     def __init__(self, mode: bool, check_nan: bool = True):
         self.before = Defaults.anomaly
-        _switch((check_nan,) if mode else None)
+        switch_anomaly((check_nan,) if mode else None)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exc: object) -> None:
-        _switch(self.before)
+        switch_anomaly(self.before)
 
 
 class detect_anomaly:
@@ -42,10 +42,10 @@ class detect_anomaly:
 
     def __enter__(self) -> None:
         self.before = Defaults.anomaly
-        _switch((self.check_nan,))
+        switch_anomaly((self.check_nan,))
 
     def __exit__(self, *exc: object) -> None:
-        _switch(self.before)
+        switch_anomaly(self.before)
 
 
 def is_anomaly_enabled() -> bool:
@@ -60,10 +60,11 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Turn the watch over gradients on or off."""
-    _switch((check_nan,) if mode else None)
+    switch_anomaly((check_nan,) if mode else None)
 
 
-def _switch(wanted: tuple[bool] | None) -> None:
+def switch_anomaly(wanted: tuple[bool] | None) -> None:
+    """Watch gradients for NaN, or not for NaN, or (None) not at all."""
     if wanted != Defaults.anomaly:
         Defaults.anomaly = wanted
         mode.bump_epoch()  # compiled functions run eagerly meanwhile

@@ -279,11 +279,12 @@ def _known(edge: Tensor | None, buffers: dict[Key, Tensor]) -> Tensor | None:
 def _deposit(
     buffers: dict[Key, Tensor], leaves: dict[int, Tensor], tensor: Tensor, grad: Tensor, trail: Trail | None
 ) -> None:
-    """Add a gradient to what has reached a tensor so far."""
+    """Add a gradient to what has reached a tensor; leaves and the trail are in order of what reached them last."""
     node = tensor._node
     key: Key
     if node is None:
         key = id(tensor)
+        leaves.pop(key, None)
         leaves[key] = tensor
     else:
         key = node if type(node.output) is not tuple else (node, tensor._index)
@@ -291,7 +292,7 @@ def _deposit(
     grad = beside(grad, tensor)
     buffers[key] = grad if known is None else known + grad
     if trail is not None and key in trail:
-        trail[key].append(grad)
+        trail[key] = [*trail.pop(key), grad]
 
 
 def _incoming(

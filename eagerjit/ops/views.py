@@ -45,15 +45,16 @@ def shape_argument(args: tuple[Any, ...]) -> tuple[Any, ...]:
         args = tuple(args[0])
     if all([type(d) is int for d in args]):
         return args
-    for d in args:
-        if not isinstance(d, (int, SymbolicInt)) and not hasattr(d, "__index__"):
+    for position, d in enumerate(args):
+        if not hasattr(d, "__index__") or (position == 0 and isinstance(d, bool)):
             raise TypeError(f"sizes must be ints, not {type(d).__name__}")
     return tuple(map(_size, args))
 
 
 def _size(value: Any) -> Any:
-    if isinstance(value, (int, SymbolicInt)):
-        return value
+    """An int; in a trace one that is not negative where it is not known."""
+    if isinstance(value, SymbolicInt):
+        return value if value >= 0 else int(value)
     return value.item() if isinstance(value, np.integer) else operator.index(value)
 
 

@@ -208,3 +208,24 @@ def lists_and_writes_of_its_own_in_a_checkpoint(jit):
     for i in range(3):
         f(torch.ones(3) * i).backward()
         yield w.grad
+
+
+@case
+def hooks_of_parameters_run_in_order(jit):
+    layers = [torch.nn.Linear(2, 2) for _ in range(3)]
+    shared, seen = torch.nn.Parameter(torch.ones(2)), []
+    named = [("shared", shared), *((f"{i}.{n}", p) for i, m in enumerate(layers) for n, p in m.named_parameters())]
+    for name, p in named:
+        p.register_hook(lambda g, name=name: seen.append(name))
+        p.register_post_accumulate_grad_hook(lambda p, name=name: seen.append(f"{name} has its gradient"))
+
+    @jit
+    def f(x):
+        for layer in layers:
+            x = layer(x) * shared
+        return x.sum()
+
+    for n in (2, 3, 1):
+        f(torch.ones(n, 2)).backward()
+        yield list(seen)
+        seen.clear()

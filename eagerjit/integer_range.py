@@ -1,0 +1,79 @@
+"""Integers of a call are 64 bits wide in compiled code, and as wide as they need to be in Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eagerjit.compiler import sizes
+
+_LIMITS = tuple(2**bits for bits in (62, 52, 40, 31, 20, 15, 12))
+_SIZE, _ELEMENTS = 2**31, 2**40
+"""What one size is below, and what a product of several is: no guard asks."""
+
+
+Operation = Callable[[sizes.Expr, sizes.Expr], sizes.Expr]
+
+
+def in_range(function: Operation) -> Operation:
+    """An operation whose result is an int64 in every call, as guards see to; else it raises OverflowError."""
+
+    def calculate(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+        result = function(a, b)
+        if not _is_in_range(result):
+            raise OverflowError
+        return result
+
+    return calculate
+
+
+def _is_in_range(result: sizes.Expr) -> bool:
+    """Whether a result is an int64 in this call and in all for which the symbols in it stay below the same limit."""
+    if isinstance(result, int) or sizes.is_symbol(result):
+        return True
+    limit = next((x for x in _LIMITS if _magnitude(result, x) < 2**63), None)
+    return limit is not None and all(_is_below(name, limit) for name in sorted(_limited(result)))
+
+
+def _is_below(name: str, limit: int) -> bool:
+    symbol = sizes.symbol(name)
+    return sizes.less(symbol, limit) and (not _is_number(name) or sizes.less(-limit, symbol))
+
+
+def _is_number(name: str) -> bool:
+    """Whether a symbol is no size of a tensor: it may be negative, and of any magnitude."""
+    return name.startswith("n")
+
+
+def _limited(value: sizes.Expr) -> set[str]:
+    """The symbols on whose magnitude an expression's depends."""
+    if isinstance(value, int):
+        return set()
+    powers = {s for monomial, _ in value.terms if _is_power(monomial) for atom in monomial for s in _symbols(atom)}
+    return powers | {s for s in sizes.symbols(value) if _is_number(s)}
+
+
+def _symbols(atom: sizes.Atom) -> set[str]:
+    return sizes.symbols(sizes.Size((((atom,), 1),)))
+
+
+def _is_power(monomial: sizes.Monomial) -> bool:
+    """Whether it is no product of sizes as tensors have them."""
+    return any(monomial.count(atom) > 2 for atom in monomial)
+
+
+def _magnitude(value: sizes.Expr, limit: int) -> int:
+    """How large an expression may become whose limited symbols are below a limit."""
+    if isinstance(value, int):
+        return abs(value)
+    return sum(abs(coefficient) * _product(monomial, limit) for monomial, coefficient in value.terms)
+
+
+def _product(monomial: sizes.Monomial, limit: int) -> int:
+    power, total, extents = _is_power(monomial), 1, 0
+    for atom in monomial:
+        if power or any(map(_is_number, _symbols(atom))):
+            quotient = isinstance(atom, sizes.Quotient)
+            total *= max(_magnitude(atom.a, limit), _magnitude(atom.b, limit)) if quotient else limit
+        else:
+            extents += 1
+    return total * (1, _SIZE, _ELEMENTS)[min(extents, 2)]

@@ -1,0 +1,117 @@
+"""Modes of the thread that a function leaves switched."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import eagerjit as torch
+from tests.soundness.framework import FELL_BACK, attempt, case
+
+
+@case(outcome=FELL_BACK)
+def gradients_left_off(jit):
+
+    @jit
+    def f(x):
+        torch.set_grad_enabled(False)
+        return x * 2
+
+    for _ in range(3):
+        yield f(torch.ones(2, requires_grad=True))
+        yield torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+
+
+@case(outcome=FELL_BACK)
+def a_context_entered_here_and_left_there(jit):
+    context = torch.no_grad()
+
+    @jit
+    def enter(x):
+        context.__enter__()
+        return x * 2
+
+    @jit
+    def leave(x):
+        context.__exit__(None, None, None)
+        return x * 3
+
+    for _ in range(3):
+        x = torch.ones(2, requires_grad=True)
+        yield enter(x), torch.is_grad_enabled()
+        yield leave(x), torch.is_grad_enabled()
+
+
+@case
+def gradients_off_before_an_error(jit):
+
+    @jit
+    def f(x):
+        torch.set_grad_enabled(False)
+        if x.sum() > 2:
+            raise ValueError("too much")
+        torch.set_grad_enabled(True)
+        return x * 2
+
+    for n in (1, 3, 1, 3):
+        yield attempt(f, torch.ones(n))
+        yield torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+
+
+@case(outcome=FELL_BACK)
+def anomaly_detection_left_on(jit):
+
+    @jit
+    def f(x):
+        torch.autograd.set_detect_anomaly(True)
+        return x * 2
+
+    for _ in range(3):
+        yield f(torch.ones(2))
+        yield torch.is_anomaly_enabled()
+        torch.autograd.set_detect_anomaly(False)
+
+
+@case(outcome=FELL_BACK)
+def autocast_left_on(jit):
+    context = torch.autocast("cpu", dtype=torch.bfloat16)
+
+    @jit
+    def f(x):
+        context.__enter__()
+        return x @ x
+
+    for _ in range(3):
+        yield f(torch.ones(2, 2))
+        yield torch.is_autocast_enabled("cpu")
+        context.__exit__(None, None, None)
+
+
+@case(outcome=FELL_BACK)
+def errors_of_numpy_left_ignored(jit):
+
+    @jit
+    def f(x):
+        np.seterr(all="ignore")
+        return x * 2
+
+    before = np.geterr()
+    for _ in range(3):
+        yield f(torch.ones(2))
+        yield np.geterr()
+        np.seterr(**before)
+
+
+@case(outcome=FELL_BACK)
+def the_precision_of_products_changed(jit):
+
+    @jit
+    def f(x):
+        torch.set_float32_matmul_precision("high")
+        return x * 2
+
+    for _ in range(3):
+        yield f(torch.ones(2))
+        yield torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
