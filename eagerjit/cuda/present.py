@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from eagerjit.devices import Device, check_device
 from eagerjit.placement import named
+from eagerjit.runtime.once import once
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu import devices as gpu
@@ -47,6 +48,7 @@ def missing() -> str | None:
     return None if has_compiler() else "Triton, which compiles kernels, is not installed: it comes with eagerjit[gpu]"
 
 
+@once
 def has_compiler() -> bool:
     """Whether Triton is installed."""
     return importlib.util.find_spec("triton") is not None

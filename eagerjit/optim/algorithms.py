@@ -71,8 +71,8 @@ class SGD(Optimizer):
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
         numbers = tuple(number(group, name) for name in _SGD_NUMBERS)
-        buffers = [s["momentum_buffer"] for s in states] if numbers[1] != 0 else []
-        step = states[0].get("step") if buffers and numbers[2] != 0 else None
+        buffers = [s["momentum_buffer"] for s in states] if group["momentum"] != 0 else []
+        step = states[0].get("step") if self.counts_steps(group) else None
         _sgd_op.run((parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers))
 
 

@@ -12,7 +12,8 @@ from eagerjit.tensor import Tensor
 
 
 class Group(Table):
-    """The options of a group: compiled calls read floats at every call, other changes start a new epoch.
+    """The options of a group: compiled calls read floats at every call, other changes start a new epoch, as does an
+    option that becomes zero or ceases to be: it decides on what an update has to do at all.
 
     `parts` holds the floats of options that are two, such as betas, where compiled calls find them.
     """
@@ -30,7 +31,8 @@ class Group(Table):
         before = self.get(key)
         dict.__setitem__(self, key, value)
         self._note(key, value)
-        if not (type(value) is type(before) is float or (is_pair(value) and is_pair(before))):
+        floats = type(value) is type(before) is float and bool(value) is bool(before)
+        if not (floats or (is_pair(value) and is_pair(before))):
             mode.bump_epoch()
         if thread.tracer is not None:
             thread.tracer.note_item(self, key, value)

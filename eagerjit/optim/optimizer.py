@@ -292,8 +292,8 @@ def _value(value: Any) -> Any:
 
 
 def _kept(value: Any) -> Any:
-    """What of an option compiled calls depend on: of floats, which they read at every call, that they are."""
-    return float if type(value) is float else "two floats" if is_pair(value) else value
+    """What of an option compiled calls depend on: of floats, which they read at every call, whether they are zero."""
+    return (float, bool(value)) if type(value) is float else "two floats" if is_pair(value) else value
 
 
 def _unnamed(parameter: Any) -> Any:

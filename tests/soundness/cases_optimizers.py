@@ -37,6 +37,25 @@ def sgd_with_nesterov_momentum(jit):
     yield from steps(jit, lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01))
 
 
+@case(versions=3)
+def momentum_that_becomes_zero(jit):
+    """With and without momentum are two updates, though it is a number like any other."""
+    model = network()
+    optimizer = optim.SGD(model.parameters(), 0.1, momentum=0.9, dampening=0.5)
+
+    @jit
+    def step(x):
+        optimizer.zero_grad()
+        (model(x) ** 2).mean().backward()
+        optimizer.step()
+
+    for momentum, dampening in ((0.9, 0.5), (0.9, 0.5), (0.0, 0.5), (0.0, 0.25), (0.5, 0.0), (0.5, 0.0), (0.9, 0.0)):
+        optimizer.param_groups[0].update(momentum=momentum, dampening=dampening)
+        step(torch.ones(2, 3))
+        yield list(model.parameters())
+    yield optimizer.state_dict()
+
+
 @case(versions=2)
 def adam_with_amsgrad(jit):
     yield from steps(jit, lambda p: optim.Adam(p, 0.1, amsgrad=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -179,6 +180,45 @@ def test_what_is_watched_or_captured_is_python_s(device: Device, left_to_python:
     assert left_to_python
     graph.replay()
     assert y.tolist() == [2.0 * i for i in range(16)]
+
+
+@pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"momentum": 0.9, "dampening": 0.5, "nesterov": False}])
+def test_a_training_step_asks_nothing_of_the_device(
+    library: FakeLibrary, left_to_python: list[Any], options: dict[str, Any]
+) -> None:
+    weight = on_device(5).requires_grad_()
+    optimizer = ej.optim.SGD([weight], lr=0.1, **options)
+
+    @ej.jit(fullgraph=True)
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (x * weight).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    x = on_device(5)
+    for _ in range(2):
+        step(x)
+    left_to_python.clear()
+    library.calls.clear()
+    step(x)
+    assert not left_to_python
+    assert not any(call[0].startswith(("cuMemcpyDtoH", "cuStreamSynchronize")) for call in library.calls)
+
+
+def test_placing_tensors_searches_for_no_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    class Finder:
+        def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+            searched.append(name)
+
+    ej.zeros(2, device="cuda")
+    monkeypatch.setattr("sys.meta_path", [Finder(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    ej.zeros(2, device="cuda")
+    assert "triton" not in searched
 
 
 def test_a_failing_launch_raises(library: FakeLibrary) -> None:
