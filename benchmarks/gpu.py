@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.harness import Rows, seconds_per_call
+from benchmarks.harness import Rows, progress, seconds_per_call
 
 TITLE = "The GPU's runtime: host time of what is queued, device time of copies"
 UNIT = "s"
 PEERS = ("eagerjit", "torch")
 ROUNDS = 1
 PHASES = ("all",)
+LIMIT = 60  # seconds of a library
 
 GIB = 1 << 30
 COPIES = {"copy 1 GiB on the device": GIB, "copy 1 GiB from pinned memory": GIB, "copy 1 GiB to pinned memory": GIB}
@@ -84,6 +85,7 @@ def _eagerjit() -> Rows:
         lambda: graph.replay(stream), timed(Event, stream)
     )
 
+    progress(rows)
     source, target = (gpu.DeviceMemory(GIB, stream) for _ in range(2))
     pinned = gpu.PinnedMemory(GIB, device)
     pairs = {
@@ -131,6 +133,7 @@ def _torch() -> Rows:
             small.add_(1)
     rows.numbers["queue a graph of 100 kernels"] = host_seconds(graph.replay, wait)
     rows.numbers["a graph of 100 kernels, on the device"] = device_seconds(graph.replay, event)
+    progress(rows)
     source, target = (torch.empty(GIB, dtype=torch.uint8, device="cuda") for _ in range(2))
     pinned = torch.empty(GIB, dtype=torch.uint8, pin_memory=True)
     rows.numbers["copy 1 GiB on the device"] = device_seconds(lambda: target.copy_(source), event)
@@ -149,21 +152,6 @@ def device_name() -> str:
         return "no GPU"
     version = platform().driver.integer("cuDriverGetVersion")
     return f"{platform().device(0).properties.name}, driver for CUDA {version // 1000}.{version % 1000 // 10}"
-
-
-def copy_bandwidth() -> float | None:
-    """Bytes per second that a copy on the device reads and writes; None without a device."""
-    from eagerjit.runtime.gpu.devices import available, platform
-    from eagerjit.runtime.gpu.event import Event
-    from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device
-    from eagerjit.runtime.gpu.stream import current_stream
-
-    if not available():
-        return None
-    stream = current_stream(platform().device(0))
-    source, target = (DeviceMemory(GIB, stream) for _ in range(2))
-    copy = lambda: copy_on_device(target.address, source.address, GIB, stream)  # noqa: E731
-    return 2 * GIB / device_seconds(copy, timed(Event, stream))
 
 
 def footer(medians: dict[str, dict[str, float]]) -> list[str]:

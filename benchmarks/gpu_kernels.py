@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.gpu import copy_bandwidth, device_name, device_seconds, host_seconds, timed
-from benchmarks.harness import Rows
+from benchmarks.gpu import device_name, device_seconds, host_seconds
+from benchmarks.harness import Rows, each
 
 TITLE = "Compiled kernels on a GPU, device time of a call, float32 unless it says otherwise"
 UNIT = "s"
@@ -19,7 +21,9 @@ PHASES = ("all",)
 CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS, SIDE = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26, 8192
 HEADS, LENGTH, FEATURES = 64, 4096, 128
 REPEATS = 5  # calls between two events
-SMALL = "queue a compiled call on 16 floats (host)"
+COPY, PRODUCT = "copy of the chain's input", "matrix product, bfloat16"
+CALL, ADD = "queue a compiled call on 16 floats (host)", "queue an eager addition of 16 floats (host)"
+LIMIT = 110  # seconds of a library
 
 
 def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]]:
@@ -50,6 +54,7 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
     heads = (1, HEADS, LENGTH, FEATURES)
     matrix, classes, square = (ROWS, COLUMNS), (ROWS // 4, CLASSES), (SIDE, SIDE)
     return {
+        COPY: (lambda x: x.clone(), [(CHAIN,)]),
         "elementwise chain": (chain, [(CHAIN,)]),
         "softmax of rows": (lambda x: torch.softmax(x, -1), [matrix]),
         "layer norm of rows": (
@@ -58,16 +63,11 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
         "cross entropy": (cross_entropy, [classes]),
         "sum of columns": (lambda x: x.sum(0), [matrix]),
         "Adam's update": (adam, [(PARAMETERS,)] * 4),
-        "matrix product, bfloat16": (lambda x, w: x @ w, [square, square]),
+        PRODUCT: (lambda x, w: x @ w, [square, square]),
         "the same with bias and GELU, bfloat16": (linear, [square, square, square[1:]]),
         "causal attention, bfloat16": (attention, [heads] * 3),
         "the same with its gradients, bfloat16": (attention_gradients, [heads] * 4),
     }  # fmt: skip
-
-
-def measure(peer: str, phase: str) -> Rows:
-    """Times of one library."""
-    return _eagerjit(graphs="graphs" in peer) if peer.startswith("eagerjit") else _torch(peer)
 
 
 def inputs(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
@@ -86,80 +86,71 @@ def repeated(call: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-def _eagerjit(graphs: bool) -> Rows:
-    from eagerjit.cuda.execution import compiled
-    from eagerjit.runtime.gpu.devices import platform
+def measure(peer: str, phase: str, device: str = "cuda") -> Rows:
+    """Times of one library."""
+    torch = importlib.import_module("eagerjit" if peer.startswith("eagerjit") else "torch")
+    rows, compiler = Rows(), compilers(torch)[peer]
+    measured = {name: partial(seconds, rows, torch, compiler, name, device) for name in cases(torch)}
+    x = torch.ones(16, device=device)
+    wait = torch.cuda.synchronize
+    if compiler is not None:
+        measured[CALL] = lambda: host_seconds(partial(compiler(lambda x: x * 2 + 1), x), wait)
+    if peer in ("eagerjit", "torch"):
+        measured[ADD] = lambda: host_seconds(lambda: x + x, wait)
+    each(rows, measured)
+    return rows
 
-    return measured(platform().device(0), compiled, graphs)
 
-
-def measured(device: Any, compile: Any, graphs: bool) -> Rows:
-    """eagerjit's times, with kernels made in this way."""
-    import ml_dtypes
-
+def prepare(peer: str, phase: str) -> Rows:
+    """Compile what is measured, on an idle device."""
     import eagerjit
-    from eagerjit.cuda.execution import offloaded
-    from eagerjit.runtime.binding import new_tensor
-    from eagerjit.runtime.gpu import arrays
-    from eagerjit.runtime.gpu.event import Event
-    from eagerjit.runtime.gpu.stream import current_stream
 
-    rows, stream = Rows(), current_stream(device)
-    with offloaded(device, compile, graphs):
-        for name, (function, shapes) in cases(eagerjit).items():
-            call = eagerjit.jit(function, fullgraph=True)
-            half = "bfloat16" in name
-            given = [x.astype(ml_dtypes.bfloat16) if half else x for x in inputs(shapes)]
-            tensors = [new_tensor(arrays.upload(x, stream)) for x in given]
-            result = call(*tensors)
-            first = (result[0] if isinstance(result, tuple) else result)._data.reshape(-1)[:4]
-            if not half:  # whose last bit is more than the others may differ by
-                rows.check[name] = arrays.download(first, stream).tolist()
-            del result, first
-            seconds = device_seconds(repeated(lambda call=call, tensors=tensors: call(*tensors)), timed(Event, stream))
-            rows.numbers[name] = seconds / REPEATS
-        call, x = eagerjit.jit(lambda x: x * 2 + 1), new_tensor(arrays.upload(np.ones(16, np.float32), stream))
-        rows.numbers[SMALL] = host_seconds(lambda: call(x), device.synchronize)
+    compiler, rows = compilers(eagerjit)[peer], Rows()
+    each(rows, {name: partial(seconds, rows, eagerjit, compiler, name, "cuda", True) for name in cases(eagerjit)})
     return rows
 
 
-def _torch(peer: str) -> Rows:
-    import torch
+def compilers(torch: Any) -> dict[str, Any]:
+    """What makes the function that a peer runs; None where it is the plain one."""
+    if torch.__name__ == "torch":
+        graphs = partial(torch.compile, mode="reduce-overhead")
+        return {"torch": None, "torch.compile": torch.compile, "torch.compile with CUDA graphs": graphs}
+    jit = partial(torch.jit, fullgraph=True)
+    return {"eagerjit": jit, "eagerjit with CUDA graphs": partial(jit, cuda_graphs=True)}
 
-    rows = Rows()
-    options = {} if peer == "torch.compile" else {"mode": "reduce-overhead"}
-    for name, (function, shapes) in cases(torch).items():
-        # torch.compile leaves a gradient inside of a function to the plain call.
-        call = function if peer == "torch" or "gradients" in name else torch.compile(function, **options)
-        half = "bfloat16" in name
-        tensors = [torch.from_numpy(x).cuda().to(torch.bfloat16 if half else torch.float32) for x in inputs(shapes)]
-        result = call(*tensors)
-        if not half:
-            rows.check[name] = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
-        del result
-        event = lambda: torch.cuda.Event(enable_timing=True)  # noqa: E731
-        run = repeated(lambda call=call, tensors=tensors: call(*tensors))
-        rows.numbers[name] = device_seconds(run, event) / REPEATS
-        del tensors
-        torch.cuda.empty_cache()
-    if peer != "torch":
-        small, x = torch.compile(lambda x: x * 2 + 1, **options), torch.ones(16, device="cuda")
-        rows.numbers[SMALL] = host_seconds(lambda: small(x), torch.cuda.synchronize)
-    return rows
+
+def seconds(rows: Rows, torch: Any, compiler: Any, name: str, device: str, empty: bool = False) -> float:
+    """The device's time for a case; the first numbers of its result are kept for comparison."""
+    function, shapes = cases(torch)[name]
+    # torch.compile leaves a gradient inside of a function to the plain call.
+    plain = compiler is None or name == COPY or (torch.__name__ == "torch" and "gradients" in name)
+    call = function if plain else compiler(function)
+    half = "bfloat16" in name
+    arrays = [np.zeros(shape, np.float32) for shape in shapes] if empty else inputs(shapes)
+    tensors = [torch.from_numpy(x).to(device) for x in arrays]
+    tensors = [x.to(torch.bfloat16) for x in tensors] if half else tensors
+    if half:  # whose last bit is more than the others may differ by
+        call(*tensors)
+    else:
+        rows.check[name] = first_numbers(call(*tensors))
+    event = partial(torch.cuda.Event, enable_timing=True)
+    return device_seconds(repeated(lambda: call(*tensors)), event) / REPEATS
+
+
+def first_numbers(result: Any) -> list[float]:
+    """A few of what a call returned, of which nothing is kept."""
+    return (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()  # type: ignore[no-any-return]
 
 
 def footer(medians: dict[str, dict[str, float]]) -> list[str]:
-    """Which device it was, and the chain's bandwidth beside that of a copy."""
+    """Which device it was, the products' rates, and the chain's bandwidth beside that of a copy."""
     lines = [device_name()]
     for peer, numbers in medians.items():
-        if "matrix product, bfloat16" in numbers:
-            rate = 2 * SIDE**3 / numbers["matrix product, bfloat16"]
-            lines.append(f"{peer}, matrix product: {rate / 1e12:.0f} TFLOP/s")
-    own = medians.get("eagerjit", {}).get("elementwise chain")
-    if own is not None and (copied := copy_bandwidth()) is not None:
-        bandwidth = 2 * 4 * CHAIN / own
-        lines.append(
-            f"eagerjit, elementwise chain: {bandwidth / 1e9:.0f} GB/s, {bandwidth / copied:.0%} of a copy's "
-            f"{copied / 1e9:.0f} GB/s"
-        )
+        if PRODUCT in numbers:
+            lines.append(f"{peer}, matrix product: {2 * SIDE**3 / numbers[PRODUCT] / 1e12:.0f} TFLOP/s")
+    for peer, numbers in medians.items():
+        if {COPY, "elementwise chain"} <= numbers.keys():
+            bandwidth, copied = (2 * 4 * CHAIN / numbers[row] / 1e9 for row in ("elementwise chain", COPY))
+            share = f"{bandwidth / copied:.0%} of a copy's {copied:.0f} GB/s"
+            lines.append(f"{peer}, elementwise chain: {bandwidth:.0f} GB/s, {share}")
     return lines

@@ -8,14 +8,18 @@ A benchmark is a module with
 - `measure(peer, phase)`: rows of numbers, and under `check` values that every library must agree on;
 - `footer(medians)`, where there is more to say: lines for below the table.
 
+What takes long calls `progress(rows)` on the way: where the process ends too early, that much is known.
+
 This file imports no library, for its own import must not be counted as anyone's.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -23,6 +27,7 @@ import sys
 import tempfile
 import time
 import timeit
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
 MARK = "RESULT "
 BUSY = 0.7  # load average above which the numbers are not to be trusted
+PREPARE = "BENCHMARK_PREPARE"  # set where a process only compiles: "idle", for a device that does nothing, or "device"
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
 # What has to be importable for a peer to run; other peers are called as their module is.
@@ -45,10 +51,17 @@ MODULE = {
 
 @dataclass
 class Rows:
-    """What a process measured: numbers by row, and the values by which its results are checked."""
+    """What a process measured: numbers by row, values by which its results are checked, rows that failed and why."""
 
     numbers: dict[str, float] = field(default_factory=dict)
     check: dict[str, list[float]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def __ior__(self, other: Rows) -> Rows:
+        self.numbers |= other.numbers
+        self.check |= other.check
+        self.failed |= other.failed
+        return self
 
 
 def load(name: str) -> ModuleType:
@@ -75,26 +88,53 @@ def environment(cache: Path) -> dict[str, str]:
     }
 
 
+def attempt(name: str, peer: str, phase: str, environment: dict[str, str], limit: float) -> Rows:
+    """Run one phase of one peer in a new process; what went wrong is the row "" that failed."""
+    command = [sys.executable, "-m", "benchmarks", "--worker", name, peer, phase]
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        # Files, since processes that it has started itself may keep pipes open after its end.
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=errors)
+        problem = None
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status, problem = process.wait(), f"took more than {limit:.0f} s"
+        output.seek(0)
+        errors.seek(0)
+        results = [line for line in output if line.startswith(MARK) and line.endswith("\n")]
+        lines = errors.read().strip().splitlines()
+    rows = Rows(**json.loads(results[-1].removeprefix(MARK))) if results else Rows()
+    if status or not results:
+        rows.failed[""] = problem or (lines[-1] if lines else f"exit status {status}")
+    return rows
+
+
 def run_process(name: str, peer: str, phase: str, cache: Path) -> Rows:
     """Run one phase of one peer in a new process; RuntimeError, with the last line it printed, where it failed."""
-    command = [sys.executable, "-m", "benchmarks", "--worker", name, peer, phase]
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment(cache), capture_output=True, text=True, timeout=LIMIT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"took more than {LIMIT} s") from None
-    results = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    if done.returncode or not results:
-        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        raise RuntimeError(lines[-1])
-    return Rows(**json.loads(results[-1].removeprefix(MARK)))
+    rows = attempt(name, peer, phase, environment(cache), LIMIT)
+    if "" in rows.failed:
+        raise RuntimeError(rows.failed[""])
+    return rows
 
 
 def work(name: str, peer: str, phase: str) -> None:
     """Be the process: measure, and print the result as the last line."""
-    rows = load(name).measure(peer, phase)
-    print(MARK + json.dumps({"numbers": rows.numbers, "check": rows.check}), flush=True)
+    module, how = load(name), os.environ.get(PREPARE)
+    if how is None:
+        progress(module.measure(peer, phase))
+        return
+    from benchmarks.idle import idle
+
+    with idle() if how == "idle" else contextlib.nullcontext():
+        progress(module.prepare(peer, phase))
+
+
+def progress(rows: Rows) -> None:
+    """Print what was measured so far; a number that is none failed."""
+    wrong = {row: f"measured {number}" for row, number in rows.numbers.items() if not math.isfinite(number)}
+    numbers = {row: number for row, number in rows.numbers.items() if row not in wrong}
+    print(MARK + json.dumps({**vars(rows), "numbers": numbers, "failed": rows.failed | wrong}), flush=True)
 
 
 def run_round(name: str, peer: str) -> Rows:
@@ -102,9 +142,7 @@ def run_round(name: str, peer: str) -> Rows:
     rows = Rows()
     with tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True) as cache:
         for phase in load(name).PHASES:
-            found = run_process(name, peer, phase, Path(cache))
-            rows.numbers |= found.numbers
-            rows.check |= found.check
+            rows |= run_process(name, peer, phase, Path(cache))
     return rows
 
 
@@ -126,9 +164,17 @@ def run_benchmark(name: str, wanted: list[str] | None, rounds: int | None) -> di
                 missing[peer] = f"failed: {error}"
                 del found[peer]
     missing |= disagreements(found)
-    medians = {peer: median_rows(rows) for peer, rows in found.items() if peer not in missing}
+    return record(module, before, {peer: rows for peer, rows in found.items() if peer not in missing}, missing)
+
+
+def record(
+    module: ModuleType, before: dict[str, Any], found: dict[str, list[Rows]], missing: dict[str, str]
+) -> dict[str, Any]:
+    """What is written of a benchmark."""
+    medians = {peer: median_rows(rows) for peer, rows in found.items()}
+    missing |= {f"{peer}, {row}": why for peer, rows in found.items() for r in rows for row, why in r.failed.items()}
     return {
-        "benchmark": name,
+        "benchmark": module.__name__.removeprefix("benchmarks."),
         "title": module.TITLE,
         "unit": module.UNIT,
         "when": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -147,13 +193,18 @@ def median_rows(rounds: list[Rows]) -> dict[str, float]:
 
 def disagreements(found: dict[str, list[Rows]]) -> dict[str, str]:
     """Return the peers whose results differ from most of the others', by what they differ in."""
-    wrong: dict[str, str] = {}
-    for name in {name for rounds in found.values() for name in rounds[0].check}:
+    return {peer: f"failed: another result than the others' in {name}" for peer, name in differing(found)}
+
+
+def differing(found: dict[str, list[Rows]]) -> list[tuple[str, str]]:
+    """Return who has another result than most of the others, and in what."""
+    wrong = []
+    for name in sorted({name for rounds in found.values() for name in rounds[0].check}):
         values = {peer: rounds[0].check[name] for peer, rounds in found.items() if name in rounds[0].check}
         for peer, own in values.items():
             others = [other for other in values if other != peer]
             if others and sum(not close(own, values[other]) for other in others) * 2 > len(others):
-                wrong[peer] = f"failed: another result than the others' in {name}"
+                wrong.append((peer, name))
     return wrong
 
 
@@ -183,6 +234,17 @@ def machine() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "load_average": os.getloadavg()[0],
     }
+
+
+def each(rows: Rows, cases: dict[str, Callable[[], float]]) -> None:
+    """Measure one number after the other; one that fails costs none of the others."""
+    for name, measure in cases.items():
+        try:
+            rows.numbers[name] = measure()
+        except Exception as error:
+            traceback.print_exc()
+            rows.failed[name] = f"{type(error).__name__}: {error}"[:300]
+        progress(rows)
 
 
 def seconds_per_call(function: Callable[..., Any], *arguments: Any, budget: float = 0.6, repeats: int = 9) -> float:

@@ -49,19 +49,21 @@ def table(record: dict[str, Any]) -> str:
     return "\n".join(head + text + ([""] if tail else []) + tail)
 
 
-def save(record: dict[str, Any], folder: Path) -> list[Path]:
-    """Write NAME.json, NAME.md and, where matplotlib is installed, NAME.png."""
+def save(record: dict[str, Any], folder: Path, picture: bool = True) -> list[Path]:
+    """Write NAME.json, NAME.md and, where one is wanted and matplotlib is installed, NAME.png."""
     folder.mkdir(parents=True, exist_ok=True)
     data, text = folder / f"{record['benchmark']}.json", folder / f"{record['benchmark']}.md"
     data.write_text(json.dumps(record, indent=1) + "\n")
     text.write_text(table(record) + "\n")
     written = [data, text]
+    if not picture:
+        return written
     if importlib.util.find_spec("matplotlib") is None:
         print("no picture: matplotlib is not installed")
-    elif record["medians"]:
-        picture = folder / f"{record['benchmark']}.png"
-        draw(record, picture)
-        written.append(picture)
+    elif any(record["medians"].values()):
+        path = folder / f"{record['benchmark']}.png"
+        draw(record, path)
+        written.append(path)
     return written
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from eagerjit.runtime.gpu.devices import available
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from benchmarks import gpu_all, gpu_kernels, gpu_models, harness
+from benchmarks.harness import Rows
+from benchmarks.idle import compile_nothing, idle
+from tests.test_gpu_networks import THIN
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "benchmarks" / "gpu.sh"
@@ -45,11 +57,134 @@ def test_its_tests_can_be_imported(tmp_path: Path) -> None:
 
 
 def test_its_benchmarks_can_be_imported(tmp_path: Path) -> None:
-    names = re.findall(r"-m benchmarks[. ]([a-z_ ]+?) --output", SCRIPT.read_text())
+    names = re.findall(r"-m benchmarks[.]([a-z_ ]+)", SCRIPT.read_text())
     modules = ["benchmarks." + name for line in names for name in line.split()]
-    assert {f"benchmarks.gpu{part}" for part in ("", "_kernels", "_timeline", "_models")} <= {*modules}
+    assert {f"benchmarks.gpu{part}" for part in ("", "_all", "_kernels", "_timeline", "_models")} == {*modules}
     code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     done = subprocess.run(
         [sys.executable, "-c", code, *modules], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def attempts(monkeypatch: pytest.MonkeyPatch, measure: Callable[[str, str], Rows]) -> list[tuple[str, ...]]:
+    """Instead of processes: what each would have measured, by peer and phase; the calls, and whether they prepared."""
+    calls: list[tuple[str, ...]] = []
+
+    def attempt(name: str, peer: str, phase: str, environment: dict[str, str], limit: float) -> Rows:
+        calls.append((environment.get(harness.PREPARE, ""), peer, phase))
+        return Rows() if harness.PREPARE in environment else measure(peer, phase)
+
+    monkeypatch.setattr(harness, "attempt", attempt)
+    monkeypatch.setattr(harness, "is_installed", lambda peer: True)
+    return calls
+
+
+def run_all(monkeypatch: pytest.MonkeyPatch, output: Path, *arguments: str) -> dict[str, Any]:
+    monkeypatch.setattr(sys, "argv", ["gpu_all", "gpu_models", "--output", str(output), *arguments])
+    gpu_all.main()
+    return json.loads((output / "gpu_models.json").read_text())
+
+
+def test_one_failure_costs_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(peer: str, phase: str) -> Rows:
+        if peer == "torch" and phase == "NCF":
+            return Rows(failed={"": "CUDA out of memory"})
+        if peer == "torch.compile" and phase == "GPT-2":
+            raise KeyboardInterrupt
+        return Rows({phase: 0.5}, {phase: [2.0 if (peer, phase) == ("eagerjit", "AlexNet") else 1.0]})
+
+    calls = attempts(monkeypatch, measure)
+    with pytest.raises(KeyboardInterrupt):
+        run_all(monkeypatch, tmp_path)
+    record = json.loads((tmp_path / "gpu_models.json").read_text())  # what was known before the end
+    assert record["missing"]["torch, NCF"] == "CUDA out of memory" and "NCF" not in record["medians"]["torch"]
+    assert record["missing"]["eagerjit, AlexNet"] == "another result than the others'"
+    assert {*record["medians"]["eagerjit eager"]} == {*gpu_models.SIZES}
+    assert {how for how, peer, _ in calls if peer.startswith("eagerjit")} == {"idle", ""}
+    assert {how for how, peer, _ in calls if peer == "torch.compile"} == {"device", ""}
+    assert not any(how for how, peer, _ in calls if peer == "torch")
+
+
+def test_what_finds_no_time_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = attempts(monkeypatch, lambda peer, phase: Rows({phase: 0.5}))
+    record = run_all(monkeypatch, tmp_path, "--seconds", "1")
+    assert not calls and record["missing"]["eagerjit, VGG-19"] == "no time left"
+    assert "no time left" in capsys.readouterr().out
+
+
+def test_processes_that_fail_or_take_too_long_say_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    environment = {**harness.environment(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    failed = harness.attempt("gpu", "torch", "all", environment, 120)
+    assert "" in failed.failed and not failed.numbers
+    late = harness.attempt("latency", "eagerjit", "all", environment, 0.1)
+    assert late.failed == {"": "took more than 0 s"}
+
+
+def test_cases_fail_one_by_one_and_numbers_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows()
+    harness.each(rows, {"a": lambda: 1.0, "b": lambda: 1 / 0, "c": lambda: float("nan"), "d": lambda: 2.0})
+    assert rows.numbers["a"] == 1.0 and rows.numbers["d"] == 2.0 and "division by zero" in rows.failed["b"]
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 4
+    last = json.loads(printed[-1].removeprefix(harness.MARK))
+    assert last["numbers"] == {"a": 1.0, "d": 2.0} and {*last["failed"]} == {"b", "c"}
+
+
+class Event:
+    """PyTorch's, where there is no GPU."""
+
+    def __init__(self, enable_timing: bool = False):
+        self.recorded = False
+
+    def record(self) -> None:
+        self.recorded = True
+
+    def synchronize(self) -> None:
+        assert self.recorded
+
+    def elapsed_time(self, end: Event) -> float:
+        return 1.0
+
+
+SMALL = {
+    "CHAIN": 64, "ROWS": 8, "COLUMNS": 16, "CLASSES": 7, "PARAMETERS": 32, "SIDE": 32, "HEADS": 2, "LENGTH": 20,
+    "FEATURES": 8, "REPEATS": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("peer", ["torch", "torch.compile", "torch.compile with CUDA graphs"])
+def test_the_lines_of_torch_run_without_a_gpu(monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+    for name, value in SMALL.items():
+        monkeypatch.setattr(gpu_kernels, name, value)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch, "compile", lambda function, mode=None: function)
+    rows = gpu_kernels.measure(peer, "all", "cpu")
+    assert not rows.failed and {*rows.numbers} >= {*gpu_kernels.cases(torch)}
+    assert (gpu_kernels.ADD in rows.numbers) == (peer == "torch")
+    assert (gpu_kernels.CALL in rows.numbers) == (peer != "torch")
+
+
+@pytest.mark.parametrize("peer", ["eagerjit", "eagerjit with CUDA graphs"])
+def test_kernels_are_prepared_on_an_idle_device(monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+    for name, value in SMALL.items():
+        monkeypatch.setattr(gpu_kernels, name, value)
+    with idle(compile_nothing):
+        rows = gpu_kernels.prepare(peer, "all")
+        assert not rows.failed and {*rows.numbers} == {*gpu_kernels.cases(torch)}
+        lines = gpu_kernels.footer({peer: rows.numbers})
+        assert lines[0] == "idle, driver for CUDA 13.0" and "of a copy's" in lines[2]
+
+
+@pytest.mark.parametrize("name", THIN)
+def test_networks_are_prepared_on_an_idle_device(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(gpu_models, "SIZES", THIN)
+    with idle(compile_nothing), warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing of a step is left to plain calls
+        for peer in ("eagerjit", "eagerjit eager"):
+            assert gpu_models.prepare(peer, name).numbers.keys() == {name}

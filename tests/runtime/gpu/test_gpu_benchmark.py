@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 from fake_driver import FakeLibrary
-from machines import interpreted
 
-from eagerjit.runtime.gpu.devices import Device, Platform
+from eagerjit.runtime.gpu.devices import Platform
 
 sys.path.append(str(Path(__file__).resolve().parents[3]))
 
@@ -35,35 +34,20 @@ def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeyp
     assert "queue a kernel that does nothing" in text and "GB/s" in text
 
 
-@pytest.mark.parametrize("graphs", [False, True])
-def test_kernels_on_a_fake_device(
-    library: FakeLibrary, device: Device, monkeypatch: pytest.MonkeyPatch, graphs: bool
-) -> None:
-    for name, value in (
-        ("CHAIN", 64),
-        ("ROWS", 8),
-        ("COLUMNS", 16),
-        ("CLASSES", 7),
-        ("PARAMETERS", 32),
-        ("SIDE", 32),
-        ("HEADS", 2),
-        ("LENGTH", 20),
-        ("FEATURES", 8),
-        ("REPEATS", 1),
-    ):
+@pytest.mark.parametrize("peer", ["eagerjit", "eagerjit with CUDA graphs"])
+def test_kernels_on_a_fake_device(cuda: Platform, monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+    small = {"CHAIN": 64, "ROWS": 8, "COLUMNS": 16, "CLASSES": 7, "PARAMETERS": 32, "SIDE": 32, "HEADS": 2}
+    for name, value in {**small, "LENGTH": 20, "FEATURES": 8, "REPEATS": 1}.items():
         monkeypatch.setattr(gpu_kernels, name, value)
-    monkeypatch.setattr(gpu, "GIB", 1 << 16)
     monkeypatch.setattr(gpu, "QUEUED", 1)
-    rows = gpu_kernels.measured(device, interpreted(library), graphs)
-    assert rows.numbers.keys() == {*gpu_kernels.cases(torch), gpu_kernels.SMALL} and all(
-        v > 0 for v in rows.numbers.values()
-    )
+    rows = gpu_kernels.measure(peer, "all")
+    assert rows.numbers.keys() >= {*gpu_kernels.cases(torch), gpu_kernels.CALL} and not rows.failed
+    assert all(v > 0 for v in rows.numbers.values())
     for name, (function, shapes) in gpu_kernels.cases(torch).items():
         if "bfloat16" in name:
             continue
         result = function(*(torch.from_numpy(x) for x in gpu_kernels.inputs(shapes)))
-        expected = (result[0] if isinstance(result, tuple) else result).reshape(-1)[:4].tolist()
-        assert rows.check[name] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+        assert rows.check[name] == pytest.approx(gpu_kernels.first_numbers(result), rel=1e-4, abs=1e-6)
     lines = gpu_kernels.footer({"eagerjit": rows.numbers})
     assert "TFLOP/s" in lines[1] and "of a copy's" in lines[2]
 

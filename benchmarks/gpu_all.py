@@ -1,0 +1,109 @@
+"""Benchmarks on a GPU within a given time, the most important first; what is known is written whenever a process ends.
+
+    python -m benchmarks.gpu_all [--seconds N] [--output FOLDER] NAME...
+
+Before anything is measured, kernels are compiled, by as many processes as there are cores: eagerjit's for an idle
+device. A library that fails, takes too long or finds no time left is named in the table, and costs none of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks import harness, report
+from benchmarks.harness import Rows
+
+NAMES = ("gpu_kernels", "gpu", "gpu_models")
+PREPARED = {"gpu_kernels": ("eagerjit",), "gpu_models": ("eagerjit", "eagerjit eager", "torch.compile"), "gpu": ()}
+"""Who compiles ahead. With CUDA graphs the kernels are the same."""
+AT_ONCE = 3  # processes that share the device's memory while they compile
+SHARE = 0.3  # of the time, for compiling ahead
+LEAST = 5.0  # seconds without which nothing is begun
+
+
+class Budget:
+    """The time that is left."""
+
+    def __init__(self, seconds: float):
+        self.seconds, self.end = seconds, time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+
+def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -> list[str]:
+    """Compile ahead; what did not work, which is compiled later instead."""
+    on_device = threading.Semaphore(AT_ONCE)
+    end = time.monotonic() + SHARE * budget.seconds
+
+    def run(name: str, peer: str, phase: str) -> str:
+        idle = peer.startswith("eagerjit")
+        own = {**environment, harness.PREPARE: "idle" if idle else "device"}
+        with threading.Semaphore() if idle else on_device:
+            limit = end - time.monotonic()
+            rows = harness.attempt(name, peer, phase, own, limit) if limit > LEAST else Rows(failed={"": "no time"})
+        return "; ".join(f"{name}, {peer}, {phase}, {row}: {why}" for row, why in rows.failed.items())
+
+    jobs = [
+        (name, peer, phase)
+        for name in names
+        for phase in harness.load(name).PHASES
+        for peer in PREPARED[name]
+        if harness.is_installed(peer)
+    ]
+    with ThreadPoolExecutor(max(2, harness.CORES - 2)) as pool:
+        return [problem for problem in pool.map(lambda job: run(*job), jobs) if problem]
+
+
+def measured(name: str, environment: dict[str, str], budget: Budget, output: Path) -> str:
+    """Run a benchmark, network by network where there are several; its table."""
+    module = harness.load(name)
+    before = harness.machine()
+    missing = {peer: "not installed" for peer in module.PEERS if not harness.is_installed(peer)}
+    found = {peer: [Rows()] for peer in module.PEERS if peer not in missing}
+    for phase in module.PHASES:
+        for peer, (rows,) in found.items():
+            limit = min(module.LIMIT, budget.left)
+            print(f"{budget.left:4.0f} s left: {name}, {peer}, {phase}", file=sys.stderr, flush=True)
+            new = Rows(failed={"": "no time left"})
+            if limit > LEAST:
+                new = harness.attempt(name, peer, phase, environment, limit)
+            if "" in new.failed:
+                new.failed[phase] = new.failed.pop("")
+            rows |= new
+            found[peer] = [rows]
+            shown = {peer: [Rows(dict(r.numbers), r.check, dict(r.failed))] for peer, (r,) in found.items()}
+            for other, row in harness.differing(shown):
+                shown[other][0].numbers.pop(row, None)
+                shown[other][0].failed[row] = "another result than the others'"
+            record = harness.record(module, before, shown, dict(missing))
+            report.save(record, output, picture=False)
+    report.save(record, output)
+    return report.table(record)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_all")
+    parser.add_argument("names", nargs="+", choices=NAMES)
+    parser.add_argument("--seconds", type=float, default=520.0, help="for all of it")
+    parser.add_argument("--output", type=Path, default=report.RESULTS, help="folder for the results")
+    options = parser.parse_args()
+    budget = Budget(options.seconds)
+    with tempfile.TemporaryDirectory(prefix="benchmark-", ignore_cleanup_errors=True) as cache:
+        environment = harness.environment(Path(cache))
+        problems = prepare(options.names, environment, budget)
+        print(f"{budget.left:4.0f} s left: compiled ahead", *problems, sep="\n", file=sys.stderr, flush=True)
+        tables = [measured(name, environment, budget, options.output) for name in options.names]
+    print(*tables, sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
