@@ -35,6 +35,7 @@ from eagerjit.bytecode import BLIND
 from eagerjit.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.comparing import Unchanged, has_attributes, has_own_attributes
 from eagerjit.containers import CHANGING, CONTAINERS, is_changing, items_of
+from eagerjit.implicit import note_attribute
 from eagerjit.journal import is_consumed
 from eagerjit.library_calls import (
     LibraryCalls,
@@ -123,12 +124,12 @@ class Calls(PutOff, LibraryCalls):
         if isinstance(function, FunctionType):
             return self._method(function, args, kwargs, frame, source)
         if isinstance(function, (MethodDescriptorType, WrapperDescriptorType)) and args:
-            return self._builtin_method(function.__name__, args[0], args[1:], kwargs, source)
+            return self.builtin_method(function.__name__, args[0], args[1:], kwargs, source)
         bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
         if bound_native and not isinstance(bound, ModuleType):
             if isinstance(bound, CONTAINERS) and not is_changing(bound, function.__name__):
                 self.journal.handed_over[id(bound)] = bound  # no name may lead to it
-            return self._builtin_method(function.__name__, bound, args, kwargs, source)
+            return self.builtin_method(function.__name__, bound, args, kwargs, source)
         if type(function).__module__.startswith("eagerjit"):
             return None
         return self._function(function, args, kwargs, frame, source)
@@ -145,8 +146,7 @@ class Calls(PutOff, LibraryCalls):
             return None
         if is_any_of(function, (getattr, hasattr)) and len(args) > 1 and isinstance(args[1], str):
             tensor_attributes.note_read(journal, args[0], args[1], source)
-            journal.note_read(args[0], args[1])
-            journal.objects_read[id(args[0]), args[1]] = args[0]
+            note_attribute(journal, args[0], args[1])
             return None
         if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
             if function is float or function in ROUNDED:
@@ -181,7 +181,7 @@ class Calls(PutOff, LibraryCalls):
         if is_of_the_world(module, name):
             return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
         if is_of_interpreter(function):
-            return self.refused(f"calls sys.{name}", source)
+            return self.refused(f"calls {module}.{name}", source)
         if type(function) is operator.attrgetter:
             return self._note_attributes_got(function, args)
         if function is dir and args and not journal.is_fresh(args[0]):
@@ -203,8 +203,11 @@ class Calls(PutOff, LibraryCalls):
     def _method(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
         if not is_library(function.__code__.co_filename):
+            self.journal.called[id(function)] = function
             return None
         owner, name, module = args[0] if args else None, function.__name__, module_of(function)
+        if not (module.startswith("eagerjit") or is_internal(function.__code__)):
+            return None
         if isinstance(owner, logging.Logger):
             return self._log(owner, name, args, kwargs, frame, source)
         if module == "logging" and name in LOGGED:
@@ -216,7 +219,7 @@ class Calls(PutOff, LibraryCalls):
                 return None
         if module.startswith("eagerjit"):
             if hasattr(type(owner), "notes_changes") and name in CHANGING[dict]:
-                return self._builtin_method(name, owner, args[1:], kwargs, source)
+                return self.builtin_method(name, owner, args[1:], kwargs, source)
             if name in ("__setattr__", "__delattr__") and len(args) > 1 and not isinstance(owner, Tensor):
                 value = args[2] if name == "__setattr__" else ABSENT  # by a `__setattr__` of the program's own
                 self.journal.assign(owner, args[1], value, "attribute", source)
@@ -229,7 +232,7 @@ class Calls(PutOff, LibraryCalls):
             if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
                 self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)
             return self._tells(function, args, kwargs)
-        if is_of_the_world(module, name):
+        if is_of_the_world(module, name) or is_of_interpreter(function):
             return self.refused(f"calls {module}.{name}", source)
         for registry in registries(function):
             self.journal.look_behind(registry)
@@ -251,7 +254,7 @@ class Calls(PutOff, LibraryCalls):
         self.journal.switch(parts, source)
         return None
 
-    def _builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
+    def builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
         journal = self.journal
         for container, names in CHANGING.items():
             if isinstance(owner, container) and name in names:
@@ -305,12 +308,13 @@ class Calls(PutOff, LibraryCalls):
 
     def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
         """An attribute is about to be assigned or deleted, as the class of its object does that."""
-        for base in type(owner).__mro__:
-            found = vars(base).get("__setattr__")
-            if isinstance(found, FunctionType):
-                if not is_internal(found.__code__):
-                    return  # its own code is watched
-                break
+        method, given = ("__delattr__", (name,)) if value is ABSENT else ("__setattr__", (name, value))
+        found = lookup.inherited(owner, method)
+        if isinstance(found, FunctionType) and not is_internal(found.__code__):
+            return  # its own code is watched
+        if isinstance(found, WrapperDescriptorType) and found.__name__ not in ("__setattr__", "__delattr__"):
+            self.builtin_method(found.__name__, owner, given, {}, source)  # `__setattr__ = dict.__setitem__`
+            return
         self._own_attribute(owner, name, value, source)
 
     def _own_attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
@@ -321,7 +325,8 @@ class Calls(PutOff, LibraryCalls):
             return
         if lookup.assigns(owner, name):
             return
-        if isinstance(owner, (FunctionType, BuiltinFunctionType)) and name.startswith("__"):
+        is_function = isinstance(owner, (FunctionType, BuiltinFunctionType))
+        if is_function and name.startswith("__") and not self.journal.is_fresh(owner):
             self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
         self.journal.assign(owner, name, value, "attribute", source)
 

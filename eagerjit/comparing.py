@@ -231,11 +231,13 @@ class Structure:
     dtype: DType
     casting: Any
     device: Any
+    methods: int
     changing: Set[tuple[int, Any]]
 
     def holds(self) -> bool:
         """Whether they still are as they were."""
-        return self.dtype is Defaults.dtype and self.casting == state.casting and self.device is state.device and all(
+        settings = self.dtype is Defaults.dtype and self.casting == state.casting and self.device is state.device
+        return settings and self.methods == Defaults.methods and all(
             o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
         )
 
@@ -251,4 +253,4 @@ def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()
             names[id(module)] = [id(own), *(id(own[t]) for t in ("_buffers", "_parameters", "_modules"))]
     changing = changing | {(place, key) for owner, key in changing for place in names.get(owner, ())}
     states = [o._jit_state(changing) for o in unique]
-    return Structure(unique, states, epoch, Defaults.dtype, state.casting, state.device, changing)
+    return Structure(unique, states, epoch, Defaults.dtype, state.casting, state.device, Defaults.methods, changing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +42,13 @@ def behind(value: Any) -> list[Any]:
     if isinstance(value, ChainMap):
         return [inner for m in value.maps for inner in ([m] if isinstance(m, CONTAINERS) else behind(m))]
     return gc.get_referents(value) if isinstance(value, _VIEWS) else []
+
+
+def is_memory(value: Any) -> bool:
+    """Whether a value shows memory that C code may write: an array or a pointer of ctypes, a view of bytes."""
+    ctypes = sys.modules.get("_ctypes")
+    raw = ctypes is not None and isinstance(value, (ctypes.Array, ctypes._Pointer))
+    return raw or (type(value) is memoryview and not value.readonly)
 
 
 def items_of(value: Any) -> Any:

@@ -60,10 +60,10 @@ def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
 
 @dataclass
 class Surroundings:
-    """Everything that the observed code of `main` read, and the functions found by their code."""
+    """Everything that the observed code of `main` read, and the functions that it found or called."""
 
     main: Any = None
-    functions: dict[CodeType, FunctionType] = field(default_factory=dict)
+    functions: dict[int, FunctionType] = field(default_factory=dict)
     owners: list[Any] = field(default_factory=list)
     reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
     """("global", dictionary, name, attributes, use), ("cell", cell, None, ...) or ("object", object, None, ...)."""
@@ -106,7 +106,7 @@ class _Inspection:
         self.known = {id(x): x for x in outside}
         self.pending: list[FunctionType] = []
         self.scanned: dict[CodeType, set[int]] = {}
-        self.followed: set[tuple[int, tuple[str, ...]]] = set()
+        self.followed: set[tuple[int, tuple[str, ...], str]] = set()
 
     def run(self, function: FunctionType | None) -> Surroundings:
         """Everything about a function and what it reaches."""
@@ -114,6 +114,8 @@ class _Inspection:
             self.out.main = function
             self.pending.append(function)
             self._drain()
+        self.pending += self.observed.journal.called.values()
+        self._drain()
         self._follow_locals()
         for (_, name), kind in self.observed.journal.classes_read.items():
             if self.observed.journal.is_fresh(kind):
@@ -133,9 +135,11 @@ class _Inspection:
         while self.pending:
             current = self.pending.pop()
             code = current.__code__
-            if code in self.scanned or is_internal(code):
+            if is_internal(code) or self.observed.journal.is_fresh(current):
                 continue
-            self.out.functions[code] = current
+            self.out.functions[id(current)] = current
+            if code in self.scanned:
+                continue
             if code in self.observed.lines:
                 closure = dict(zip(code.co_freevars, current.__closure__ or (), strict=False))
                 if closure and not self.observed.closures.get(code):
@@ -182,7 +186,7 @@ class _Inspection:
             for code, lines in list(self.scanned.items()):
                 for access in accesses(code, lines):
                     for value in self._local_values(code, access):
-                        key = id(value), access.attributes
+                        key = id(value), access.attributes, access.use
                         if key in self.followed or not (access.attributes and needs_guard(value, access.attributes[0])):
                             continue
                         self.followed.add(key)

@@ -19,6 +19,26 @@ _CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
+def note_attribute(journal: Journal, owner: Any, name: str) -> None:
+    """An attribute of an object from outside is about to be read."""
+    journal.note_read(owner, name)
+    journal.objects_read[id(owner), name] = owner
+    if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
+        return
+    for base in type(owner).__mro__:  # a method or property is its class's, unless the object gets one of its own
+        if name in vars(base):
+            note_inherited(journal, type(owner), base, name)
+            journal.inherited[id(owner), name] = owner
+            return
+
+
+def note_inherited(journal: Journal, kind: type, base: type, name: str) -> None:
+    """Something that `base` holds was found for `kind`, where another class may come to hold it."""
+    first = next(b for b in kind.__mro__ if name in vars(b))
+    holder = kind if first is base and has_own_attributes(base) else base
+    journal.classes_read[id(holder), name] = holder
+
+
 class Implicit:
     """The part of an observer that notes these reads."""
 
@@ -36,7 +56,7 @@ class Implicit:
         for kind in (owner, type(owner)) if isinstance(owner, type) else (type(owner),):
             found = self._methods(kind).get(code)
             if found is not None:
-                self._note_inherited(kind, *found)
+                note_inherited(self.journal, kind, *found)
 
     def _methods(self, kind: type) -> dict[CodeType, tuple[type, str]]:
         """The code of the methods that a class and its bases hold: where, and under which name."""
@@ -48,12 +68,6 @@ class Implicit:
                     if isinstance(function, FunctionType):
                         held.setdefault(function.__code__, (base, name))
         return self.methods[kind]
-
-    def _note_inherited(self, kind: type, base: type, name: str) -> None:
-        """Something that `base` holds was found for `kind`, where another class may come to hold it."""
-        first = next(b for b in kind.__mro__ if name in vars(b))
-        holder = kind if first is base and has_own_attributes(base) else base
-        self.journal.classes_read[id(holder), name] = holder
 
     def _note_super(self, found: Any, name: str) -> None:
         """`super()` of a class finds a name in the first class after it that has it."""
@@ -77,28 +91,12 @@ class Implicit:
         if not isinstance(subject, kind) or isinstance(subject, Tensor):
             return
         for name in (*getattr(kind, "__match_args__", ())[:count], *names):
-            self._note_attribute(subject, name)
+            note_attribute(self.journal, subject, name)
             if not self._is_input(subject, name):
                 continue
             kept = look(subject, name, "attribute")
             if kept is not ABSENT and not isinstance(kept, np.ndarray):
                 self.journal.input(subject, name, kept, "attribute")
-
-    def _note_attribute(self, owner: Any, name: str) -> None:
-        """An attribute of an object from outside is about to be read."""
-        self.journal.note_read(owner, name)
-        self.journal.objects_read[id(owner), name] = owner
-        self._note_class(owner, name)
-
-    def _note_class(self, owner: Any, name: str) -> None:
-        """Remember where a method or property comes from: its class, unless the object gets one of its own."""
-        if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
-            return
-        for base in type(owner).__mro__:
-            if name in vars(base):
-                self._note_inherited(type(owner), base, name)
-                self.journal.inherited[id(owner), name] = owner
-                return
 
     def _is_input(self, owner: Any, name: str) -> bool:
         """Whether an attribute holds what other calls find changed."""
@@ -106,12 +104,20 @@ class Implicit:
             return False
         return name in self.stored or self.varying.is_input(owner, name, lookup.kept(owner, name))
 
-    def operate(self, frame: FrameType, count: int) -> None:
-        """An operator gets operands, of which Python's own classes read what they hold."""
+    def operate(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+        """An operator gets operands: Python's own classes read what they hold, the user's may lack its methods."""
+        count, names = operand
         for value in frames.stack(frame, count):
             for part in value if type(value) in (list, tuple) else (value,):
                 if type(part) not in _SIMPLE:
                     self.journal.look_behind(part)
+                    self._note_lacking(type(part), names)
+
+    def _note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
+        """The user's classes that do not have a special method, and may get it."""
+        for base in kind.__mro__:
+            if has_own_attributes(base) and not hasattr(base, "_jit_state"):
+                self.journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
 
     def is_local_name(self, frame: FrameType, name: str) -> bool:
         """Whether a name in the body of a class is one of its own."""

@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def not_loaded(name: str, level: int, wanted: Sequence[str], names: dict[str, Any]) -> str | None:
-    """The first module that an import statement would load, None where all are there."""
-    if level:
-        package = names.get("__package__") or names.get("__name__", "").rpartition(".")[0]
-        name = importlib.util.resolve_name("." * level + name, package)
+def absolute_name(name: str, level: int, names: dict[str, Any]) -> str:
+    """The module that an import statement names, in code with these globals."""
+    if not level:
+        return name
+    package = names.get("__package__") or names.get("__name__", "").rpartition(".")[0]
+    return importlib.util.resolve_name("." * level + name, package)
+
+
+def not_loaded(name: str, wanted: Sequence[str]) -> str | None:
+    """The first module that importing one, and names from it, would load; None where all are there."""
     if name not in sys.modules:
         return name
     module = sys.modules[name]

@@ -22,7 +22,8 @@ _HANDLERS: dict[str, str] = {
     "LIST_EXTEND": "iterate", "SET_UPDATE": "iterate", "GET_ITER": "iterate",
     "GET_YIELD_FROM_ITER": "iterate", "BEFORE_WITH": "enter",
     "IS_OP": "compare_identities", "CONTAINS_OP": "search",
-    "IMPORT_NAME": "bring_in", "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
+    "IMPORT_NAME": "bring_in", "IMPORT_FROM": "load_attribute",
+    "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
 }  # fmt: skip
 _ASKS_TRUTH = frozenset(
     n
@@ -58,10 +59,12 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = "call_with", (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
             out[i.offset] = "change_in_place", _IN_PLACE[i.argrepr]
-        elif name in ("BINARY_OP", "COMPARE_OP"):
-            out[i.offset] = "operate", 2
+        elif name == "BINARY_OP":
+            out[i.offset] = "operate", (2, ())
+        elif name == "COMPARE_OP":
+            out[i.offset] = "operate", (2, ("__eq__", "__ne__"))
         elif name in _ASKS_TRUTH:
-            out[i.offset] = "operate", 1
+            out[i.offset] = "operate", (1, ("__bool__", "__len__"))
         elif name == "BINARY_SUBSCR":
             out[i.offset] = "load_item", copies == 2
         elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):

@@ -1,27 +1,23 @@
-"""What a traced function does to Python objects: done while it is traced, undone afterwards, and repeated by calls.
-
-An object is *fresh* if it was made while the trace was running: nobody else has seen it, and what is done to it needs
-no repeating. The garbage collector knows the age of objects: a recording begins with an empty youngest generation, and
-none is collected until it ends.
-"""
+"""What a traced function does to Python objects: done while it is traced, undone afterwards, and repeated by calls."""
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
+from eagerjit.ages import Ages
 from eagerjit.beginnings import Beginning
 from eagerjit.clocks import Readings
 from eagerjit.comparing import is_pythons
 from eagerjit.compiler.ir import Node
-from eagerjit.containers import behind, call_method, copy_of, restore_contents, same_contents
+from eagerjit.containers import behind, call_method, copy_of, is_memory, restore_contents, same_contents
 from eagerjit.memoized import ContextVariables
-from eagerjit.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.numbers import plain
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime.program import Op
 from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot, table_of
@@ -31,9 +27,6 @@ from eagerjit.varying import form_of, tensors_of
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
-
-_FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
-
 
 class Path(tuple[Any, ...]):
     """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
@@ -55,10 +48,11 @@ class Operation:
     source: str
 
 
-class Journal:
+class Journal(Ages):
     """The changes of one recording."""
 
     def __init__(self, tracer: Tracer):
+        super().__init__()
         self.tracer = tracer
         self.operations: list[Operation] = []
         self.problem: TraceBreak | None = None
@@ -80,73 +74,20 @@ class Journal:
         self.told_apart: dict[int, tuple[Any, ...]] = {}
         self.kinds_read: dict[int, Any] = {}
         self.cells_read: dict[int, Any] = {}
+        self.called: dict[int, FunctionType] = {}
+        self.imported: dict[str, ModuleType] = {}
         self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}
         self.inherited: dict[tuple[int, str], Any] = {}
+        self.lacked: dict[tuple[int, str], type] = {}
         self.handed_over: dict[int, Any] = {}
         self.compared: set[int] = set()  # containers that native guards compare with copies
         self.beginning = Beginning()
         self.catches = False  # whether an error may end inside of the function
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
-        self._young: set[int] = set()
-        self._made: set[int] = set()
-        self._outside: set[int] = set()
         self._tables: set[int] = set()  # dictionaries of attributes
-        self._alive: list[Any] = []
         self.snapshots = Snapshots(tracer, self._alive)
         self.arrays_written: list[np.ndarray] = []
-        self._ended = False
-
-    # -- age ----------------------------------------------------------------------------------------------------------
-
-    def is_fresh(self, value: Any) -> bool:
-        """Whether an object was made in this recording."""
-        key = id(value)
-        if key in self._outside:
-            return False
-        if isinstance(value, np.ndarray):
-            # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
-            own = value.base is None or self.is_fresh(value.base)
-            fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
-        elif not gc.is_tracked(value):
-            fresh = self._only_young_know(value)
-        else:
-            fresh = key in self._young or (not self._ended and key in self._look_again())
-        self._alive.append(value)
-        if not fresh:
-            self._outside.add(key)
-        return fresh
-
-    def making(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function of NumPy's, and remember an array that nobody had before."""
-        made = function(*args, **kwargs)
-        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == 2:
-            self._made.add(id(made))
-            self._alive.append(made)
-        return made
-
-    def _decide(self, value: Any) -> None:
-        """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
-        if isinstance(value, dict) and not gc.is_tracked(value):
-            self.is_fresh(value)
-
-    def _look_again(self) -> set[int]:
-        self._young = set(map(id, gc.get_objects(generation=0)))
-        return self._young
-
-    def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
-        """Whether no object from before holds one that the collector does not track, and so many made since do."""
-        if gc.get_freeze_count() > _FROZEN_BY_PYTHON:  # no frozen object is named among holders
-            if isinstance(value, (dict, tuple, np.ndarray)):
-                self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
-            return False
-        young, holders = self._look_again(), gc.get_referrers(value)
-        if len(holders) < at_least or not all(id(holder) in young for holder in holders):
-            return False
-        # The attributes of an old object may be in a dictionary only since somebody has asked for it.
-        tables = [holder for holder in holders if type(holder) is dict]
-        others = [r for table in tables for r in gc.get_referrers(table) if r is not holders and r is not tables]
-        return all(id(r) in young for r in others)
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
@@ -171,6 +112,15 @@ class Journal:
 
     def look_behind(self, value: Any) -> None:
         """Code of the standard library is about to read what an object wraps."""
+        if isinstance(value, (WeakValueDictionary, WeakSet)) and not self.is_fresh(value):
+            self.refuse("it reads weak references, whose objects it would keep alive", user_line())
+        if is_memory(value) and not self.is_fresh(value):
+            self.refuse(f"it reads a {type(value).__name__}, whose contents may change", user_line())
+        if type(value).__module__ == "decimal":
+            from decimal import getcontext
+
+            context = repr(getcontext())
+            self.checks.append(lambda: repr(getcontext()) == context)
         self.handed_over.update((id(inner), inner) for inner in behind(value))
         if is_pythons(value):
             self.handed_over[id(value)] = value
@@ -234,6 +184,7 @@ class Journal:
     def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
         self._refuse_table(holder, source)
+        given, key = key, plain_key(key)
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key)):
             return  # what `array += 1` assigns is there already
@@ -241,9 +192,9 @@ class Journal:
             self.read_first.add((id(holder), key))
         self.written.setdefault((id(holder), key), source)
         if value is ABSENT:
-            self.operations.append(Operation(DELETE[kind], holder, (key,), source))
+            self.operations.append(Operation(DELETE[kind], holder, (given,), source))
         else:
-            self.operations.append(Operation(STORE[kind], holder, (key, value), source))
+            self.operations.append(Operation(STORE[kind], holder, (given, value), source))
 
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
@@ -290,6 +241,7 @@ class Journal:
 
     def save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
         """Remember what an attribute, an item or a variable holds, to put it back."""
+        key = plain_key(key)
         slot = id(holder), key
         if slot in self._saved:
             return
@@ -299,11 +251,11 @@ class Journal:
         names = table_of(holder, key)
         if deleting and names is not None:  # what is put back must also be in its place
             before = copy_of(names)
-            self.beginning.slots.append((holder, plain(key), kind, LOOK[kind](holder, key)))
+            self.beginning.slots.append((holder, key, kind, LOOK[kind](holder, key)))
             self._undo.append((holder, lambda: restore_contents(names, before)))
             return
         value = LOOK[kind](holder, key)
-        self.beginning.slots.append((holder, plain(key), kind, value))
+        self.beginning.slots.append((holder, key, kind, value))
         store, delete, look = STORE[kind], DELETE[kind], LOOK[kind]
 
         def undo() -> None:
@@ -365,9 +317,11 @@ class Journal:
         return self.inputs | {slot for slot in self.written if slot not in self.read_first}
 
 
-def is_traced(value: Any) -> bool:
-    """Whether a value is a number of a trace."""
-    return type(value) in (SymbolicInt, TracedFloat)
+def plain_key(key: Any) -> Any:
+    """A dictionary's key with Python's numbers in place of traced ones, to which hashing has tied the recording."""
+    if isinstance(key, tuple) and not hasattr(key, "_fields"):
+        return tuple(map(plain_key, key))
+    return plain(key)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:

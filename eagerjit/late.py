@@ -160,7 +160,7 @@ class LateMethod:
         function = load(self.module, self.name)
         for kind in owner.__mro__:
             if kind.__dict__.get(self.name) is self:
-                setattr(kind, self.name, function)
+                type.__setattr__(kind, self.name, function)
         return function if instance is None else function.__get__(instance, owner)
 
 

@@ -13,6 +13,7 @@ from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType
 from typing import Any
 
 from eagerjit.comparing import has_own_attributes, has_state, is_plain
+from eagerjit.implicit import note_attribute
 from eagerjit.journal import Journal
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
@@ -100,8 +101,7 @@ class LibraryCalls:
         for path in getter.__reduce__()[1] if len(args) == 1 else ():
             owner = args[0]
             for name in path.split("."):
-                self.journal.note_read(owner, name)
-                self.journal.objects_read[id(owner), name] = owner
+                note_attribute(self.journal, owner, name)
                 owner = getattr(owner, name, None)
 
     def _tells(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
@@ -138,7 +138,14 @@ def registries(function: Any) -> list[Any]:
 
 
 def is_of_interpreter(function: Any) -> bool:
-    """Whether a function sees or sets what watches the program."""
-    return getattr(function, "__self__", None) is sys and function.__name__ in (
-        "gettrace", "settrace", "getprofile", "setprofile",
-    )  # fmt: skip
+    """Whether a function sees or sets what watches the program, or sees who has called it."""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__self__", None) is sys:
+        return name in ("gettrace", "settrace", "getprofile", "setprofile", "_getframe", "_current_frames")
+    return name in _SEEING_CALLERS.get(module_of(function), ())
+
+
+_SEEING_CALLERS = {
+    "inspect": ("currentframe", "stack", "getouterframes", "trace"),
+    "traceback": ("extract_stack", "format_stack", "print_stack", "walk_stack"),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodDescriptorType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 from eagerjit.runtime.source import is_library
@@ -39,6 +39,13 @@ def is_computed(owner: Any, name: str) -> bool:
     return _is_users(_in_classes(kind, "__getattr__"))
 
 
+def by_builtin(owner: Any, name: str) -> Any:
+    """The function of Python's that a class has for `__getattr__`, where an attribute is found by it; else None."""
+    found = inherited(owner, "__getattr__")
+    builtin = isinstance(found, (MethodDescriptorType, WrapperDescriptorType))
+    return found if builtin and own(owner, name) is inherited(owner, name) is ABSENT else None
+
+
 def is_cached_later(owner: Any, name: str) -> bool:
     """Whether reading an attribute will keep what a function gives, as `functools.cached_property` does."""
     return isinstance(inherited(owner, name), functools.cached_property) and own(owner, name) is ABSENT
@@ -62,7 +69,7 @@ def kept(owner: Any, name: str) -> Any:
 
 def is_data(owner: Any, name: str) -> bool:
     """Whether reading an attribute finds what was assigned, rather than computing something."""
-    if is_computed(owner, name):
+    if is_computed(owner, name) or by_builtin(owner, name) is not None:
         return False
     for base in owner.__mro__ if isinstance(owner, type) else type(owner).__mro__:
         if name in vars(base):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Set
 from types import ModuleType
@@ -46,7 +47,7 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
 
 
 def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any]]) -> None:
-    """Guard what code read from modules of libraries: programs may replace it."""
+    """Guard what code read from modules of libraries, and modules that it imported: programs may replace them."""
     tables = _Tables(tracer)
     for (_, name), owner in journal.objects_read.items():
         if not isinstance(owner, ModuleType) or has_own_attributes(owner) or name not in vars(owner):
@@ -57,10 +58,13 @@ def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any
         tables.guard_item(vars(owner), name, value)
         if isinstance(value, (list, dict, set)) and value is not sys.modules:
             journal.checks.append(Unchanged(value, changing))
+    for name, module in journal.imported.items():
+        tables.guard_item(sys.modules, name, module)
 
 
 def guard_builtins(tracer: Tracer, journal: Journal) -> None:
-    """Guard names that globals did not have when code read them, and the builtins that it found instead."""
+    """Guard names that globals did not have when code read them, the builtins that it found instead, and special
+    methods that classes did not have."""
     tables = _Tables(tracer)
     for name, names, builtins in journal.not_global.values():
         tables.guard_lack(names, name)
@@ -68,6 +72,10 @@ def guard_builtins(tracer: Tracer, journal: Journal) -> None:
             tables.guard_item(builtins, name, builtins[name])
         else:
             tables.guard_lack(builtins, name)
+    for (_, name), kind in journal.lacked.items():
+        if not journal.is_fresh(kind):
+            [names] = gc.get_referents(vars(kind))
+            tables.guard_lack(names, name)
 
 
 def _is_fixed(owner: ModuleType, value: Any) -> bool:

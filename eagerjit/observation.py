@@ -54,8 +54,9 @@ def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
 
 WATCHED = (
     "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
+    "collections", "contextlib",
 )  # fmt: skip
-"""Modules of the library whose objects are Python's as those of users are: what their code does is watched."""
+"""Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
 
 
 def _watched_files() -> set[str | None]:
@@ -105,5 +106,7 @@ def user_line() -> str:
 
 
 def source(frame: FrameType) -> str:
-    """`file:line` of the instruction that a frame is about to execute."""
+    """`file:line` of the instruction that a frame, or the user's that has called it, is about to execute."""
+    while is_library(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

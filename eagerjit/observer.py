@@ -20,10 +20,10 @@ from eagerjit.callables import Calls, may_change
 from eagerjit.comparing import is_library_name, is_plain
 from eagerjit.containers import CHANGING, CONTAINERS
 from eagerjit.hearing import World
-from eagerjit.implicit import Implicit
-from eagerjit.importing import is_found, not_loaded
+from eagerjit.implicit import Implicit, note_attribute
+from eagerjit.importing import absolute_name, is_found, not_loaded
 from eagerjit.instructions import handlers
-from eagerjit.journal import Journal
+from eagerjit.journal import Journal, plain_key
 from eagerjit.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.putting_off import Refusing
 from eagerjit.runtime import frames
@@ -156,14 +156,20 @@ class Observer(Implicit):
             self.journal.note_table(owner)
         if type(owner) is super:
             return self._note_super(owner, name)
-        self._note_attribute(owner, name)
+        note_attribute(self.journal, owner, name)
         if lookup.is_cached_later(owner, name):
             self.journal.save(owner, name, "attribute")
             self._making[frame] = owner, name, "attribute"
         if owner is os and name == "environ":
             before = dict(os.environ)
             self.journal.checks.append(lambda: dict(os.environ) == before)
-        if self._is_input(owner, name):
+        builtin = lookup.by_builtin(owner, name)
+        if builtin is not None:
+            self.calls.builtin_method(builtin.__name__, owner, (name,), {}, source(frame))
+            held = look(owner, name, "item") if isinstance(owner, dict) else ABSENT
+            if held is not ABSENT and (name in self.stored or self.varying.is_input(owner, name, held)):
+                self._read = frame, owner, name, "item"
+        elif self._is_input(owner, name):
             self._read = frame, owner, name, "attribute"
 
     def load_global(self, frame: FrameType, name: str) -> None:
@@ -191,6 +197,7 @@ class Observer(Implicit):
         if not isinstance(container, (dict, list)):
             return self.journal.look_behind(container)
         self.calls.compare(key, container)
+        key = plain_key(key) if isinstance(container, dict) else key
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
@@ -361,8 +368,10 @@ class Observer(Implicit):
     def bring_in(self, frame: FrameType, name: str) -> None:
         """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""
         level, wanted = frames.stack(frame, 2)
-        missing = not_loaded(name, level, wanted or (), frame.f_globals)
+        name = absolute_name(name, level, frame.f_globals)
+        missing = not_loaded(name, wanted or ())
         if missing is None:
+            self.journal.imported |= {n: sys.modules[n] for n in (name, name.partition(".")[0])}
             return
         where = source(frame)
         if is_found(missing):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from eagerjit.cautions import warn_again
 from eagerjit.journal import Journal
 from eagerjit.tensor import Tensor
 from eagerjit.texts import LOGGED, Text, is_marked, text_of, with_texts
@@ -63,14 +64,6 @@ def log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args
         logger.name, level, file, line, message, args, None, function, kwargs.get("extra"), None
     )  # fmt: skip
     logger.handle(record)
-
-
-def warn_again(place: Any, message: Any, category: Any = None, stacklevel: int = 1) -> None:
-    """Warn at the place where the code did."""
-    file, line, names = place
-    registry = names.setdefault("__warningregistry__", {})
-    category = type(message) if isinstance(message, Warning) else category or UserWarning
-    warnings.warn_explicit(message, category, file, line, names.get("__name__"), registry)
 
 
 class PutOff:

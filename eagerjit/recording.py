@@ -28,7 +28,7 @@ from eagerjit.host_steps import HostSteps
 from eagerjit.host_work import HostWork
 from eagerjit.identities import guard_identities
 from eagerjit.joint import Backward, compile_call
-from eagerjit.journal import Journal, Operation, is_traced
+from eagerjit.journal import Journal, Operation
 from eagerjit.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.modes_left import modes_kept
 from eagerjit.numbers import SymbolicInt, TracedFloat
@@ -144,7 +144,7 @@ class Recording:
             guard_modules(tracer, journal, owners)
             keep_constant_arrays_apart(tracer)
             self._check_stability(journal, guards)
-            self.replaced |= {slot for slot in journal.written if slot in journal.read_first and not is_traced(slot[1])}
+            self.replaced |= journal.written.keys() & journal.read_first
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries)  # fmt: skip
             journal.operations = []

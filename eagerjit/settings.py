@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from eagerjit.cautions import caution
 from eagerjit.devices import CPU, Device
 from eagerjit.placement import wanted
 from eagerjit.runtime.gpu.precision import precision as precision_
@@ -48,7 +48,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     """How exactly GPUs multiply float32: "highest" as it is, "high" and "medium" as TF32."""
     if precision not in ("highest", "high", "medium"):
         text = f"{precision!r} is not one of 'highest', 'high', or 'medium'; the current choice is {precision_.name!r}."
-        warnings.warn(text, stacklevel=2)
+        caution(text)
         return
     precision_.name = precision
 

@@ -36,6 +36,8 @@ class Defaults:
     dtype = dtypes.float32
     anomaly: tuple[bool] | None = None
     """Whether a watched backward pass looks for NaN; None where none is watched."""
+    methods = 0
+    """How often methods of Tensor were replaced."""
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:
@@ -44,6 +46,12 @@ def set_tracer(tracer: Tracer | None) -> Tracer | None:
     state.tracer = tracer
     _close_fast_paths()
     return before
+
+
+def note_methods() -> None:
+    """Methods of Tensor are others now. Compiled calls look at them when the epoch has moved."""
+    Defaults.methods += 1
+    mode.bump_epoch()
 
 
 def set_device(device: Any) -> Any:

@@ -15,7 +15,7 @@ from eagerjit.runtime import dtypes, layout
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
-from eagerjit.state import state
+from eagerjit.state import note_methods, state
 from eagerjit.typed import TensorOperators
 
 
@@ -58,7 +58,19 @@ class View:
         return self.op.overwrite(tracer, base, value, *self.arguments)
 
 
-class Tensor(TensorOperators):
+class TensorClass(type):
+    """The class of Tensor: where programs give it other methods, compiled calls look whether they still apply."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        note_methods()
+
+    def __delattr__(cls, name: str) -> None:
+        super().__delattr__(name)
+        note_methods()
+
+
+class Tensor(TensorOperators, metaclass=TensorClass):
     """A multi-dimensional array of one dtype, with PyTorch's interface.
 
     Make one with `tensor`, `zeros`, `randn`, `from_numpy` and so on.

@@ -7,10 +7,10 @@ dtypes of what was converted. Calls leave the native fast path while it is on: i
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from eagerjit.cautions import caution
 from eagerjit.cuda.present import found
 from eagerjit.devices import CPU
 from eagerjit.placement import device_of, tensors_among
@@ -166,16 +166,15 @@ class autocast:
         self._enabled = bool(enabled)
         if self._enabled and device_type != "cpu" and not (device_type == "cuda" and found() is not None):
             name = device_type.upper()
-            warnings.warn(
-                f"User provided device_type of '{device_type}', but {name} is not available. Disabling", stacklevel=2
+            caution(
+                f"User provided device_type of '{device_type}', but {name} is not available. Disabling"
             )
             self._enabled = False
         if self._enabled and self.fast_dtype not in (dtypes.bfloat16, dtypes.float16):
             name = device_type.upper()
-            warnings.warn(
+            caution(
                 f"In {name} autocast, but the target dtype is not supported. Disabling autocast.\n{name} Autocast only "
-                "supports dtype of torch.bfloat16, torch.float16 currently.",
-                stacklevel=2,
+                "supports dtype of torch.bfloat16, torch.float16 currently."
             )
             self._enabled = False
         self._before: list[Casting | None] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.accumulation import accumulate
+from eagerjit.cautions import caution
 from eagerjit.state import Defaults, state
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -112,7 +112,7 @@ def grad(
     With `is_grads_batched` the first dimension of `grad_outputs` is one of examples, and of the gradients too.
     """
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning, 2)
+        caution("only_inputs argument is deprecated and is ignored now (defaults to True)", FutureWarning)
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, create_graph, materialize_grads)
     roots, targets = _sequence(outputs), _sequence(inputs)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from eagerjit import creation, linalg
+from eagerjit.cautions import caution
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
     Distribution,
@@ -95,9 +95,8 @@ class Wishart(Covariance, ExponentialFamily):
         if (self.df <= size - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {size - 1}.")
         if (self.df < size).any():
-            warnings.warn(
-                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                stacklevel=2,
+            caution(
+                "Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim."
             )
         self.__dict__[name] = matrix.expand((*batch, size, size))
         super().__init__(batch, (size, size), validate_args=validate_args)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from eagerjit import random
+from eagerjit.cautions import caution
 from eagerjit.nn.module import Module
 from eagerjit.tensor import Tensor
 
@@ -55,7 +55,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     if training and input.ndim < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     if input.ndim not in (3, 4):
-        warnings.warn(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated", stacklevel=2)
+        caution(f"dropout2d: Received a {input.ndim}-D input to dropout2d, which is deprecated")
     return _placed(input, _by_channel(input, p, training, True), inplace)
 
 
@@ -63,7 +63,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     """Channels of (batch, channels, depth, height, width), or of one example, zeroed with probability p."""
     _checked(p)
     if input.ndim not in (4, 5):
-        warnings.warn(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated", stacklevel=2)
+        caution(f"dropout3d: Received a {input.ndim}-D input to dropout3d, which is deprecated")
     return _placed(input, _by_channel(input, p, training, input.ndim != 4), inplace)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.cautions import caution
 from eagerjit.tensor import Tensor
 
 
@@ -188,8 +188,8 @@ def _older(function: Any) -> Any:
 
     def renamed(*args: Any, **kwargs: Any) -> Any:
         name = function.__name__
-        warnings.warn(
-            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
+        caution(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning
         )
         return function(*args, **kwargs)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from typing import Any
 
+from eagerjit.cautions import caution
 from eagerjit.creation import empty
 from eagerjit.nn import functional as F
 from eagerjit.nn import init
@@ -185,10 +185,9 @@ def _check_options(num_layers: Any, hidden_size: Any, dropout: Any, proj_size: i
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
         )
     if dropout and num_layers == 1:
-        warnings.warn(
+        caution(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=4,
+            f"greater than 1, but got dropout={dropout} and num_layers={num_layers}"
         )
     if not isinstance(hidden_size, int):
         raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")

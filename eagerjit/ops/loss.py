@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
+from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.normalization import widened_now
@@ -30,7 +30,7 @@ def legacy_reduction(size_average: Any, reduce: Any) -> str:
     averaged, reduced_ = (True if option is None else option for option in (size_average, reduce))
     reduction = "none" if not reduced_ else "mean" if averaged else "sum"
     message = f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead."
-    warnings.warn(message, stacklevel=4)
+    caution(message)
     return reduction
 
 
@@ -95,11 +95,10 @@ _huber_loss = _difference_loss("huber_loss", _huber, of_weights=False)
 
 def _warn_sizes(input: Tensor, target: Tensor) -> None:
     if tuple(input.shape) != tuple(target.shape):
-        warnings.warn(
+        caution(
             f"Using a target size ({tuple(target.shape)}) that is different to the input size "
             f"({tuple(input.shape)}). This "
-            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
+from eagerjit.cautions import caution
 from eagerjit.generator import default_generator, restore, snapshot
 from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
-from eagerjit.runtime.source import here, warn
+from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, version_of
 
@@ -60,16 +61,15 @@ def checkpoint(
     The others are accepted and change nothing. In a compiled function the compiler itself chooses what is kept.
     """
     if use_reentrant is None:
-        warn(
-            "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended",
-            UserWarning,
+        caution(
+            "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended"
         )
         use_reentrant = True
     if use_reentrant and kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant and not any(isinstance(a, Tensor) and a.requires_grad for a in args):
         if mode.grad_mode():
-            warn("None of the inputs have requires_grad=True. Gradients will be None", UserWarning)
+            caution("None of the inputs have requires_grad=True. Gradients will be None")
         before = mode.set_grad_mode(False)
         try:
             return function(*args, **kwargs)

@@ -419,19 +419,10 @@ def objects_of_python_compared(jit):
 @case
 def operators_of_wrapped_containers(jit):
     values, names = collections.UserList([1.0]), collections.UserDict()
-    class Thing:
-        def __init__(self, weight):
-            self.weight = weight
-
-    things = [Thing(2.0), Thing(3.0)]
-    known = weakref.WeakSet(things[:1])
-
     def f(x):
         x = x * 2 if names else x * 3
         for value in values + [3.0]:  # noqa: RUF005
             x = x * value
-        for thing in known:
-            x = x * thing.weight
         return x if values else -x
 
     f = jit(f)
@@ -439,9 +430,6 @@ def operators_of_wrapped_containers(jit):
     values[0] = 5.0
     yield f(numbers())
     names["a"] = 1
-    yield f(numbers())
-    known.add(things[1])
-    known.discard(things[0])
     yield f(numbers())
     values.clear()
     yield f(numbers())

@@ -146,7 +146,7 @@ def dictionaries_and_lists_of_users(jit):
     yield f(ones(2))
 
 
-@case
+@case(outcome=FELL_BACK)
 def objects_held_weakly_in_a_dictionary(jit):
     first, second = nn.Linear(2, 1), nn.Linear(2, 1)
     table = weakref.WeakValueDictionary(model=first)
@@ -168,7 +168,7 @@ def lists_in_a_tuple(jit):
 # -- what is left to the plain call ------------------------------------------------------------------------------------
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_callback_given_to_the_standard_library(jit):
     log = []
 

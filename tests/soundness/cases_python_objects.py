@@ -436,7 +436,7 @@ def a_counter_that_its_class_updates(jit):
         yield f(ones(2)), dict(calls)
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_chain_of_dictionaries_written(jit):
     chain: Any = collections.ChainMap({"a": 1}, {"b": 2})
 
