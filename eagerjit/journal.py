@@ -186,7 +186,7 @@ class Journal(Ages):
         self._refuse_table(holder, source)
         given, key = key, plain_key(key)
         self.save(holder, key, kind, value is ABSENT)
-        if value is not ABSENT and value is self.arrays.get((id(holder), key)):
+        if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
             return  # what `array += 1` assigns is there already
         if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
             self.read_first.add((id(holder), key))

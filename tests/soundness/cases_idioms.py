@@ -334,3 +334,64 @@ def a_stack_of_contexts(jit):
 
     for i in range(3):
         yield f(ones(2) * i), log
+
+
+# -- nothing in the place of something ---------------------------------------------------------------------------------
+
+
+@case
+def none_is_assigned(jit):
+    class Cache:
+        kept, table, calls = 1, {"a": 2, "b": None}, 0
+
+    cache, last = Cache(), [3]
+
+    @jit
+    def f(x):
+        nonlocal counted
+        cache.kept = cache.table["a"] = last[0] = counted = None
+        cache.calls += 1
+        return x * 2
+
+    counted = 1
+    for i in range(3):
+        yield f(ones(2)), vars(cache), cache.table, last, counted
+        cache.kept, cache.table["a"], last[0], counted = i, i, i, i
+    del cache.kept
+    yield f(ones(2)), vars(cache)
+
+
+@case
+def a_mode_that_is_left(jit):
+    class Mode:
+        current = None
+
+        def __init__(self, scale):
+            self.scale = scale
+
+        def __enter__(self):
+            self.before, Mode.current = Mode.current, self
+            return self
+
+        def __exit__(self, kind, error, trace):
+            Mode.current = self.before
+            return kind is ValueError
+
+    def scaled(x):
+        return x * (Mode.current.scale if Mode.current else 1.0)
+
+    @jit
+    def f(x, n):
+        with Mode(2.0):
+            x = scaled(x)
+            with Mode(3.0):
+                x = scaled(x)
+                if n == 1:
+                    raise ValueError
+            x = scaled(x)
+        return scaled(x)
+
+    for n in (0, 1, 0):
+        yield f(ones(2), n), Mode.current
+    with Mode(10.0):
+        yield f(ones(2), 0), Mode.current.scale
