@@ -3,8 +3,7 @@
     python -m benchmarks.fit_polynomials [NAME ...]
 
 Prints each polynomial's coefficients and the largest relative error it adds to its function; `tanh` and `erf` are
-tables of polynomials per quarter of an octave, `sigmoid` is one of polynomials per factor of two. The last digits
-depend on the points sampled. Needs mpmath.
+tables of polynomials per quarter of an octave. The last digits depend on the points sampled. Needs mpmath.
 """
 
 from __future__ import annotations
@@ -199,42 +198,10 @@ def table(function: Function, stop: float, degree: int) -> list[list[float]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def sigmoid_column(k: int) -> list[float]:
-    """sigmoid(k ln(2) + r) / 2^k: its value at r = 0 as a sum of two, and the coefficients of r, r^2, ..."""
-    half = mp.log(2) / 2 * mpf("1.0002")
-    low, high = -half, half if k else mpf("1e-4")
-
-    def scaled(r: Any) -> Any:
-        return mp.exp(r) / (1 + mpf(2) ** k * mp.exp(r))
-
-    value = scaled(mpf(0))
-    fixed: list[float] = []
-
-    def rest(r: Any) -> Any:
-        r = max(r, mpf("1e-9"), key=abs)
-        return (scaled(r) - value) / r - mp.polyval(fixed[::-1] or [0], r)
-
-    def weight(r: Any) -> Any:
-        return max(abs(r), half / 20) / scaled(r)
-
-    for power in range(6):
-        fixed.append(single(least_squares(rest, weight, low, high, range(power, 6))[0]))
-    return [single(value), single(value - single(value)), *fixed]
-
-
-def sigmoid_table() -> list[list[float]]:
-    """Columns by k modulo 32 for k = 0, -1, ..., -31, as rows."""
-    columns = [sigmoid_column(-(-j % 32)) for j in range(32)]
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fit_polynomials", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join((*FITS, *TABLES, 'sigmoid'))} (all)")
-    for name in parser.parse_args().names or (*FITS, *TABLES, "sigmoid"):
-        if name == "sigmoid":
-            print(name, *sigmoid_table(), sep="\n  ")
-            continue
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join((*FITS, *TABLES))} (all)")
+    for name in parser.parse_args().names or (*FITS, *TABLES):
         if name in TABLES:
             print(name, *table(*TABLES[name]), sep="\n  ")
             continue

@@ -1,8 +1,8 @@
 """exp and its relatives.
 
-exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. tanh and sigmoid of f64 divide once
-and then correct the quotient by its remainder, which keeps them within one unit in the last place; those of f32 are
-polynomials from tables.
+exp(x) = 2^k exp(r) with k whole and |r| <= ln(2)/2; exp(r) is a minimax polynomial. sigmoid and the tanh of f64 divide
+once and then correct the quotient by its remainder, which keeps them within one unit in the last place; the tanh of f32
+is polynomials from a table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from eagerjit.compiler.codegen.numeric import (
     two_sum_any,
     with_sign,
 )  # fmt: skip
-from eagerjit.compiler.codegen.piecewise import lookup, odd_function
-from eagerjit.compiler.codegen.piecewise_tables import SIGMOID, TANH
+from eagerjit.compiler.codegen.piecewise import odd_function
+from eagerjit.compiler.codegen.piecewise_tables import TANH
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def expm1(x: Value) -> Value:
 def sigmoid(x: Value) -> Value:
     """1 / (1 + e^-x)."""
     if x.dtype == "f32":
-        return _sigmoid_by_table(x)
+        return _sigmoid_single(x)
     b, f = x.builder, FORMATS[x.dtype]
     k, r, low = _reduce(at_least(-magnitude(x), f.lowest))
     p, p_low = two_sum(b.constant(x.dtype, 1.0), r + _exp_tail(r, low, f.exp))
@@ -139,24 +139,36 @@ def sigmoid(x: Value) -> Value:
     return quotient(numerator, numerator_low, d, d_low + z_low)
 
 
-def _sigmoid_by_table(x: Value) -> Value:
-    """sigmoid(-|x|) = 2^k times a polynomial of r, whose coefficients a table has for every k, without a division.
+def _sigmoid_single(x: Value) -> Value:
+    """sigmoid(-|x|) = s / (s + exp(r)) with |x| = k ln(2) + r and s = 2^-k, for f32.
 
-    Below k = -31 the polynomial is that of e^r.
+    The divisor is `near` + `tail` almost exactly, and the quotient is corrected by its remainder. What takes turns is
+    kept short rather than few: processors wait for results here, not for places to compute them.
     """
     b, f = x.builder, FORMATS[x.dtype]
-    a = at_least(-magnitude(x), f.lowest)
-    shifted = b.fma(a, LOG2_E, SHIFT)
-    k = shifted - SHIFT
-    high, low = b.fma(k, -f.ln2_high, a), k * -f.ln2_low
-    row = at_least(shifted, SHIFT - 31.0).bitcast("u32")
-    first, first_low, *rest = (lookup(f"sigmoid{power}", numbers, row) for power, numbers in enumerate(SIGMOID))
-    r = high + low
-    slope = rest[-1]
-    for coefficient in reversed(rest[:-1]):
-        slope = b.fma(r, slope, coefficient)
-    below = scale(first + b.fma(high, slope, b.fma(low, slope, first_low)), k)
-    return b.select(x < 0.0, below, 1.0 - below)
+    a = at_most(magnitude(x), -f.lowest)
+    shifted = b.fma(a, -LOG2_E, SHIFT + 126.0)
+    minus_k = shifted - (SHIFT + 126.0)
+    r, low = b.fma(minus_k, f.ln2_high, a), minus_k * f.ln2_low
+    s = _small_power_of_two(shifted)
+    whole, whole_low = two_sum(b.constant(x.dtype, 1.0), s)
+    near, near_low = two_sum(whole, r)
+    square = r * r
+    c0, c1, c2, c3, c4 = f.exp
+    p = b.fma(square, b.fma(square, c4, b.fma(r, c3, c2)), b.fma(r, c1, c0))
+    tail = b.fma(square, p, near_low + (whole_low + b.fma(low, r, low)))
+    inverse = 1.0 / (near + tail)
+    remainder = b.fma(-inverse, tail, b.fma(-inverse, near, 1.0))
+    ratio = b.fma(remainder, inverse, inverse)
+    return b.select(x.bitcast("i32") < 0, ratio * s, b.fma(-ratio, s, 1.0))
+
+
+def _small_power_of_two(shifted: Value) -> Value:
+    """2^k for SHIFT + 126 + k with -150 <= k <= 0: below 2^-126 that number's bits, shifted to the right."""
+    b = shifted.builder
+    normal = at_least(shifted, SHIFT).bitcast("u32")
+    beyond = normal - shifted.bitcast("u32")
+    return ((normal << 23) + (b.broadcast(b.constant("u32", 1 << 23), shifted.lanes) >> beyond)).bitcast("f32")
 
 
 def quotient(n: Value, n_low: Value, d: Value, d_low: Value) -> Value:

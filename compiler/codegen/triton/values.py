@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from eagerjit.compiler.codegen.builder import FLOATS, Builder, Operand, Value, round_to_single
 from eagerjit.compiler.codegen.huge_argument import TWO_OVER_PI, Finish
 from eagerjit.compiler.codegen.numeric import two_sum
-from eagerjit.compiler.codegen.piecewise_tables import ERF, SIGMOID, TANH
+from eagerjit.compiler.codegen.piecewise_tables import ERF, TANH
 from eagerjit.compiler.codegen.power import INVERSE, LOG2_HIGH, LOG2_LOW
 
 TYPES = {
@@ -30,7 +30,6 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 TABLES: dict[str, tuple[float, ...]] = {
     **{f"tanh{power}": row for power, row in enumerate(TANH)},
     **{f"erf{power}": row for power, row in enumerate(ERF)},
-    **{f"sigmoid{power}": row for power, row in enumerate(SIGMOID)},
     "inverse": INVERSE, "log2_high": LOG2_HIGH, "log2_low": LOG2_LOW,
 }  # fmt: skip
 """Tables of 32 f32 numbers, one after the other at the start of the memory that kernels get as `tables`."""
