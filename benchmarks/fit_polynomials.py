@@ -2,8 +2,9 @@
 
     python -m benchmarks.fit_polynomials [NAME ...]
 
-Prints each polynomial's coefficients and the largest relative error it adds to its function; `tanh` and `erf` are
-tables of polynomials per quarter of an octave. The last digits depend on the points sampled. Needs mpmath.
+Prints each polynomial's coefficients and the largest relative error it adds to its function; `tanh` is a
+table of polynomials per quarter of an octave, `erf` one of polynomials per half. The last digits depend on the points
+sampled. Needs mpmath.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ FITS = {
         lambda u: erfinv_ratio((u + 4) ** 2), lambda u: 1 / erfinv_ratio((u + 4) ** 2), mp.sqrt(5) - 4, 2.15, 12, False
     ),
 }
-TABLES = {"tanh": (mp.tanh, 9.2, 5), "erf": (mp.erf, 4 - 2.0**-20, 6)}
+TABLES = {"tanh": lambda: table(mp.tanh, 9.2, 5), "erf": lambda: table_of_halves(mp.erf, 7)}
 
 
 def single(number: Any) -> float:
@@ -198,12 +199,18 @@ def table(function: Function, stop: float, degree: int) -> list[list[float]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
+def table_of_halves(function: Function, degree: int) -> list[list[float]]:
+    """Columns for 0 to 1/2, 1/2 to 1 and so on up to 4, as rows per power."""
+    columns = [table_column(function, j / 2, j / 2 + 0.5, degree, j == 0) for j in range(8)]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fit_polynomials", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join((*FITS, *TABLES))} (all)")
     for name in parser.parse_args().names or (*FITS, *TABLES):
         if name in TABLES:
-            print(name, *table(*TABLES[name]), sep="\n  ")
+            print(name, *TABLES[name](), sep="\n  ")
             continue
         coefficients, error = minimax(FITS[name])
         numbers = [single(c) if FITS[name].single else float(c) for c in coefficients]

@@ -10,7 +10,7 @@ from eagerjit.compiler.codegen.builder import Value
 from eagerjit.compiler.codegen.exponentials import exp, exp_of_sum, quotient
 from eagerjit.compiler.codegen.logarithms import log1p
 from eagerjit.compiler.codegen.numeric import INF, at_most, magnitude, polynomial, two_product, two_sum, with_sign
-from eagerjit.compiler.codegen.piecewise import odd_function
+from eagerjit.compiler.codegen.piecewise import odd_function_of_halves
 from eagerjit.compiler.codegen.piecewise_tables import ERF
 
 # (erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, up to 1
@@ -46,7 +46,7 @@ TWO_OVER_SQRT_PI_LOW = 1.533545961316588e-17
 def erf(x: Value) -> Value:
     """The error function."""
     if x.dtype == "f32":
-        return odd_function(x, "erf", ERF, 4.0 - 2.0**-20)
+        return odd_function_of_halves(x, "erf", ERF)
     a = magnitude(x)
     return x.builder.select(a < 1.0, _erf_near(x), with_sign(1.0 - _erfc_tail(at_most(a, 6.0)), x))
 

@@ -29,7 +29,7 @@ OPERATORS = {
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 TABLES: dict[str, tuple[float, ...]] = {
     **{f"tanh{power}": row for power, row in enumerate(TANH)},
-    **{f"erf{power}": row for power, row in enumerate(ERF)},
+    **{f"erf{power}": row * 4 for power, row in enumerate(ERF)},
     "inverse": INVERSE, "log2_high": LOG2_HIGH, "log2_low": LOG2_LOW,
 }  # fmt: skip
 """Tables of 32 f32 numbers, one after the other at the start of the memory that kernels get as `tables`."""
