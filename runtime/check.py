@@ -47,8 +47,8 @@ WITHOUT_GIL = frozenset(
 )
 """What may stand between BEGIN and FINISH: nothing that can miss, or that needs the GIL without taking it."""
 
-_LOADS = (Op.LOAD_OBJECT, Op.CAPTURED, Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD)
-_OUTPUTS = (Op.OUTPUT, Op.OUTPUT_LEAF, Op.OUTPUT_VIEW, Op.OUTPUT_OBJECT)
+LOADS = (Op.LOAD_OBJECT, Op.CAPTURED, Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD)
+OUTPUTS = (Op.OUTPUT, Op.OUTPUT_LEAF, Op.OUTPUT_VIEW, Op.OUTPUT_OBJECT)
 
 
 def operand_kinds(code: Op, operands: tuple[int, ...]) -> list[str]:
@@ -118,12 +118,12 @@ def check_program(program: Program, n_functions: int, n_objects: int) -> int:
         if code == Op.CALL and operands[1] != program.calls[operands[0]].n_words:
             wanted = program.calls[operands[0]].n_words
             raise ValueError(f"instruction {index}, call: it takes {wanted} words, not {operands[1]}")
-        makes = code in _LOADS or code in _OUTPUTS
+        makes = code in LOADS or code in OUTPUTS
         for kind, operand in list(zip(kinds, operands, strict=True))[makes:]:
             if (kind == "leaf" and operand not in loaded) or (kind == "output" and operand not in made):
                 raise ValueError(f"instruction {index}, {code.name.lower()}: {kind} {operand} is empty")
         if makes:
-            (loaded if code in _LOADS else made).add(operands[0])
+            (loaded if code in LOADS else made).add(operands[0])
     if working:
         raise ValueError("finish is missing")
     if len(made) != program.n_outputs:

@@ -16,11 +16,19 @@ from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
 from eagerjit.runtime.native.device import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.library import convolutions, native
 from eagerjit.runtime.once import once
-from eagerjit.runtime.program import DeviceOp, Op, Program, flat_words
+from eagerjit.runtime.program import DeviceOp, NativeOp, Op, Program, flat_words
+from eagerjit.runtime.shortened import shortened
 
 __all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
 
 N_ARENAS: dict[int, int] = {Op.ARENA: 1, DeviceOp.ARENA: 1, DeviceOp.KERNEL: 2}
+_HOLDING = frozenset(
+    (
+        *(Op.TENSOR, DeviceOp.TENSOR, DeviceOp.CAPTURED),
+        *(Op.LOAD_ITEM, Op.LOAD_CELL, Op.LOAD_ATTRIBUTE, Op.LOAD_GRAD),
+    )
+)
+"""What adds one reference to those that end with the run."""
 _PADDING = [0] * 8  # the native decoder reads three operands of any instruction before it knows how many there are
 
 
@@ -41,7 +49,7 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         steps: Sequence[tuple[int, ...]] | None = None,
         device: int = 0,
     ):
-        steps = program.instructions if steps is None else steps
+        steps = shortened(program.instructions if steps is None else steps, program, objects)
         failures = [(f.exception_class, f.message, f.slot) for f in program.errors]
         arenas = sum(N_ARENAS.get(code, 0) for code, *_ in steps)
         parameters = max((n_parameters(step) for step in steps), default=0)
@@ -50,13 +58,15 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         pointers = _words([id(x) for x in (*calls[::-1], *objects)])
         errors = _words([word for f in failures for word in (id(f[0]), id(f[1]), f[2])])
         addresses = _words(functions)
-        frame = _words([0] * (2 * program.n_leaves + program.n_outputs + 2 * arenas + parameters + program.n_slots))
+        held = sum(_n_held(step) for step in steps)
+        beside = program.n_leaves + program.n_outputs + program.n_slots
+        frame = _words([0] * (beside + 1 + held + 2 * arenas + parameters))
         self.program = program
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = self._n_arguments = program.n_arguments
         self.n_outputs = self._n_outputs = program.n_outputs
         self._n_leaves, self._n_slots = program.n_leaves, program.n_slots
-        self._n_arenas, self._n_parameters, self._device = arenas, parameters, device
+        self._n_arenas, self._n_parameters, self._n_held, self._device = arenas, parameters, held, device
         tables = (words, pointers, addresses, self.epochs, errors, frame)
         self._words, self._objects, self._functions, self._epochs, self._errors, self._frame = map(
             ctypes.addressof, tables
@@ -79,6 +89,11 @@ def n_parameters(step: tuple[int, ...]) -> int:
         case (Op.CONVOLUTION, *_):
             return CALLER_WORDS
     return 0
+
+
+def _n_held(step: tuple[int, ...]) -> int:
+    """How many references an instruction adds to those that end with the run."""
+    return step[1] if step[0] == NativeOp.CAPTURED else int(step[0] in _HOLDING)
 
 
 def _words(values: Sequence[int]) -> Any:

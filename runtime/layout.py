@@ -7,6 +7,8 @@ found by storing objects in them. Where a fact does not hold the native executor
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import os
 from typing import Any
 
@@ -125,6 +127,7 @@ def _fill() -> None:
         fields[c.DTYPES + 8 * dtype.code] = _keep(dtype)
     fields |= {
         c.ARRAY_TYPE: id(np.ndarray),
+        c.VERSION: _version_offset(),
         c.NONE: id(None),
         c.TRUE: id(True),
         c.ELLIPSIS: id(Ellipsis),
@@ -159,6 +162,41 @@ def _verify_head() -> None:
         raise LayoutError("slices keep their bounds elsewhere")
     if object.__basicsize__ != c.VECTORCALL:
         raise LayoutError("plain objects are larger than expected")
+    held = object()
+    count = ctypes.c_int32.from_address(id(held) + c.OBJECT_REFERENCES)
+    before, holders = count.value, [held]
+    if before < 1 or count.value != before + len(holders):
+        raise LayoutError("an object's references are not counted where they were")
+
+
+def _version_offset() -> int:
+    """Where classes keep a number that any change of theirs or of a base sets to 0, and the next look to a new one.
+
+    0: nowhere.
+    """
+
+    class Base:
+        pass
+
+    class Derived(Base):
+        pass
+
+    def rebase() -> None:
+        Derived.__bases__ = Base, *Derived.__bases__[1:]
+
+    changes = functools.partial(setattr, Derived, "forward", 1), functools.partial(setattr, Base, "forward", 2), rebase
+    size: Any = type.__basicsize__
+    numbers = (ctypes.c_uint32 * (size // 4)).from_address(id(Derived))
+    looked, changed = [], []
+    for change in (*changes, *changes):
+        hasattr(Derived, "forward")
+        looked.append(list(numbers))
+        change()
+        changed.append(list(numbers))
+    rising = [0 < a[0] and all(x < y for x, y in itertools.pairwise(a)) for a in zip(*looked, strict=True)]
+    zero = [not any(c) for c in zip(*changed, strict=True)]
+    found = [4 * i for i in range(len(numbers)) if rising[i] and zero[i]]
+    return found[0] if len(found) == 1 else 0
 
 
 _CODES = (_verify_head.__code__, dtypes.DType.__init__.__code__)

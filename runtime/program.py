@@ -108,6 +108,20 @@ class DeviceOp(IntEnum):
     COPY = 70
 
 
+class NativeOp(IntEnum):
+    """What native code runs in the place of several instructions (`runtime/shortened.py`)."""
+
+    CAPTURED = 79  # (n, then per tensor: address, dtype's address, rank, grad, 8 * leaf, 8 * pointer_slot, dim...)  all
+    #                CAPTURED that follow one another
+    METHOD = 80  # (class, name, function, version)  the class or a base of it has this function under this name; the
+    #              last word is native code's, which notes there what it last looked at
+    DEFINITION = 81  # (function, part, object)  one of the PARTS of a function is this object
+
+
+CODE, DEFAULTS, KEYWORD_DEFAULTS = range(3)
+PARTS = {"__code__": CODE, "__defaults__": DEFAULTS, "__kwdefaults__": KEYWORD_DEFAULTS}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """What a kernel's non-zero status raises: an exception class by name and its message.

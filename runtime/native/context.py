@@ -20,6 +20,7 @@ N_HELD = len(dtypes.HELD)
 # -- classes and constants --------------------------------------------------------------------------------------------
 N_TENSOR_TYPES = 0
 ARRAY_TYPE = 72
+VERSION = 104  # where classes keep the number of their present state; 0: nowhere
 NONE = 80
 TRUE = 88
 SAME_VALUE = 264  # the Python function behind EQUAL
@@ -98,6 +99,7 @@ MODE_WORDS = 432
 FLAGS_KEY = 440
 
 # -- fields of CPython and NumPy objects, verified by runtime/layout.py -----------------------------------------------
+OBJECT_REFERENCES = 0  # of 32 bits at least: negative where nobody counts
 OBJECT_TYPE = 8
 ARRAY_DATA = 16
 ARRAY_NDIM = 24
@@ -135,6 +137,7 @@ EXECUTABLE_FRAME = 104  # the frame the executable owns
 EXECUTABLE_BUSY = 112  # 1 while a run uses it
 EXECUTABLE_DEVICE = 120  # what is known of the device that it runs on; null: the host
 EXECUTABLE_CHECKS = 128  # the Python function that gives a run words for its checks; null where it has none
+EXECUTABLE_HELD = 136  # how many references a run takes at most, beside those to its results
 
 FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finish (or null)
 ARITY = 0xFFFF_FFFF
@@ -157,7 +160,7 @@ OPERATOR_WRITES = 88  # whether it writes its first argument; those that are vie
 
 EXECUTABLE_FIELDS = (
     "_words", "_n_arguments", "_n_leaves", "_n_slots", "_n_outputs", "_objects", "_functions", "_epochs", "_errors",
-    "_n_arenas", "_n_parameters", "_frame", "_busy", "_device", "_checks",
+    "_n_arenas", "_n_parameters", "_frame", "_busy", "_device", "_checks", "_n_held",
 )  # fmt: skip
 FUNCTION_FIELDS = ("_vectorcall", "_table")
 OPERATOR_FIELDS = (

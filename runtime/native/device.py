@@ -9,6 +9,8 @@ from __future__ import annotations
 from eagerjit.runtime.mode import DEVICE, PRECISION_WORD, STREAM, WATCHED_WORD
 from eagerjit.runtime.native.context import (
     ALIGNED_FLAG,
+    ARRAY_DATA,
+    ARRAY_DESCRIPTOR,
     ARRAY_DIMS,
     ARRAY_FLAGS,
     ARRAY_NDIM,
@@ -27,7 +29,9 @@ from eagerjit.runtime.native.context import (
     MODE_WORDS,
     NEW_FROM_DESCRIPTOR,
     OBJECT_TYPE,
+    REQUIRES_GRAD,
     STORAGE,
+    TRUE,
     WRITEABLE_FLAG,
     context,
 )
@@ -44,7 +48,7 @@ from eagerjit.runtime.native.device_memory import (
     keep_block,
     memory_for,
 )
-from eagerjit.runtime.native.guards import PyThread_tss_get, guard_array, guard_captured_array
+from eagerjit.runtime.native.guards import PyThread_tss_get, add_held, guard_array
 from eagerjit.runtime.native.language import (
     buffer,
     call_i32,
@@ -66,6 +70,7 @@ from eagerjit.runtime.native.objects import (
     Py_IncRef,
     PyErr_NoMemory,
     PyLong_FromLongLong,
+    hold,
     is_tensor,
     not_a_tensor,
     replace_slot,
@@ -121,13 +126,13 @@ def array_on(thing: ptr, keeper: ptr) -> ptr:
     return array
 
 
-def _is_empty(array: ptr) -> bool:
-    """Whether an array has no elements: it lies nowhere."""
+def address_on(array: ptr) -> i64:
+    """Where the elements of an array on a device lie; null for one without any."""
     dims = load_ptr(array, ARRAY_DIMS)
     for i in range(load_i32(array, ARRAY_NDIM)):
         if load_i64(dims, 8 * i) == 0:
-            return 1
-    return 0
+            return 0
+    return load_i64(array, ARRAY_DATA)
 
 
 def guard_there(keeper: ptr, operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
@@ -137,23 +142,32 @@ def guard_there(keeper: ptr, operands: ptr, leaves: ptr, held: ptr, slots: ptr) 
     holds = 0
     if array:
         holds = guard_array(tensor, array, operands, held, slots)
-        if _is_empty(array):
-            store_i64(slots, 8 * load_i64(operands, 40), 0)
+        store_i64(slots, 8 * load_i64(operands, 40), address_on(array))
     return holds
 
 
-def guard_captured_there(
-    keeper: ptr, operands: ptr, rank: i64, objects: ptr, leaves: ptr, held: ptr, slots: ptr
-) -> i64:
-    """CAPTURED, of one that lies on the device."""
+def guard_captured_there(keeper: ptr, operands: ptr, objects: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
+    """CAPTURED, of one that lies on the device: borrowed from the executable, its array held."""
     tensor = load_ptr(objects, 8 * load_i64(operands, 8))
     array = array_on(tensor, keeper)
-    holds = 0
-    if array:
-        holds = guard_captured_array(tensor, array, operands, rank, leaves, held, slots)
-        if _is_empty(array):
-            store_i64(slots, 8 * load_i64(operands, 32), 0)
-    return holds
+    if array == 0 or load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * load_i64(operands, 16)):
+        return 0
+    wanted = ALIGNED_FLAG | CONTIGUOUS_FLAG
+    rank = load_i64(operands, -8) - 5
+    if load_i32(array, ARRAY_NDIM) != rank or (load_i32(array, ARRAY_FLAGS) & wanted) != wanted:
+        return 0
+    grad = load_i64(operands, 24)
+    if grad != 2 and (load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE)) != grad:
+        return 0
+    dims = load_ptr(array, ARRAY_DIMS)
+    for i in range(rank):
+        if load_i64(dims, 8 * i) != load_i64(operands, 40 + 8 * i):
+            return 0
+    store_i64(slots, 8 * load_i64(operands, 32), address_on(array))
+    store_ptr(leaves, 8 * load_i64(operands, 0), tensor)
+    hold(array)
+    add_held(held, array)
+    return 1
 
 
 # -- results ----------------------------------------------------------------------------------------------------------

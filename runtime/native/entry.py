@@ -49,12 +49,13 @@ from eagerjit.runtime.native.language import (
 from eagerjit.runtime.native.nodes import record
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
-    Py_IncRef,
     PyErr_NoMemory,
     PyErr_SetString,
     PyExc_TypeError,
     array_of,
+    hold,
     is_tensor,
+    let_go,
 )
 from eagerjit.runtime.native.operators import (
     MAX_LEAVES,
@@ -88,9 +89,9 @@ def to_python(callee: ptr, slot: i64, arguments: ptr, count: i64, keywords: ptr)
     if function == 0:
         PyErr_SetString(load_ptr(PyExc_TypeError, 0), c_string("this object lost the function it calls"))
         return 0
-    Py_IncRef(function)
+    hold(function)
     result = PyObject_Vectorcall(function, arguments, count, keywords)
-    Py_DecRef(function)
+    let_go(function)
     return result
 
 
@@ -143,16 +144,18 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
                 given = over
             executable = load_ptr(entry, 0)
             finish = load_ptr(entry, 16)
-            Py_IncRef(executable)
-            Py_IncRef(finish)
+            hold(executable)
+            if finish:
+                hold(finish)
             status = run_executable(executable, given, result)
             made: ptr = 0
             if status == DONE:
                 made = load_ptr(result, 0)
                 if finish:
                     made = _finished(finish, made, flags, given, n)
-            Py_DecRef(executable)
-            Py_DecRef(finish)
+            let_go(executable)
+            if finish:
+                let_go(finish)
             if status == DONE or status == FAILED:
                 release_over_arrays(over, arrays)
                 return made
@@ -180,10 +183,10 @@ def _serve(callee: ptr, full: ptr, result: ptr) -> i64:
             return MISSED
         if same_key(entry, key, n):
             status = MISSED
-            Py_IncRef(executable)
+            hold(executable)
             if chosen_leaves(full, load_i64(entry, 8), n, leaves) == load_i64(executable, EXECUTABLE_ARGUMENTS):
                 status = run_executable(executable, leaves, result)
-            Py_DecRef(executable)
+            let_go(executable)
             if status != MISSED or load_ptr(callee, OPERATOR_TABLE) != table:
                 return status
         at += 1
@@ -284,5 +287,5 @@ def executable_run(executable: ptr, leaves: ptr) -> ptr:
     if status == FAILED:
         return 0
     missed = load_ptr(context, MISS)
-    Py_IncRef(missed)
+    hold(missed)
     return missed

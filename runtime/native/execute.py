@@ -2,14 +2,16 @@
 
 A frame is one block of 64-bit words. The executable owns one; a run that finds it busy makes its own:
 
-    leaves | outputs | held ndarrays | arenas and their sizes | kernel arguments | slots
+    leaves | outputs | count of references | references | arenas and their sizes | kernel arguments | slots
 
-All but the last two are null between runs, so that a run which stops anywhere releases exactly what it had.
+Outputs, the count and arenas are null between runs, so that a run which stops anywhere releases exactly what it had:
+what it loaded and the ndarrays it works on. Leaves are borrowed, from the caller, the executable or these references.
 """
 
 from __future__ import annotations
 
 from eagerjit.runtime.mode import EPOCH_WORD, GRADIENTS
+from eagerjit.runtime.native.captured import guard_captured
 from eagerjit.runtime.native.context import (
     EXECUTABLE_ARENAS,
     EXECUTABLE_ARGUMENTS,
@@ -18,6 +20,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_DEVICE,
     EXECUTABLE_EPOCHS,
     EXECUTABLE_FRAME,
+    EXECUTABLE_HELD,
     EXECUTABLE_LEAVES,
     EXECUTABLE_OBJECTS,
     EXECUTABLE_OUTPUTS,
@@ -41,10 +44,12 @@ from eagerjit.runtime.native.device import (
     words_of_checks,
 )
 from eagerjit.runtime.native.guards import (
-    guard_captured,
+    add_held,
+    guard_definition,
     guard_different,
     guard_distinct,
     guard_equal,
+    guard_method,
     guard_tensor,
     has_bits,
     read_integer,
@@ -55,7 +60,6 @@ from eagerjit.runtime.native.language import (
     copy_bytes,
     external,
     external_data,
-    fill_bytes,
     i64,
     load_i64,
     load_ptr,
@@ -65,11 +69,11 @@ from eagerjit.runtime.native.language import (
 )
 from eagerjit.runtime.native.loads import lacks_key, load_attribute, load_cell, load_grad, load_item
 from eagerjit.runtime.native.objects import (
-    Py_DecRef,
-    Py_IncRef,
     PyErr_NoMemory,
     allocate,
     fresh_tensor,
+    hold,
+    let_go,
     release,
     view_of,
 )
@@ -84,7 +88,7 @@ from eagerjit.runtime.native.work import (
     run_matmul,
     set_grad,
 )
-from eagerjit.runtime.program import DeviceOp, Op
+from eagerjit.runtime.program import DeviceOp, NativeOp, Op
 
 DONE = 0
 MISSED = 1
@@ -122,9 +126,12 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 return DONE
             case Op.TENSOR:
                 status = guard_tensor(operands, leaves, held, slots)
-            case Op.CAPTURED:
-                rank = load_i64(operands, -8) - 5
-                status = guard_captured(operands, rank, objects, leaves, held, slots)
+            case NativeOp.CAPTURED:
+                status = guard_captured(operands, leaves, held, slots)
+            case NativeOp.METHOD:
+                status = guard_method(operands, objects)
+            case NativeOp.DEFINITION:
+                status = guard_definition(operands, objects)
             case Op.CHECK_EQ:
                 status = load_i64(slots, 8 * a) == load_i64(slots, 8 * b)
             case Op.CHECK_CONST:
@@ -170,17 +177,19 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.EQ:
                 store_i64(slots, 8 * a, load_i64(slots, 8 * b) == load_i64(slots, 8 * c))
             case Op.LOAD_OBJECT:
-                item = load_ptr(objects, 8 * b)
-                Py_IncRef(item)
-                store_ptr(leaves, 8 * a, item)
-            case Op.LOAD_ITEM:
-                status = load_item(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), leaves + 8 * a)
-            case Op.LOAD_CELL:
-                status = load_cell(load_ptr(objects, 8 * b), leaves + 8 * a)
-            case Op.LOAD_ATTRIBUTE:
-                status = load_attribute(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), leaves + 8 * a)
-            case Op.LOAD_GRAD:
-                status = load_grad(load_ptr(leaves, 8 * b), leaves + 8 * a)
+                store_ptr(leaves, 8 * a, load_ptr(objects, 8 * b))
+            case Op.LOAD_ITEM | Op.LOAD_CELL | Op.LOAD_ATTRIBUTE | Op.LOAD_GRAD:
+                to = leaves + 8 * a
+                if code == Op.LOAD_ITEM:
+                    status = load_item(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), to)
+                elif code == Op.LOAD_CELL:
+                    status = load_cell(load_ptr(objects, 8 * b), to)
+                elif code == Op.LOAD_ATTRIBUTE:
+                    status = load_attribute(load_ptr(leaves, 8 * b), load_ptr(objects, 8 * c), to)
+                else:
+                    status = load_grad(load_ptr(leaves, 8 * b), to)
+                if status > 0:
+                    add_held(held, load_ptr(to))
             case Op.IS:
                 status = load_ptr(leaves, 8 * a) == load_ptr(objects, 8 * b)
             case Op.SAME:
@@ -224,7 +233,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 store_ptr(outputs, 8 * a, item)
             case Op.OUTPUT_LEAF:
                 item = load_ptr(leaves, 8 * b)
-                Py_IncRef(item)
+                hold(item)
                 store_ptr(outputs, 8 * a, item)
             case Op.OUTPUT_VIEW:
                 item = load_ptr(outputs, 8 * c) if b else load_ptr(leaves, 8 * c)
@@ -236,7 +245,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 store_ptr(outputs, 8 * a, item)
             case Op.OUTPUT_OBJECT:
                 item = load_ptr(objects, 8 * b)
-                Py_IncRef(item)
+                hold(item)
                 store_ptr(outputs, 8 * a, item)
             case Op.BEGIN:
                 if load_i64(slots, 8 * a) > RELEASE_WORK:
@@ -273,9 +282,8 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case DeviceOp.TENSOR:
                 status = guard_there(load_ptr(executable, EXECUTABLE_DEVICE), operands, leaves, held, slots)
             case DeviceOp.CAPTURED:
-                rank = load_i64(operands, -8) - 5
                 keeper = load_ptr(executable, EXECUTABLE_DEVICE)
-                status = guard_captured_there(keeper, operands, rank, objects, leaves, held, slots)
+                status = guard_captured_there(keeper, operands, objects, leaves, held, slots)
             case DeviceOp.ARENA:
                 block = temporary(load_ptr(executable, EXECUTABLE_DEVICE), load_i64(slots, 8 * b), arenas)
                 if block == 0:
@@ -311,13 +319,17 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             return FAILED if status < 0 else MISSED
 
 
-def _drop(references: ptr, n: i64) -> None:
-    """Releases and clears the references of a table."""
-    for i in range(n):
-        item = load_ptr(references, 8 * i)
+def _end(outputs: ptr, n_outputs: i64, held: ptr) -> None:
+    """Gives up the results that nobody takes, and what the run held."""
+    for i in range(n_outputs):
+        item = load_ptr(outputs, 8 * i)
         if item:
-            store_ptr(references, 8 * i, 0)
-            Py_DecRef(item)
+            store_ptr(outputs, 8 * i, 0)
+            let_go(item)
+    n_held = load_i64(held, 0)
+    store_i64(held, 0, 0)
+    for i in range(1, n_held + 1):
+        let_go(load_ptr(held, 8 * i))
 
 
 def _result(outputs: ptr, n: i64) -> ptr:
@@ -345,6 +357,7 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
     n_arguments = load_i64(executable, EXECUTABLE_ARGUMENTS)
     n_leaves = load_i64(executable, EXECUTABLE_LEAVES)
     n_outputs = load_i64(executable, EXECUTABLE_OUTPUTS)
+    n_held = load_i64(executable, EXECUTABLE_HELD)
     n_arenas = load_i64(executable, EXECUTABLE_ARENAS)
     n_parameters = load_i64(executable, EXECUTABLE_PARAMETERS)
     frame = load_ptr(executable, EXECUTABLE_FRAME)
@@ -352,7 +365,8 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
     if own:
         store_i64(executable, EXECUTABLE_BUSY, 1)
     else:
-        n_words = 2 * n_leaves + n_outputs + 2 * n_arenas + n_parameters + load_i64(executable, EXECUTABLE_SLOTS)
+        n_words = n_leaves + n_outputs + 1 + n_held + 2 * n_arenas + n_parameters
+        n_words += load_i64(executable, EXECUTABLE_SLOTS)
         frame = PyMem_RawCalloc(n_words + 1, 8)
         if frame == 0:
             PyErr_NoMemory()
@@ -360,7 +374,7 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
     leaves = frame
     outputs = leaves + 8 * n_leaves
     held = outputs + 8 * n_outputs
-    arenas = held + 8 * n_leaves
+    arenas = held + 8 * (1 + n_held)
     parameters = arenas + 16 * n_arenas
     for i in range(n_arguments):
         store_ptr(leaves, 8 * i, load_ptr(arguments, 8 * i))
@@ -378,10 +392,7 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
         store_ptr(result, 0, made)
         if made == 0:
             status = FAILED
-    fill_bytes(leaves, 0, 8 * n_arguments)
-    _drop(leaves, n_leaves)
-    _drop(outputs, n_outputs)
-    _drop(held, n_leaves)
+    _end(outputs, n_outputs, held)
     if own:
         store_i64(executable, EXECUTABLE_BUSY, 0)
     else:

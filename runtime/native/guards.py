@@ -19,6 +19,7 @@ from eagerjit.runtime.native.context import (
     REQUIRES_GRAD,
     SAME_VALUE,
     TRUE,
+    VERSION,
     WRITEABLE_FLAG,
     context,
 )
@@ -39,7 +40,8 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, PyErr_NoMemory, any_array_of, array_of
+from eagerjit.runtime.native.objects import Py_DecRef, PyErr_NoMemory, any_array_of, array_of, hold
+from eagerjit.runtime.program import CODE, DEFAULTS
 
 Py_EQ = 2
 PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
@@ -71,6 +73,10 @@ PyMem_RawMalloc = external("ptr PyMem_RawMalloc(i64)")
 PyMem_RawFree = external("void PyMem_RawFree(ptr)")
 PyList_Size = external("i64 PyList_Size(ptr)")
 PyList_GetItem = external("ptr PyList_GetItem(ptr, i64)")
+_PyType_Lookup = external("ptr _PyType_Lookup(ptr, ptr)")
+PyFunction_GetCode = external("ptr PyFunction_GetCode(ptr)")
+PyFunction_GetDefaults = external("ptr PyFunction_GetDefaults(ptr)")
+PyFunction_GetKwDefaults = external("ptr PyFunction_GetKwDefaults(ptr)")
 PyList_Type = external_data("PyList_Type")
 PyUnicode_Type = external_data("PyUnicode_Type")
 PyLong_Type = external_data("PyLong_Type")
@@ -82,6 +88,13 @@ _LOW, _HIGH, _WRITTEN, _INTERVAL = 0, 8, 16, 24
 _STACK_INTERVALS = 32
 
 
+def add_held(held: ptr, thing: ptr) -> None:
+    """Adds a reference, which is the run's from here on, to those that end with it: a count and these."""
+    count = load_i64(held, 0) + 1
+    store_ptr(held, 8 * count, thing)
+    store_i64(held, 0, count)
+
+
 def guard_tensor(operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
     """TENSOR: also keeps the ndarray alive in `held`, whatever happens to the Tensor meanwhile."""
     tensor = load_ptr(leaves, 8 * load_i64(operands, _LEAF))
@@ -91,7 +104,6 @@ def guard_tensor(operands: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
 
 def guard_array(tensor: ptr, array: ptr, operands: ptr, held: ptr, slots: ptr) -> i64:
     """TENSOR, of a tensor over this array."""
-    leaf = load_i64(operands, _LEAF)
     code = load_i64(operands, _CODE)
     ndim = load_i64(operands, _NDIM)
     if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * code):
@@ -121,44 +133,39 @@ def guard_array(tensor: ptr, array: ptr, operands: ptr, held: ptr, slots: ptr) -
                 return 0
             store_i64(to, 8 * i, stride // item)
     store_ptr(slots, 8 * load_i64(operands, _POINTER), load_ptr(array, ARRAY_DATA))
-    if load_ptr(held, 8 * leaf) == 0:
-        Py_IncRef(array)
-        store_ptr(held, 8 * leaf, array)
+    hold(array)
+    add_held(held, array)
     return 1
 
 
-def guard_captured(operands: ptr, rank: i64, objects: ptr, leaves: ptr, held: ptr, slots: ptr) -> i64:
-    """CAPTURED: the leaf and its ndarray are new references."""
-    tensor = load_ptr(objects, 8 * load_i64(operands, 8))
-    array = array_of(tensor)
-    return guard_captured_array(tensor, array, operands, rank, leaves, held, slots) if array else 0
+def guard_method(operands: ptr, objects: ptr) -> i64:
+    """METHOD: nothing is looked up while the class has the version that it had before the last look.
 
-
-def guard_captured_array(
-    tensor: ptr, array: ptr, operands: ptr, rank: i64, leaves: ptr, held: ptr, slots: ptr
-) -> i64:
-    """CAPTURED, of a tensor over this array."""
-    wanted = ALIGNED_FLAG | CONTIGUOUS_FLAG
-    if load_ptr(array, ARRAY_DESCRIPTOR) != load_ptr(context, DESCRIPTORS + 8 * load_i64(operands, 16)):
+    A class and those derived from it lose their version when it changes, and get a new one when they are looked at.
+    """
+    kind = load_ptr(objects, 8 * load_i64(operands, 0))
+    version = 0
+    if load_i64(context, VERSION):
+        version = load_u32(kind, load_i64(context, VERSION))
+    if version != 0 and version == load_i64(operands, 24):
+        return 1
+    name = load_ptr(objects, 8 * load_i64(operands, 8))
+    if _PyType_Lookup(kind, name) != load_ptr(objects, 8 * load_i64(operands, 16)):
         return 0
-    if load_i32(array, ARRAY_NDIM) != rank or (load_i32(array, ARRAY_FLAGS) & wanted) != wanted:
-        return 0
-    grad = load_i64(operands, 24)
-    if grad != 2:
-        needs = load_ptr(tensor, load_i64(context, REQUIRES_GRAD)) == load_ptr(context, TRUE)
-        if needs != grad:
-            return 0
-    dims = load_ptr(array, ARRAY_DIMS)
-    for i in range(rank):
-        if load_i64(dims, 8 * i) != load_i64(operands, 40 + 8 * i):
-            return 0
-    leaf = load_i64(operands, 0)
-    store_ptr(slots, 8 * load_i64(operands, 32), load_ptr(array, ARRAY_DATA))
-    Py_IncRef(tensor)
-    store_ptr(leaves, 8 * leaf, tensor)
-    Py_IncRef(array)
-    store_ptr(held, 8 * leaf, array)
+    store_i64(operands, 24, version)
     return 1
+
+
+def guard_definition(operands: ptr, objects: ptr) -> i64:
+    """DEFINITION."""
+    function = load_ptr(objects, 8 * load_i64(operands, 0))
+    part = load_i64(operands, 8)
+    value = load_ptr(objects, 8 * load_i64(operands, 16))
+    if part == CODE:
+        return PyFunction_GetCode(function) == value
+    if part == DEFAULTS:
+        return PyFunction_GetDefaults(function) == value
+    return PyFunction_GetKwDefaults(function) == value
 
 
 def _same_items(a: ptr, b: ptr) -> i64:

@@ -36,6 +36,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.work",
     "eagerjit.runtime.native.device_memory",
     "eagerjit.runtime.native.device",
+    "eagerjit.runtime.native.captured",
     "eagerjit.runtime.native.execute",
     "eagerjit.runtime.native.operators",
     "eagerjit.runtime.native.nodes",

@@ -17,6 +17,7 @@ from eagerjit.runtime.native.context import (
     N_TENSOR_TYPES,
     NEW_FROM_DESCRIPTOR,
     NONE,
+    OBJECT_REFERENCES,
     OBJECT_TYPE,
     OWNS_DATA_FLAG,
     SET_BASE_OBJECT,
@@ -58,13 +59,31 @@ PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
 PyExc_TypeError = external_data("PyExc_TypeError")
 
 
+def hold(thing: ptr) -> None:
+    """As Py_IncRef, without a call where the count is one that can grow: immortal objects have a negative one."""
+    count = load_i32(thing, OBJECT_REFERENCES)
+    if count < 0:
+        Py_IncRef(thing)
+    else:
+        store_i32(thing, OBJECT_REFERENCES, count + 1)
+
+
+def let_go(thing: ptr) -> None:
+    """As Py_DecRef, without a call where somebody else holds the object too."""
+    count = load_i32(thing, OBJECT_REFERENCES)
+    if count > 1:
+        store_i32(thing, OBJECT_REFERENCES, count - 1)
+    else:
+        Py_DecRef(thing)
+
+
 def replace_slot(owner: ptr, offset: i64, value: ptr) -> None:
     """Stores a new reference in a slot and drops what it held."""
     before = load_ptr(owner, offset)
-    Py_IncRef(value)
+    hold(value)
     store_ptr(owner, offset, value)
     if before:
-        Py_DecRef(before)
+        let_go(before)
 
 
 def is_tensor(thing: ptr) -> bool:
@@ -106,7 +125,7 @@ def new_instance(kind: ptr, defaults: ptr, n: i64) -> ptr:
         return 0
     for i in range(n):
         value = load_ptr(defaults, 16 * i + 8)
-        Py_IncRef(value)
+        hold(value)
         store_ptr(instance, load_i64(defaults, 16 * i), value)
     return instance
 
@@ -126,7 +145,7 @@ def tensor_over(array: ptr) -> ptr:
 def _array_at(code: i64, ndim: i64, dims: ptr, strides: ptr, data: ptr, flags: i64) -> ptr:
     """A new ndarray over memory that it does not own yet."""
     descriptor = load_ptr(context, DESCRIPTORS + 8 * code)
-    Py_IncRef(descriptor)
+    hold(descriptor)
     return call_ptr(
         load_ptr(context, NEW_FROM_DESCRIPTOR),
         load_ptr(context, ARRAY_TYPE),
@@ -158,7 +177,7 @@ def fresh_tensor(code: i64, ndim: i64, slots: ptr, dim_slots: ptr, pointer_slot:
         release(data, size)
         return 0
     handler = load_ptr(context, MEMORY_HANDLER)
-    Py_IncRef(handler)
+    hold(handler)
     store_ptr(array, ARRAY_HANDLER, handler)
     store_i32(array, ARRAY_FLAGS, load_i32(array, ARRAY_FLAGS) | OWNS_DATA_FLAG)
     store_ptr(slots, 8 * pointer_slot, data)
@@ -181,7 +200,7 @@ def storage_of(tensor: ptr) -> ptr:
     if storage == 0:
         return 0
     replace_slot(tensor, offset, storage)
-    Py_DecRef(storage)
+    let_go(storage)
     return storage
 
 
@@ -190,7 +209,7 @@ def tensor_viewing(owner: ptr, code: i64, ndim: i64, dims: ptr, strides: ptr, da
     array = _array_at(code, ndim, dims, strides, data, flags)
     if array == 0:
         return 0
-    Py_IncRef(owner)
+    hold(owner)
     if call_i32(load_ptr(context, SET_BASE_OBJECT), array, owner) != 0:
         Py_DecRef(array)
         return 0

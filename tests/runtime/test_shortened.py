@@ -1,0 +1,175 @@
+"""Guards of classes and functions that native code checks in one step, and the references that a run takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from program_tools import EXECUTORS, F32, bound_classes, executable, program, tensor
+
+from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.program import NativeOp, Op
+from eagerjit.runtime.shortened import shortened
+
+both = pytest.mark.parametrize("executor", EXECUTORS)
+
+
+@pytest.fixture(autouse=True)
+def classes() -> Iterator[None]:
+    with bound_classes():
+        yield
+
+
+def replaced(self: Any) -> str:
+    return "replaced"
+
+
+def method_guard(*extra: tuple[int, ...]) -> Any:
+    """A program that asks for the method `forward` of a class, the first of its objects."""
+    steps = ((Op.LOAD_OBJECT, 0, 0), (Op.LOAD_ATTRIBUTE, 1, 0, 1), (Op.IS, 1, 2), *extra)
+    return program(0, *steps, (Op.OUTPUT_OBJECT, 0, 1))
+
+
+def kinds() -> tuple[Any, Any]:
+    class Base:
+        def forward(self) -> str:
+            return "first"
+
+    class Derived(Base):
+        pass
+
+    return Base, Derived
+
+
+def codes(made: Any, objects: tuple[Any, ...]) -> list[int]:
+    return [code for code, *_ in shortened(made.instructions, made, objects)]
+
+
+def test_a_method_is_one_step_and_only_once() -> None:
+    base, derived = kinds()
+    objects = (derived, "forward", base.forward)
+    again = ((Op.LOAD_OBJECT, 2, 0), (Op.IS, 2, 0), (Op.LOAD_ATTRIBUTE, 3, 2, 1), (Op.IS, 3, 2))
+    assert codes(method_guard(*again), objects) == [NativeOp.METHOD, Op.OUTPUT_OBJECT]
+    read = ((Op.OUTPUT_LEAF, 0, 1),)
+    made = program(0, *method_guard().instructions[:3], *read)
+    assert codes(made, objects) == [NativeOp.METHOD, Op.LOAD_OBJECT, Op.OUTPUT_LEAF]
+    assert executable("native", made, objects).run(()) is base.forward
+
+
+def test_what_a_class_computes_is_looked_up() -> None:
+    class Meta(type):
+        pass
+
+    class Computed:
+        def __get__(self, instance: Any, owner: Any) -> Any:
+            return replaced
+
+    made = method_guard()
+    plain = [Op.LOAD_OBJECT, Op.LOAD_ATTRIBUTE, Op.IS, Op.OUTPUT_OBJECT]
+    assert codes(made, (Meta("Kind", (), {"forward": replaced}), "forward", replaced)) == plain
+    assert codes(made, (type("Kind", (), {"forward": Computed()}), "forward", replaced)) == plain
+    assert codes(made, (type("Kind", (), {"mro": replaced}), "mro", replaced)) == plain
+    assert codes(made, (type("Kind", (), {"forward": 3}), "forward", 3)) == plain
+
+
+@both
+def test_a_replaced_method_is_noticed(executor: str) -> None:
+    base, derived = kinds()
+    first = base.forward
+    run = executable(executor, method_guard(), (derived, "forward", first))
+    for _ in range(3):
+        assert run.run(()) == "forward"
+    for owner in (base, derived):
+        owner.forward = replaced
+        assert run.run(()) is MISS and run.run(()) is MISS
+        if owner is base:
+            base.forward = first
+        else:
+            del derived.forward
+        assert run.run(()) == "forward" and run.run(()) == "forward"
+    for count in range(5):
+        derived.count = count
+        assert run.run(()) == "forward"
+    derived.__bases__ = (type("Other", (base,), {"forward": replaced}),)
+    assert run.run(()) is MISS
+    derived.__bases__ = (base,)
+    assert run.run(()) == "forward"
+    del base.forward
+    assert run.run(()) is MISS
+
+
+@both
+def test_a_method_that_comes_and_goes_is_noticed_each_time(executor: str) -> None:
+    base, derived = kinds()
+    first = base.forward
+    run = executable(executor, method_guard(), (derived, "forward", first))
+    assert run.run(()) == "forward"
+    for found in (replaced, first, replaced, first):
+        derived.forward = found
+        for _ in range(3):
+            assert (run.run(()) is MISS) == (found is replaced)
+
+
+@both
+@pytest.mark.parametrize("name", ["__code__", "__defaults__", "__kwdefaults__"])
+def test_a_part_of_a_function_that_is_replaced_is_noticed(executor: str, name: str) -> None:
+    def function(x: int = 1, *, y: int = 2) -> int:
+        return x + y
+
+    def other(x: int = 3, *, y: int = 4) -> int:
+        return x - y
+
+    before = getattr(function, name)
+    made = method_guard()
+    assert codes(made, (function, name, before)) == [NativeOp.DEFINITION, Op.OUTPUT_OBJECT]
+    run = executable(executor, made, (function, name, before))
+    assert run.run(()) == name
+    setattr(function, name, getattr(other, name))
+    assert run.run(()) is MISS
+    setattr(function, name, before)
+    assert run.run(()) == name
+    if name != "__code__":
+        setattr(function, name, None)
+        assert run.run(()) is MISS
+
+
+@both
+def test_runs_keep_no_references(executor: str) -> None:
+    x, y = (tensor(np.ones(4, np.float32)) for _ in range(2))
+    held = {"key": ["value"]}
+    steps = (
+        (Op.CAPTURED, 1, 0, F32, 2, 0, 4),
+        (Op.CAPTURED, 2, 1, F32, 2, 1, 4),
+        (Op.TENSOR, 0, F32, 1, 1, 2, 2, 3, 0),
+        (Op.TENSOR, 0, F32, 1, 1, 2, 2, 3, 0),
+        (Op.LOAD_OBJECT, 3, 2),
+        (Op.LOAD_ITEM, 4, 3, 3),
+        (Op.IS, 4, 4),
+    )
+    run = executable(executor, program(1, *steps, (Op.OUTPUT_LEAF, 0, 4)), (x, y, held, "key", held["key"]))
+    given = tensor(np.ones(4, np.float32))
+    watched = (x, y, held, held["key"], given)
+    arrays = [t._data for t in (x, y, given)]
+
+    def counts() -> list[int]:
+        return [sys.getrefcount(thing) for thing in (*watched, *arrays)]
+
+    before = counts()
+    for _ in range(10):
+        assert run.run((given,)) is held["key"]
+    assert counts() == before
+    small = tensor(np.ones(3, np.float32))
+    y._data, whole = small._data, y._data
+    before = counts()
+    for _ in range(10):
+        assert run.run((given,)) is MISS
+    assert counts() == before
+    y._data = whole
+    held["key"] = ["another"]
+    before = counts()
+    for _ in range(10):
+        assert run.run((given,)) is MISS
+    assert counts() == before
