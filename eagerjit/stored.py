@@ -81,8 +81,7 @@ def _program(head: dict, words: array) -> Program:
     calls = [HostCall(function, arguments, results) for function, arguments, results in head["calls"]]
     n_arguments, n_leaves, n_slots, n_outputs = head["counts"]
     kernels, n_words = head["kernels"], head["n_words"]
-    known = kernels, errors, n_words, calls, head["fails_whole"]
-    return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], *known)
+    return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
 
 
 def write(key: str, program: Program, code: bytes) -> None:
@@ -94,7 +93,6 @@ def write(key: str, program: Program, code: bytes) -> None:
         "kernels": program.kernels,
         "errors": [[e.exception, e.message, e.slot] for e in program.errors],
         "n_words": program.n_words,
-        "fails_whole": program.fails_whole,
         "calls": [[c.function, c.arguments, c.results] for c in program.calls],
     }
     text = json.dumps(head).encode()

@@ -115,8 +115,7 @@ class Variant:
     @property
     def is_repeated(self) -> bool:
         """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
-        writes = self.report.trace.writes
-        return bool(self.commit or writes or self.catches) and (not writes or self.executable.program.fails_whole)
+        return bool(self.commit or self.report.trace.writes or self.catches)
 
     def given(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the compiled call: the leaves, and what NumPy computes of them."""

@@ -193,7 +193,6 @@ class Program:
     errors: list[Failure] = field(default_factory=list)
     n_words: int = 0  # mutable words (EPOCH)
     calls: list[HostCall] = field(default_factory=list)
-    fails_whole: bool = True  # a run that fails has written to no tensor from outside
 
     def words(self) -> list[int]:
         """All instructions as one flat list: code, operand count, operands."""

@@ -12,7 +12,7 @@ from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.attention import attention
 from eagerjit.compiler.lower.build import Blocking, Built
 from eagerjit.compiler.lower.calls import host_call
-from eagerjit.compiler.lower.checks import checking, fails_whole
+from eagerjit.compiler.lower.checks import checking, last_failing
 from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
 from eagerjit.compiler.lower.libraries import RESULT, is_attention, multiplications, operands, spatial
@@ -52,7 +52,7 @@ class Assembler(Placement):
         stored = self._stored(steps)
         self._read_leaves()
         self._choose_overwritten(steps)
-        self._choose_in_place(steps)
+        self._choose_in_place(steps, last_failing(self.scheduler, steps))
         work = self._build(steps, stored)
         self._choose_direct()
         copied, written = self._strided_outputs(len(steps)), self._strided_writes(len(steps))
@@ -86,7 +86,6 @@ class Assembler(Placement):
             failures,
             int(self.trace.epoch),
             self.calls,
-            fails_whole(self.scheduler, steps, self.in_place),
         )
         explained = [w.built if w.built is not None else w.results for w in work]
         return Compiled(program, kernels, explained, plan_, self.graph)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step
+from eagerjit.compiler.lower.groups import Group, HostStep, Step
 from eagerjit.compiler.lower.schedule import Scheduler
 from eagerjit.compiler.passes.dead import may_raise
 
@@ -19,19 +19,9 @@ def checking(scheduler: Scheduler, steps: Iterable[Step]) -> int:
     return bits
 
 
-def fails_whole(scheduler: Scheduler, steps: list[Step], in_place: Mapping[Node, int]) -> bool:
-    """Whether nothing is written to tensors from outside when a step fails.
-
-    What replaces some elements of such a tensor checks all of its indices first.
-    """
-    writes = {scheduler.find(scheduler.step_of[root]) for root in in_place}
-    written = False
-    for step in steps:
-        fails = _may_fail(scheduler, step)
-        if fails and (written or (step.number in writes and not isinstance(step, Region))):
-            return False
-        written = written or step.number in writes
-    return True
+def last_failing(scheduler: Scheduler, steps: list[Step]) -> int:
+    """The position of the last step that may fail, -1 where none does."""
+    return max((i for i, step in enumerate(steps) if _may_fail(scheduler, step)), default=-1)
 
 
 def _may_fail(scheduler: Scheduler, step: Step) -> bool:

@@ -101,8 +101,11 @@ class Placement(Instructions):
             if last[root] == position and self._changes(step.node, root):
                 self.overwritten[root] = step.node
 
-    def _choose_in_place(self, steps: list[Step]) -> None:
-        """Let a written input's new value go straight to its memory where nothing reads the old one afterwards."""
+    def _choose_in_place(self, steps: list[Step], last_failing: int) -> None:
+        """Let a written input's new value go straight to its memory where nothing reads the old one afterwards.
+
+        A call that fails has written to no input: what replaces some elements of one checks all of its indices first.
+        """
         position = {s.number: i for i, s in enumerate(steps)}
         node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
         strided = {b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.strides is not None}
@@ -122,6 +125,8 @@ class Placement(Instructions):
             if not isinstance(step, Group | Region) or self.phase_of[step.number] < len(self.trace.questions):
                 continue
             here = position[step.number]
+            if here < last_failing + (not isinstance(step, Region)):
+                continue
             if not _is_whole(value, root) or any(at > here for at, _ in readers.get(old, ())):
                 continue
             if isinstance(step, Region):

@@ -95,7 +95,7 @@ def _effects(tracer: Any, preserve: bool) -> Any:
     operations = journal.operations if journal is not None else ()
     changes = sum(not journal.is_fresh(operation.target) for operation in operations)
     written = [t for t in tracer.written.values() if not (preserve and t is default_generator.state)]
-    return changes, [(id(t), version_of(t)) for t in written]
+    return changes, [(id(t), id(tracer.value(t))) for t in written]
 
 
 class _Checkpoint:

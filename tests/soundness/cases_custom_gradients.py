@@ -530,3 +530,22 @@ def gradient_of_a_gradient_of_a_checkpoint(jit):
         g.sum().backward()
         yield g
         yield x.grad
+
+
+@case(outcome=FELL_BACK)
+def a_checkpoint_draws_other_numbers_again(jit):
+    w = torch.ones(4, requires_grad=True)
+
+    def drop(x, p):
+        return torch.nn.functional.dropout(x * w, p)
+
+    @jit
+    def f(x, p):
+        y = checkpoint(drop, x, p, use_reentrant=False)
+        return checkpoint(drop, y, p, use_reentrant=False, preserve_rng_state=False).sum()
+
+    for p in (0.5, 0.2):
+        w.grad = None
+        loss = f(torch.ones(4), p)
+        loss.backward()
+        yield loss, w.grad, torch.rand(1)

@@ -1,0 +1,132 @@
+"""Indices out of range after a tensor was written in the same call, and before it is written again."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from eagerjit.nn import functional as F
+from tests.soundness.framework import attempt, case
+
+INDICES = (
+    ([0, 1], [0, 1]), ([1, 0], [0, 5]), ([1, 5], [0, 1]), ([-1, 0], [1, 0]), ([0, 0], [2, -1]), ([2, 2], [2, 2]),
+)  # fmt: skip
+
+
+def states(f):
+    """What calls with good and bad indices give, and what they leave of the tensors that they write."""
+    for i, j in INDICES:
+        x, y = torch.arange(3.0), torch.arange(3.0) + 10
+        yield attempt(f, x, y, torch.tensor(i), torch.tensor(j))
+        yield x, x._version, y, y._version
+
+
+@case(versions=1)
+def rows_added_twice(jit):
+
+    @jit
+    def f(x, y, i, j):
+        x.index_put_((i,), y[:2], accumulate=True)
+        x.index_add_(0, j, y[:2])
+        return x
+
+    yield from states(f)
+
+
+@case(versions=1)
+def a_write_then_rows_read_and_written(jit):
+
+    @jit
+    def f(x, y, i, j):
+        x.add_(1)
+        x[i] = y.gather(0, j)
+        y.mul_(x.sum())
+        return x
+
+    yield from states(f)
+
+
+@case(versions=1)
+def rows_exchanged_between_two_tensors(jit):
+
+    @jit
+    def f(x, y, i, j):
+        y[j] = x[i]
+        x[i] = y[j]
+        x.scatter_(0, j, 3.0)
+        return x + y
+
+    yield from states(f)
+
+
+@case(versions=1)
+def rows_written_in_a_loop(jit):
+
+    @jit
+    def f(x, y, i, j):
+        for _ in range(2):
+            x[i] = x[j] + y[i]
+            y.index_add_(0, j, x[i])
+        return y
+
+    yield from states(f)
+
+
+@case(versions=1)
+def an_error_between_writes_is_caught(jit):
+
+    @jit
+    def f(x, y, i, j):
+        try:
+            x.add_(1)
+            y[j] = x[i]
+        except IndexError:
+            x.mul_(100)
+        return x, y
+
+    yield from states(f)
+
+
+@case(versions=1)
+def losses_between_writes(jit):
+
+    @jit
+    def f(x, y, i, j):
+        x.mul_(2)
+        loss = F.cross_entropy(y[None], j[:1])
+        x.add_(loss)
+        return loss + F.cross_entropy(x[None], i[1:])
+
+    yield from states(f)
+
+
+@case(versions=1)
+def draws_between_writes(jit):
+
+    @jit
+    def f(x, y, i, j):
+        x.mul_(2)
+        drawn = torch.multinomial((y - j[0] - 9).clamp(max=3), 1)
+        x[drawn] = 0
+        again = torch.multinomial(x[i].abs(), 1)
+        y[again] = -1
+        return drawn, again
+
+    yield from states(f)
+
+
+@case(versions=1)
+def a_token_written_and_the_next_one_drawn(jit):
+    cache, table = torch.zeros(6, 4), torch.arange(20.0).reshape(5, 4).sin()
+
+    @jit
+    def step(token, position):
+        row = table[token]
+        cache[position] = row
+        attended = (cache @ row).softmax(-1) @ cache
+        return torch.multinomial((table @ attended).softmax(-1), 1)[0]
+
+    token = torch.tensor(1)
+    for position in (0, 1, 2, 5, 6, 3):
+        found = attempt(step, token, torch.tensor(position))
+        yield found, cache, cache._version
+        token = found if isinstance(found, torch.Tensor) else token
+    yield attempt(step, torch.tensor(9), torch.tensor(1)), cache, cache._version
