@@ -9,7 +9,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import gpu_kernels
-from eagerjit.compiler.codegen.triton import product
+from eagerjit.compiler.codegen.triton import convolution, product
 from eagerjit.compiler.codegen.triton.tiles import Tile, choose, gpu, ranked
 from eagerjit.jit import jit
 from eagerjit.runtime.gpu.precision import precision
@@ -39,7 +39,8 @@ def test_large_products_have_large_tiles_and_thin_ones_are_split() -> None:
             tile = choose(m, n, k, 1, "bf16", False, architecture)
             programs = -(-m // tile.rows) * -(-n // tile.columns) * tile.split
             assert tile.split > 1 and programs > gpu(architecture).processors // 3
-    assert choose(768, 768, 65536, 1, "bf16", whole=True).split == 1
+    tile = choose(768, 768, 65536, 1, "bf16", addressed=True)
+    assert tile.rows * tile.columns <= 128 * 128 and tile.split > 1
     best = ranked(512, 512, 512, 1, "f32", False, 90, 4)
     assert best[0] == choose(512, 512, 512, 1, "f32") and len(set(best)) == 4
 
@@ -83,6 +84,32 @@ def test_16_bit_convolutions_are_read_as_they_are() -> None:
     assert np.allclose(actual._data, expected._data, rtol=1e-3, atol=1e-3)
     types = [launch.source.signature(False) for m in made for launch in m.launched if "GROUPS" in launch.constants]
     assert [list(t.values())[:3] for t in types] == [["*fp16", "*fp16", "*fp32"]]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("split", [1, 3])
+def test_programs_share_the_sum_of_a_convolution(split: int, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolution, "choose", lambda *sizes, addressed: Tile(16, 16, 16, 4, 2, split))
+    x, w, g = (torch.tensor(RANDOM.normal(size=s)) for s in ((3, 4, 9, 8), (6, 4 // groups, 3, 2), (3, 6, 5, 8)))
+
+    def gradients(x: Any, w: Any, g: Any) -> Any:
+        given = [x.detach().requires_grad_(), w.detach().requires_grad_()]
+        y = Function.conv2d(*given, stride=(2, 1), padding=(1, 1), dilation=(1, 2), groups=groups)
+        return y, *torch.autograd.grad(y, given, g)
+
+    expected = gradients(x, w, g)
+    with gpu_kernels.interpreted() as made:
+        actual, again = (jit(gradients, fullgraph=True)(x, w, g) for _ in range(2))
+    both = zip(actual, again, expected, strict=True)
+    assert all(close(a, e) and a._data.tobytes() == o._data.tobytes() for a, o, e in both)
+    found = [launch.constants for m in made for launch in m.launched if "GROUPS" in launch.constants]
+    assert [constants.get("SPLIT", 1) for constants in found] == [split] * len(found) and len(found) >= 3
+
+
+def test_the_weight_of_a_large_convolution_is_for_the_whole_device() -> None:
+    """64 channels of 112 x 112: a result of few tiles, each a sum over all positions of all images."""
+    tile = choose(64, 576, 128 * 112 * 112, 1, "f32", True, 90, addressed=True)
+    assert -(-64 // tile.rows) * -(-576 // tile.columns) * tile.split > 100
 
 
 @pytest.fixture

@@ -8,12 +8,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
-from eagerjit.compiler.codegen.triton.product import CONSTANTS
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples
+from eagerjit.compiler.codegen.triton.product import CONSTANTS, PART_OF_TILE, gathered, shared_sum
+from eagerjit.compiler.codegen.triton.source import (
+    COUNTERS,
+    INT32,
+    PARTIALS,
+    Launch,
+    TritonSource,
+    file_text,
+    multiples,
+)  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, choose
 from eagerjit.compiler.loops import Convolution, Kernel
 from eagerjit.runtime.gpu.precision import precision
@@ -32,9 +41,9 @@ FACTORS = {"y": ("x", "w"), "x": ("y", "w"), "w": ("y", "x")}
 class ConvolutionText(KernelText):
     """Writes one such kernel."""
 
-    def __init__(self, kernel: Kernel, statement: Convolution):
+    def __init__(self, kernel: Kernel, statement: Convolution, split: bool = False):
         super().__init__(kernel, Shape(True, "whole"))
-        self.statement = statement
+        self.statement, self.split = statement, split
         self.images, self.channels, self.rows = map(str, statement.sizes)
         self.memory = {"x": statement.x, "w": statement.w, "y": statement.y}
 
@@ -55,8 +64,10 @@ class ConvolutionText(KernelText):
         for line in (
             f"high = ({m} + ROWS - 1) // ROWS",
             f"wide = ({n} + COLUMNS - 1) // COLUMNS",
-            "group = tl.program_id(0) // (high * wide)",
-            "tile = tl.program_id(0) % (high * wide)",
+            "program = tl.program_id(0)",
+            *(PART_OF_TILE if self.split else ()),
+            "group = program // (high * wide)",
+            "tile = program % (high * wide)",
             "first = tile // (GROUP * wide) * GROUP",
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
@@ -69,8 +80,11 @@ class ConvolutionText(KernelText):
         ):
             self.emit(line)
         found = self._decoded("m", axes[0], "") | self._decoded("n", axes[1], "")
+        begin, end = ("begin", "end") if self.split else ("0", k)
+        for line in shared_sum(k) if self.split else ():
+            self.emit(line)
         self.emit(f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})")
-        self.emit(f"for done in range(0, {k}, DEPTH):")
+        self.emit(f"for done in range({begin}, {end}, DEPTH):")
         self.depth += 1
         for side, index, outer in (("left", "[None, :]", f"m < {m}"), ("right", "[:, None]", f"n < {n}")):
             own = f"k_{side}"
@@ -78,13 +92,16 @@ class ConvolutionText(KernelText):
             names = found | self._decoded(own, axes[2], f"_{side}")
             factor = FACTORS[s.result][side == "right"]
             place, conditions = self._place(factor, names, f"_{side}")
-            mask = " & ".join(f"({c})" for c in (outer, f"{own} < {k}", *conditions))
+            mask = " & ".join(f"({c})" for c in (outer, f"{own} < {end}", *conditions))
             self.emit(f"{side} = tl.load({self.memory[factor]} + ({place}), mask={mask}, other=0.0)")
         how = f'input_precision="tf32" if TF32 else "ieee", out_dtype=tl.float{wide}'
         self.emit(f"product = tl.dot(left, right, product, {how})")
         self.depth -= 1
+        for line in gathered(wide) if self.split else ():
+            self.emit(line)
         place, _ = self._place(s.result, found, "")
-        self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask=(m < {m}) & (n < {n}))")
+        inside = f"(m < {m}) & (n < {n})" + " & last" * self.split
+        self.emit(f"tl.store({self.memory[s.result]} + ({place}), product, mask={inside})")
         return self.lines
 
     def _decoded(self, index: str, parts: tuple[str, ...], suffix: str) -> dict[str, str]:
@@ -154,10 +171,17 @@ class ConvolutionKernel:
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
-        """The file."""
-        writer = ConvolutionText(self.kernel, self.statement)
+        """The file for a program per tile, and that for several."""
+        return self._source(False), self._source(True)
+
+    def _source(self, split: bool) -> TritonSource:
+        writer = ConvolutionText(self.kernel, self.statement, split)
         writer.body()
-        return (file_text(self.kernel, writer, self.kernel.params, (*CONSTANTS, "GROUPS"), self.lines),)
+        params, constants = self.kernel.params, (*CONSTANTS, "GROUPS")
+        if split:
+            sums = "f64" if self.statement.dtype == "f64" else "f32"
+            params, constants = (*params, replace(PARTIALS, dtype=sums), COUNTERS), (*constants, "SPLIT")
+        return file_text(self.kernel, writer, params, constants, self.lines)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of groups."""
@@ -178,13 +202,21 @@ class ConvolutionKernel:
                 extents[-1] *= counts[part]
         m, n, k = (max(extent, 1) for extent in extents)
         factors = next(p.dtype for p in self.kernel.params if p.name != {"x": s.x, "w": s.w, "y": s.y}[s.result])
-        tile = choose(m, n, k, max(tasks, 1), factors, precision.tf32, architecture, whole=True)
-        reach = tasks * max(counts["c"], counts["r"]) * max(counts["b"] * max(counts["i"], counts["o"]), counts["t"])
-        wide = int(max(reach * max(counts["c"] * counts["t"], 1) // max(counts["b"], 1), reach, *extents) * 2 >= INT32)
+        tile = choose(m, n, k, max(tasks, 1), factors, precision.tf32, architecture, addressed=True)
+        places = (
+            counts["b"] * counts["c"] * counts["i"], counts["r"] * counts["c"] * counts["t"],
+            counts["b"] * counts["r"] * counts["o"],
+        )  # fmt: skip
+        largest = max(tasks * max(places), m + tile.rows, n + tile.columns, k + tile.split * tile.depth)
         constants = {
             "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,
-            "TF32": int(precision.tf32 and factors == "f32"), "WIDE": wide, "GROUPS": tasks,
+            "TF32": int(precision.tf32 and factors == "f32"), "WIDE": int(largest >= INT32), "GROUPS": tasks,
         }  # fmt: skip
-        programs = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
-        aligned = multiples(self.sources[0], tasks, sizes)
-        return Launch(self.sources[0], constants, tile.warps, programs, aligned, tile.stages)
+        tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
+        source, own = self.sources[tile.split > 1], (0, 0)
+        aligned = multiples(source, tasks, sizes)
+        if tile.split > 1:
+            constants["SPLIT"] = tile.split
+            own = tiles * tile.split * tile.rows * tile.columns * (8 if s.dtype == "f64" else 4), tiles
+            aligned += ("partials",)
+        return Launch(source, constants, tile.warps, tiles * tile.split, aligned, tile.stages, *own)

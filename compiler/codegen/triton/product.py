@@ -54,7 +54,7 @@ class ProductText(KernelText):
             f"high = ({m} + ROWS - 1) // ROWS",
             f"wide = ({n} + COLUMNS - 1) // COLUMNS",
             "program = tl.program_id(0)",
-            *(["part = program % SPLIT", "program = program // SPLIT"] if self.split else []),
+            *(PART_OF_TILE if self.split else ()),
             "batch = program // (high * wide)",
             "tile = program % (high * wide)",
             "first = tile // (GROUP * wide) * GROUP",
@@ -74,11 +74,7 @@ class ProductText(KernelText):
         start_a, start_b = (f"start_{side} + " if p.batch else "" for side in ("a", "b"))
         begin, end = "0", k
         if self.split:
-            self._lines(
-                f"steps = (({k} + DEPTH - 1) // DEPTH + SPLIT - 1) // SPLIT * DEPTH",
-                "begin = part * steps",
-                f"end = tl.minimum(begin + steps, {k})",
-            )
+            self._lines(*shared_sum(k))
             begin, end = "begin", "end"
             across, down = (f"(begin + {text})" for text in (across, down))
         self.emit(f"left = {p.left} + ({start_a}{_times('y', a_row)} + {_times(across, a_column)})")
@@ -106,18 +102,8 @@ class ProductText(KernelText):
             self.emit(line)
 
     def _gather(self, wide: str) -> None:
-        """The parts of a tile added in their order by the program that comes last."""
-        self._lines(
-            "inside = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
-            "own = partials + program.to(tl.int64) * (SPLIT * ROWS * COLUMNS) + inside",
-            "tl.store(own + part * (ROWS * COLUMNS), product)",
-            "tl.debug_barrier()",
-            "last = tl.atomic_add(counters + program, 1) == SPLIT - 1",
-            f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
-            "for other in range(0, tl.where(last, SPLIT, 0)):",
-            '    product += tl.load(own + other * (ROWS * COLUMNS), cache_modifier=".cg")',
-            "row = row & last",
-        )
+        """The whole tile, in the program that comes last."""
+        self._lines(*gathered(wide), "row = row & last")
 
     def _batch(self) -> None:
         """Where the factors of this product of several start."""
@@ -192,6 +178,32 @@ class ProductText(KernelText):
             self.assign(name, rounded, dtype, frozenset("ti"))
             return
         super().load(name, param, index, dtype)
+
+
+def gathered(wide: str) -> tuple[str, ...]:
+    """Lines that add the parts of a tile in their order, in the program that comes last."""
+    return (
+        "inside = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]",
+        "own = partials + program.to(tl.int64) * (SPLIT * ROWS * COLUMNS) + inside",
+        "tl.store(own + part * (ROWS * COLUMNS), product)",
+        "tl.debug_barrier()",
+        "last = tl.atomic_add(counters + program, 1) == SPLIT - 1",
+        f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
+        "for other in range(0, tl.where(last, SPLIT, 0)):",
+        '    product += tl.load(own + other * (ROWS * COLUMNS), cache_modifier=".cg")',
+    )
+
+
+def shared_sum(k: str) -> tuple[str, ...]:
+    """Lines that say which part of a sum over k a program has."""
+    return (
+        f"steps = (({k} + DEPTH - 1) // DEPTH + SPLIT - 1) // SPLIT * DEPTH",
+        "begin = part * steps",
+        f"end = tl.minimum(begin + steps, {k})",
+    )
+
+
+PART_OF_TILE = ("part = program % SPLIT", "program = program // SPLIT")
 
 
 def _times(text: str, step: int | str) -> str:

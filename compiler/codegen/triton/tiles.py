@@ -37,7 +37,7 @@ LARGEST = {"16": 128 * 256, "tf32": 128 * 128, "f32": 128 * 64, "f64": 64 * 32}
 """Elements of a tile, whose sums are in registers."""
 WAIT, START, ARRIVAL = 1000, 1500, 2500
 """Clocks until memory answers, to begin and end a program, and for programs to wait for each other."""
-WHOLE = 128 * 128
+ADDRESSED = 128 * 128
 """Elements of a tile whose factors are gathered."""
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 REGISTERS, THREADS = 65536, 2048
@@ -69,13 +69,14 @@ def kind_of(dtype: str, tf32: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def choose(
-    m: int, n: int, k: int, batch: int, dtype: str, tf32: bool = False, architecture: int = DEFAULT, whole: bool = False
-) -> Tile:
-    """The tile that the model finds cheapest; `whole`: one program does all of it, and computes addresses as well."""
+    m: int, n: int, k: int, batch: int, dtype: str, tf32: bool = False, architecture: int = DEFAULT,
+    addressed: bool = False,
+) -> Tile:  # fmt: skip
+    """The tile that the model finds cheapest; `addressed`: programs compute the address of every factor as well."""
     kind, device = kind_of(dtype, tf32), gpu(architecture)
     found = _candidates(m, n, k, batch, kind, device)
-    if whole:
-        found = (tile for tile in found if tile.split == 1 and tile.rows * tile.columns <= WHOLE)
+    if addressed:
+        found = (tile for tile in found if tile.rows * tile.columns <= ADDRESSED)
     return min(found, key=lambda tile: cost(tile, m, n, k, batch, kind, device))
 
 
