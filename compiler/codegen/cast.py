@@ -119,9 +119,19 @@ def cast(value: Value, dtype: str) -> Value:
         return _float_to_float(value, dtype) if dtype in FLOATS else _float_to_int(value, dtype)
     if dtype in FLOATS:
         target = "f64" if dtype == "f64" else "f32"
+        if (value.dtype, target) == ("i64", "f64") and value.lanes and b.width_bits == 256:
+            return _double_by_halves(value)
         opcode = "sitofp" if value.dtype in SIGNED else "uitofp"
         return round_to(b.convert(opcode, value, target), dtype)
     return resize(value, dtype)
+
+
+def _double_by_halves(value: Value) -> Value:
+    """i64 -> f64 without an instruction for vectors: halves become the low bits of f64 numbers, and one sum rounds."""
+    bits = value.view("u64") ^ (1 << 63)
+    upper = ((bits >> 32) | 0x4530000000000000).bitcast("f64")  # 2^84 + 2^32 * half
+    lower = ((bits & 0xFFFFFFFF) | 0x4330000000000000).bitcast("f64")  # 2^52 + half
+    return (upper - (2.0**84 + 2.0**63 + 2.0**52)) + lower
 
 
 def resize(value: Value, dtype: str) -> Value:
