@@ -223,8 +223,12 @@ def _new(function: Any) -> Any:
 
 
 NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("full", "tensor", "empty", "zeros", "ones")}
-for _name, _kind in (("new_empty", making.EMPTY), ("new_zeros", making.ZEROS), ("new_ones", making.ONES)):
-    NEW[_name] = making.MakeCall(making.NEW + _kind, NEW[_name])
+for _name, _kind, _operator in (
+    ("new_empty", making.EMPTY, None),
+    ("new_zeros", making.ZEROS, creation.WITH_ZEROS),
+    ("new_ones", making.ONES, creation.WITH_ONES),
+):
+    NEW[_name] = making.MakeCall(making.NEW + _kind, NEW[_name], _operator)
 
 
 def get_data(self: Tensor) -> Tensor:

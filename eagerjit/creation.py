@@ -79,7 +79,7 @@ def full(
     return finish(filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
 
 
-def _filled_body(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+def _filled_body(value: Any, shape: Sizes, dtype: DType) -> Tensor:
     """One value everywhere."""
     from eagerjit.ops import views
     from eagerjit.ops.pointwise import as_dtype
@@ -97,7 +97,7 @@ def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
         return device_filled(shape, value, dtype)
     if tracer is None and math.prod(shape) >= _MANY and dtype in dtypes.ALL:
         check_fit(value, dtype)
-        return _filled_op.call(tuple(shape), fitted(value, dtype), dtype)
+        return _filled_op.call(fitted(value, dtype), tuple(shape), dtype)
     if tracer is None and type(value) is int and (value == 0 or value == 1):
         if value == 0:
             return new_tensor(np.zeros(shape, dtype.numpy))
@@ -291,8 +291,9 @@ def eye(
 
 
 empty, empty_like = MakeCall(EMPTY, empty), MakeCall(LIKE + EMPTY, empty_like)
-zeros, zeros_like = MakeCall(ZEROS, zeros), MakeCall(LIKE + ZEROS, zeros_like)
-ones, ones_like = MakeCall(ONES, ones), MakeCall(LIKE + ONES, ones_like)
+WITH_ZEROS, WITH_ONES = (_filled_op.call, 0.0), (_filled_op.call, 1.0)
+zeros, zeros_like = (MakeCall(k + ZEROS, function, WITH_ZEROS) for k, function in ((0, zeros), (LIKE, zeros_like)))
+ones, ones_like = (MakeCall(k + ONES, function, WITH_ONES) for k, function in ((0, ones), (LIKE, ones_like)))
 full, arange, linspace, eye = (
     MakeCall(kind, function) for kind, function in ((FULL, full), (ARANGE, arange), (LINSPACE, linspace), (EYE, eye))
 )

@@ -1,4 +1,4 @@
-"""Functions that make small tensors natively; Python serves options and sizes that native code does not know."""
+"""Functions that make tensors natively, large ones by operators; Python serves what native code does not know."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ class MakeCall(OpCall):
     """A function that makes a tensor from numbers: `kind` is one of those above.
 
     A plain Python callable until native code is loaded. `function` has the same meaning, for all arguments, in a trace
-    too; `dtype` and `device` are the options that native code reads, the latter if it is None. What draws does so by an
-    operator and from a state, `drawn`.
+    too; `dtype` and `device` are the options that native code reads, the latter if it is None. `operator` is what
+    native code calls for random numbers and for many floats of one value, with the first argument that it is called
+    with: the state or the value.
     """
 
     __slots__ = ()
 
-    def __init__(self, kind: int, function: Callable[..., Any], drawn: tuple[OpCall, Any] | None = None):
-        super().__init__(function.__name__, function, drawn, ("dtype", "device"))
+    def __init__(self, kind: int, function: Callable[..., Any], operator: tuple[OpCall, Any] | None = None):
+        super().__init__(function.__name__, function, operator, ("dtype", "device"))
         self.__doc__, self.__module__, self.__wrapped__ = function.__doc__, function.__module__, function
         self._kind = kind
 

@@ -96,3 +96,14 @@ def test_how_many_are_computed_together_changes_nothing():
     together = torch.igamma(torch.tensor(a), torch.tensor(x)).numpy()
     alone = [torch.igamma(torch.tensor(a[i : i + 1]), torch.tensor(x[i : i + 1])).item() for i in range(67)]
     assert together.tolist() == alone
+
+
+def test_integers_of_64_bits_are_rounded_once_to_doubles():
+    generator = np.random.default_rng(0)
+    edges = [0, 1, -1, 2**31, -(2**31), 2**32, 2**53 + 1, -(2**53) - 1, 2**62 + 1, 2**63 - 1, 2**63 - 513, -(2**63)]
+    wide = generator.integers(-(2**63), 2**63 - 1, 1000)
+    numbers = np.concatenate([edges, wide, wide >> 8, wide >> 31, wide >> 50]).astype(np.int64)
+    for count in (len(numbers), 7, 3):
+        x = torch.tensor(numbers[:count])
+        for found in (x.double(), torch.jit(lambda x: x.double())(x)):
+            assert found.numpy().tobytes() == numbers[:count].astype(np.float64).tobytes()

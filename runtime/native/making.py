@@ -1,5 +1,7 @@
 """Small tensors made from rules: `zeros(2, 3)`, `full((4,), 0.5)`, `arange(0, 1, 0.1)`, `linspace(0, 1, 5)`, `eye(3)`.
 
+Large ones of zeros or ones, and random numbers, are calls of operators.
+
 What native code does not know (options, large tensors, wrong arguments) goes to Python, which gives the same elements.
 """
 
@@ -267,8 +269,8 @@ def _eye(arguments: ptr, n: i64, code: i64) -> ptr:
     return made
 
 
-def _drawn(callee: ptr, sizes: ptr, rank: i64, low: ptr, high: ptr, code: i64) -> ptr:
-    """Random numbers: a call of the operator that draws them, with limits unless these are null."""
+def _by_operator(callee: ptr, sizes: ptr, rank: i64, low: ptr, high: ptr, code: i64) -> ptr:
+    """What an operator makes of its first argument, the shape, limits unless these are null, and the dtype."""
     shape = PyTuple_New(rank)
     if shape == 0:
         return 0
@@ -279,20 +281,20 @@ def _drawn(callee: ptr, sizes: ptr, rank: i64, low: ptr, high: ptr, code: i64) -
             Py_DecRef(shape)
             return 0
         PyTuple_SetItem(shape, axis, number)
-    drawn = load_ptr(callee, load_i64(context, OPERATOR_OP))
+    operator = load_ptr(callee, load_i64(context, OPERATOR_OP))
     given = buffer(40)
-    store_ptr(given, 0, PyTuple_GetItem(drawn, 1))
+    store_ptr(given, 0, PyTuple_GetItem(operator, 1))
     store_ptr(given, 8, shape)
     store_ptr(given, 16, low)
     store_ptr(given, 24, high)
     n = 4 if low else 2
     store_ptr(given, 8 * n, load_ptr(context, DTYPES + 8 * code))
-    made = PyObject_Vectorcall(PyTuple_GetItem(drawn, 0), given, n + 1, ptr(0))
+    made = PyObject_Vectorcall(PyTuple_GetItem(operator, 0), given, n + 1, ptr(0))
     Py_DecRef(shape)
     return made
 
 
-def _integers_drawn(callee: ptr, arguments: ptr, n: i64, code: i64) -> ptr:
+def _integers_by_operator(callee: ptr, arguments: ptr, n: i64, code: i64) -> ptr:
     """`randint(high, sizes)`, `randint(low, high, sizes)`."""
     sizes = buffer(8 * MAX_NDIM)
     if n < 2 or n > 3 or integer(load_ptr(arguments, 8 * n - 8)) != NO_NUMBER:
@@ -305,7 +307,7 @@ def _integers_drawn(callee: ptr, arguments: ptr, n: i64, code: i64) -> ptr:
     low = PyLong_FromLongLong(first)
     if low == 0:
         return 0
-    made = _drawn(callee, sizes, rank, low, high, INT64 if code < 0 else code)
+    made = _by_operator(callee, sizes, rank, low, high, INT64 if code < 0 else code)
     Py_DecRef(low)
     return made
 
@@ -314,10 +316,13 @@ def _by_sizes(kind: i64, callee: ptr, sizes: ptr, rank: i64, code: i64) -> ptr:
     """What is made of a shape and a dtype."""
     place = buffer(16)
     if kind == DRAW:
-        return _drawn(callee, sizes, rank, ptr(0), ptr(0), code) if code >= FLOAT16 else ptr(0)
+        return _by_operator(callee, sizes, rank, ptr(0), ptr(0), code) if code >= FLOAT16 else ptr(0)
     if kind == EMPTY:
         return fresh(code, sizes, rank, place, ANY)
-    return _filled(code, sizes, rank, f64(kind == ONES))
+    made = _filled(code, sizes, rank, f64(kind == ONES))
+    if made or PyErr_Occurred() or (code != FLOAT32 and code != FLOAT64):
+        return made
+    return _by_operator(callee, sizes, rank, ptr(0), ptr(0), code)
 
 
 def _like(kind: i64, callee: ptr, tensor: ptr, code: i64) -> ptr:
@@ -345,10 +350,10 @@ def _made(callee: ptr, arguments: ptr, n: i64, keywords: ptr) -> ptr:
     if kind == ARANGE:
         return _arange(arguments, n, code)
     if kind == RANDINT:
-        return _integers_drawn(callee, arguments, n, code)
+        return _integers_by_operator(callee, arguments, n, code)
     if kind == RANDPERM:
         store_i64(sizes, 0, integer(load_ptr(arguments, 0)) if n == 1 else -1)
-        return _drawn(callee, sizes, 1, ptr(0), ptr(0), INT64 if code < 0 else code)
+        return _by_operator(callee, sizes, 1, ptr(0), ptr(0), INT64 if code < 0 else code)
     if kind == TENSOR:
         return tensor_of(load_ptr(arguments, 0), code) if n == 1 else ptr(0)
     if kind == FROM_NUMPY:
