@@ -90,11 +90,18 @@ def _one_of_integers(job: ptr, line: i64) -> None:
     at = load_ptr(job, X) + _start(job, line)
     out = load_ptr(job, OUT) + _start(job, line)
     total = product
-    for _ in range(load_i64(job, N)):
-        total = total * load_i64(at) if product else total + load_i64(at)
-        store_i64(out, 0, total)
-        at = at + step
-        out = out + step
+    end = load_i64(job, N) * step
+    place = 0
+    if product:
+        while place < end:
+            total *= load_i64(at, place)
+            store_i64(out, place, total)
+            place += step
+        return
+    while place < end:
+        total += load_i64(at, place)
+        store_i64(out, place, total)
+        place += step
 
 
 # -- eight lines ------------------------------------------------------------------------------------------------------
