@@ -138,9 +138,9 @@ def contents(
 
     if isinstance(value, dict) and not hasattr(type(value), "holds_options"):  # compiled calls read options themselves
         return tuple((_key(k, kept), inner(v)) for k, v in items_in_order(value) if (id(value), k) not in changing)
-    if isinstance(value, list):
+    if isinstance(value, (list, deque)):
         return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
-    if isinstance(value, (tuple, deque)):
+    if isinstance(value, tuple):
         return tuple(inner(v) for v in items_of(value))
     if isinstance(value, bytearray):
         return bytes(value)

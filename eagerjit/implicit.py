@@ -111,9 +111,9 @@ class Implicit:
             for part in value if type(value) in (list, tuple) else (value,):
                 if type(part) not in _SIMPLE:
                     self.journal.look_behind(part)
-                    self._note_lacking(type(part), names)
+                    self.note_lacking(type(part), names)
 
-    def _note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
+    def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
         """The user's classes that do not have a special method, and may get it."""
         for base in kind.__mro__:
             if has_own_attributes(base) and not hasattr(base, "_jit_state"):

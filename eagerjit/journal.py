@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -24,6 +25,7 @@ from eagerjit.slots import ABSENT, DELETE, LOOK, STORE, Slot, table_of
 from eagerjit.snapshots import Snapshots
 from eagerjit.tensor import Tensor
 from eagerjit.varying import form_of, tensors_of
+from eagerjit.windows import Windows
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
@@ -65,6 +67,7 @@ class Journal(Ages):
         self.clocks = Readings()
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
+        self.windows = Windows(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
         self.checks: list[Callable[[], bool]] = []
@@ -93,6 +96,7 @@ class Journal(Ages):
 
     def note_read(self, holder: Any, key: Any) -> None:
         """Code is about to read an attribute, an item or a variable."""
+        self.windows.touch(holder)
         slot = id(holder), key
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)
@@ -175,7 +179,12 @@ class Journal(Ages):
             tracer.load(leaf, Op.LOAD_CELL, tracer.object(holder))
             return leaf
         owner, leaf = leaf, tracer.new_leaf()
-        tracer.load(owner, Op.LOAD_OBJECT, tracer.object(holder))
+        if isinstance(holder, deque):
+            tracer.load(owner, Op.LOAD_OBJECT, tracer.object(self.windows.listed(holder)))
+            owner, listed = tracer.new_leaf(), owner
+            tracer.load(owner, Op.LOAD_ATTRIBUTE, listed, tracer.object("items"))
+        else:
+            tracer.load(owner, Op.LOAD_OBJECT, tracer.object(holder))
         tracer.load(leaf, Op.LOAD_ATTRIBUTE if kind == "attribute" else Op.LOAD_ITEM, owner, tracer.object(key))
         return leaf
 
@@ -184,6 +193,7 @@ class Journal(Ages):
     def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
         """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
         self._refuse_table(holder, source)
+        self.windows.touch(holder)
         given, key = key, plain_key(key)
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
@@ -199,6 +209,7 @@ class Journal(Ages):
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
         self._refuse_table(container, source)
+        self.windows.touch(container)
         self.save_contents(container)
         self.written.setdefault((id(container), None), source)
         args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a
@@ -238,6 +249,11 @@ class Journal(Ages):
         if id(container) not in self._young:
             self.save_contents(container)
             self.probed.append((container, copy_of(container), source))
+
+    def keep(self, holder: Any, key: Any, value: Any, kind: str) -> None:
+        """Remember what a part of a container holds, which is put back as a whole."""
+        self._saved.add((id(holder), key))
+        self.beginning.slots.append((holder, key, kind, value))
 
     def save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
         """Remember what an attribute, an item or a variable holds, to put it back."""
@@ -279,6 +295,7 @@ class Journal(Ages):
     def finished(self) -> None:
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
         self.variables.finished()
+        self.windows.finished()
         for container, before, source in self.probed:
             outside = not self.is_fresh(container) and id(container) not in self.paths
             if outside and not same_contents(container, before):

@@ -47,6 +47,7 @@ class Observer(Implicit):
         self.calls = Calls(self.journal)
         self.journal.world = World(tracer, self.journal)
         self.stored, self.varying = stored, varying
+        self.journal.windows.open(varying)
         self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
@@ -195,6 +196,8 @@ class Observer(Implicit):
     def load_item(self, frame: FrameType, augmented: bool) -> None:
         container, key = frames.stack(frame, 2)
         if not isinstance(container, (dict, list)):
+            if isinstance(container, collections.deque):
+                self.journal.note_read(container, None)
             return self.journal.look_behind(container)
         self.calls.compare(key, container)
         key = plain_key(key) if isinstance(container, dict) else key
@@ -339,6 +342,7 @@ class Observer(Implicit):
     def _take(self, frame: FrameType, depth: int, value: Any) -> None:
         """Items of a value on the stack are about to be taken."""
         self.journal.look_behind(value)
+        self.note_lacking(type(value), ("__iter__",))
         if isinstance(value, CONTAINERS):
             self.journal.note_read(value, None)
         instead = self.journal.world.items(value)
@@ -363,6 +367,7 @@ class Observer(Implicit):
         if isinstance(holder, CONTAINERS):
             self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
         else:
+            self.note_lacking(type(holder), ("__contains__",))
             self._take(frame, 0, holder)
 
     def bring_in(self, frame: FrameType, name: str) -> None:

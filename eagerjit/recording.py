@@ -153,9 +153,7 @@ class Recording:
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
 
-    def _run(
-        self, tracer: Tracer, call: Any, varying: Varying, *world: Any
-    ) -> tuple[Observer, Flattening, Any]:
+    def _run(self, tracer: Tracer, call: Any, varying: Varying, *world: Any) -> tuple[Observer, Flattening, Any]:
         """Run the function and undo what it does to objects: its observer, its results and their structure."""
         tracer.numbers_vary = varying.functions
         observer = Observer(tracer, self.stored, varying)
@@ -181,6 +179,7 @@ class Recording:
 
     def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
         """Refuse a function that in call after call changes what it depends on: each call would need a version."""
+        self.replaced |= journal.windows.found(self.seen, guards)
         changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
         self.unstable += bool(changed)
         if self.unstable > _MOST_UNSTABLE:

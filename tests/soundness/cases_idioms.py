@@ -395,3 +395,123 @@ def a_mode_that_is_left(jit):
         yield f(ones(2), n), Mode.current
     with Mode(10.0):
         yield f(ones(2), 0), Mode.current.scale
+
+
+# -- windows over the last items ---------------------------------------------------------------------------------------
+
+
+@case(versions=6)
+def the_last_losses_in_a_deque(jit):
+    class Smoothed:
+        def __init__(self):
+            self.last, self.total, self.count = collections.deque(maxlen=4), 0.0, 0
+
+        def update(self, value):
+            self.last.append(value)
+            self.total += value
+            self.count += 1
+
+        @property
+        def mean(self):
+            return sum(self.last) / len(self.last)
+
+    meter = Smoothed()
+
+    @jit
+    def f(x):
+        meter.update(x.sum().item())
+        return x * meter.mean, max(meter.last), meter.last[0]
+
+    for i in range(12):
+        yield f(ones(2) * i), meter
+    meter.last.clear()
+    for i in range(7):
+        yield f(ones(2) * i), meter
+
+
+@case(versions=5)
+def the_last_states_in_a_list(jit):
+    window, weight = [], ones(2).requires_grad_()
+
+    @jit
+    def f(x):
+        window.append((weight * x).sum())
+        if len(window) > 2:
+            window.pop(0)
+        return sum(window) * weight.sum()
+
+    for i in range(8):
+        result = f(ones(2) * i)
+        weight.grad = None
+        result.backward(retain_graph=True)
+        yield result, weight.grad, window
+    window[0] = 3.0
+    yield f(ones(2)), window
+
+
+@case
+def a_window_changed_outside(jit):
+    window = [ones(2), ones(2) * 2, ones(2) * 3]
+
+    @jit
+    def f(x):
+        result = sum(window)
+        window[:] = window[1:] + [x + window[0]]  # noqa: RUF005
+        return result
+
+    for i in range(9):
+        yield f(ones(2) * i), window
+    window.reverse()
+    yield f(ones(2)), window
+    window[1] = ones(1)
+    yield f(ones(2)), window
+    window[1] = window[0]
+    yield f(ones(2)), window
+    window.append(5.0)
+    yield f(ones(2)), window
+
+
+@case
+def a_window_filled_by_another_function(jit):
+    window = collections.deque(maxlen=3)
+
+    @jit
+    def put(x):
+        window.append(x * 2)
+        return len(window)
+
+    get = jit(lambda x: x + sum(window))
+    for i in range(9):
+        yield put(ones(2) * i), get(ones(2)), list(window)
+
+
+@case(outcome=FELL_BACK)
+def a_list_that_grows_and_is_read(jit):
+    losses = []
+
+    @jit
+    def f(x):
+        losses.append(x.sum().item())
+        return x * (sum(losses) / len(losses))
+
+    for i in range(14):
+        yield f(ones(2) * i), losses
+
+
+@case(versions=4)
+def corrections_of_the_last_steps(jit):
+    steps, changes = [], []
+
+    @jit
+    def f(x, gradient):
+        if len(steps) == 2:
+            steps.pop(0), changes.pop(0)
+        steps.append(x)
+        changes.append(gradient)
+        direction = gradient
+        for step, change in zip(reversed(steps), reversed(changes), strict=True):
+            direction = direction - change * (step * direction).sum() / (step * change).sum()
+        return direction
+
+    for i in range(10):
+        yield f(ones(2) * (i + 1), torch.arange(2.0) + i), steps, changes
