@@ -18,7 +18,7 @@ from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
 from eagerjit.runtime.execute import MISS
-from eagerjit.slots import value_at
+from eagerjit.slots import Places
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
 from eagerjit.walks import Summary, Walk, cotangent, leaves_with_gradients, walk
@@ -33,13 +33,12 @@ class Cut:
 
     def __init__(self, found: GradientTrace, kept: list[int], where: dict[int, Any]):
         self.executable, self.report = executable_of(found.trace, found.trace.graph, [])
-        self.kept, self.numbers, self.read = kept, [where[leaf] for leaf in found.numbers], found.read
-        self.tensors = [where[leaf] for leaf in found.tensors]
+        self.kept, self.read = kept, found.read
+        self.given = Places(where[leaf] for leaf in (*found.numbers, *found.tensors))
 
     def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
         """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""
-        read = [value_at(place, arguments) for place in (*self.numbers, *self.tensors)]
-        found = self.executable.run((*values, *[kept[i] for i in self.kept], *read))
+        found = self.executable.run((*values, *[kept[i] for i in self.kept], *self.given.values(arguments)))
         return found if found is MISS or isinstance(found, tuple) else (found,)
 
 
@@ -106,7 +105,7 @@ class Backward:
     end         the name and line of the last operation
     changes     whether the call changes Python objects, so that it cannot be made again
     leaves      the tensors that gradients go to or that matter for them
-    tensors     the same: arguments by position, others themselves
+    tensors     where a call finds them
     kept        which outputs of the executable are values kept for the gradient; `kept_nodes` what they are
     parts       gradients by the results that have them and the leaves that they are for
     complete    the key of the gradient when all results have one, for all leaves
@@ -127,7 +126,7 @@ class Backward:
     changes: bool = False
     apart: frozenset[Hashable] = frozenset()
     leaves: list[int] = field(default_factory=list)
-    tensors: list[Any] = field(default_factory=list)
+    tensors: Places = field(default_factory=Places)
     kept: list[int] = field(default_factory=list)
     kept_nodes: list[Node] = field(default_factory=list)
     parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = field(default_factory=dict)
@@ -230,7 +229,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
     reached = [b.leaf for n, b in bindings.items() if n in needed]
     backward.leaves = list(dict.fromkeys([*joint.summary.targets, *reached]))  # type: ignore[list-item]  # keys are leaves
-    backward.tensors = [joint.where[leaf] for leaf in backward.leaves]
+    backward.tensors = Places(joint.where[leaf] for leaf in backward.leaves)
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept
     part = joint.part(received, nodes, kept, list(range(len(kept))))

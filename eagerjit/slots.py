@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
@@ -138,3 +138,20 @@ def value_at(place: Any, arguments: Sequence[Any]) -> Any:
     if type(place) is Item:
         return arguments[place.leaf][place.index]
     return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]
+
+
+class Places:
+    """Where several tensors and numbers of a call are; those that every call has are looked for once."""
+
+    __slots__ = ("_fixed", "_moving")
+
+    def __init__(self, places: Iterable[Any] = ()):
+        self._fixed = list(places)
+        self._moving = [(i, place) for i, place in enumerate(self._fixed) if type(place) in (int, Item, Slot)]
+
+    def values(self, arguments: Sequence[Any]) -> list[Any]:
+        """What lies there in a call with these arguments, in order."""
+        found = self._fixed.copy()
+        for i, place in self._moving:
+            found[i] = value_at(place, arguments)
+        return found

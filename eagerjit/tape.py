@@ -14,7 +14,6 @@ from eagerjit.autograd.saved import between, operations
 from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
-from eagerjit.slots import value_at
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, version_of
 from eagerjit.twice import Twice, hidden_values
@@ -75,7 +74,7 @@ class CallOp(Compiled):
     def connect(self, flat: Sequence[Any]) -> None:
         """Put the call on the tape as one node."""
         backward, arguments = self.differentiable, self.arguments
-        tensors = tuple([value_at(place, arguments) for place in backward.tensors])
+        tensors = tuple(backward.tensors.values(arguments))
         if backward.apart:
             pairs = zip(backward.leaves, tensors, strict=True)
             tensors = tuple([t.detach() if leaf in backward.apart else t for leaf, t in pairs])
