@@ -28,7 +28,7 @@ __all__ = ["as_tensor", "constant_array", "finish", "from_numpy", "tensor", "to_
 
 Sizes = tuple[Any, ...]
 
-_MANY = 1 << 16  # elements that threads fill, in memory that is kept for reuse
+_MANY = 1 << 12  # elements that threads fill, in memory that is kept for reuse
 _LARGEST = 3e38  # numbers up to which NumPy need not be asked to keep quiet about an overflow
 
 

@@ -87,6 +87,15 @@ def test_scans(shape, dtype):
             same(x.cumsum(dim - len(shape)), routines.scan.reference(array, dim, "add"))
 
 
+@pytest.mark.parametrize("shape", [(65_535,), (65_536,), (70_001, 3), (7, 70_001), (8, 65_536)], ids=str)
+def test_threads_share_long_lines_of_integers(shape):
+    array = np.random.default_rng(0).integers(-(2**62), 2**62, shape) | 1
+    x = torch.from_numpy(array)
+    for dim in range(len(shape)):
+        same(x.cumsum(dim), routines.scan.reference(array, dim, "add"))
+        same(x.cumprod(dim), routines.scan.reference(array, dim, "mul"))
+
+
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float16", "bfloat16"])
 def test_scans_of_other_dtypes_convert(dtype):
     array = values((6, 11), dtype)

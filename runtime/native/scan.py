@@ -1,4 +1,4 @@
-"""Sums and products of all elements up to each along a dimension, in order; floats in double precision.
+"""Sums and products of all elements up to each along a dimension; floats in order and in double precision.
 
 Memory is (outer, n, inner); a *line* is one outer and one inner index: n elements, `inner` apart. A task is eight
 lines, whose totals are one vector. Where the lines lie side by side their elements are vectors already. Otherwise
@@ -9,6 +9,7 @@ next, for lines that are a power of two apart share so few places of a cache tha
 from __future__ import annotations
 
 from eagerjit.runtime.native.language import (
+    address_of,
     buffer,
     f32,
     f64,
@@ -24,13 +25,17 @@ from eagerjit.runtime.native.language import (
     store_f64,
     store_i32,
     store_i64,
+    store_ptr,
     transpose_tile,
 )
+from eagerjit.runtime.native.threads import parallel_for, thread_count
 
 X, OUT, N, INNER, LINES, ITEM, FLOAT, PRODUCT = 0, 8, 16, 24, 32, 40, 48, 56  # a job's words, in bytes
 TOGETHER = 8
 BESIDE = 64  # lines that advance together at most, for tasks that are done one after the other
 COLUMNS = 16  # floats of a cache line
+LONG = 1 << 16  # integers of a line from which on threads share it
+PARTS = 64
 
 
 def scan_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
@@ -85,20 +90,78 @@ def _one_of_floats(job: ptr, line: i64) -> None:
 
 
 def _one_of_integers(job: ptr, line: i64) -> None:
-    product = load_i64(job, PRODUCT)
+    """Integers wrap around: the parts of a long line, which threads scan, are taken together in any order."""
+    n = load_i64(job, N)
+    if n < LONG or load_i64(job, LINES) >= TOGETHER or thread_count() == 1:
+        _scan_integers(job, line, 0, n, load_i64(job, PRODUCT))
+        return
+    parts: ptr = buffer(8 * PARTS + 16)
+    store_ptr(parts, 8 * PARTS, job)
+    store_i64(parts, 8 * PARTS + 8, line)
+    parallel_for(address_of(_totals_kernel), parts, PARTS, 0)
+    before = load_i64(job, PRODUCT)
+    for part in range(PARTS):
+        total = load_i64(parts, 8 * part)
+        store_i64(parts, 8 * part, before)
+        before = before * total if load_i64(job, PRODUCT) else before + total
+    parallel_for(address_of(_parts_kernel), parts, PARTS, 0)
+
+
+def _totals_kernel(parts: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """The sum or product of each part of a line."""
+    job = load_ptr(parts, 8 * PARTS)
+    line = load_i64(parts, 8 * PARTS + 8)
+    step = load_i64(job, INNER) * 8
+    at = load_ptr(job, X) + _start(job, line)
+    for part in range(begin, end):
+        total = load_i64(job, PRODUCT)
+        place = _part(job, part) * step
+        stop = _part(job, part + 1) * step
+        if total:
+            while place < stop:
+                total *= load_i64(at, place)
+                place += step
+        others = 0
+        while place + 3 * step < stop:
+            total += load_i64(at, place) + load_i64(at, place + step)
+            others += load_i64(at, place + 2 * step) + load_i64(at, place + 3 * step)
+            place += 4 * step
+        total += others
+        while place < stop:
+            total += load_i64(at, place)
+            place += step
+        store_i64(parts, 8 * part, total)
+    return 0
+
+
+def _parts_kernel(parts: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """The scans of the parts, from what comes before each."""
+    job = load_ptr(parts, 8 * PARTS)
+    for part in range(begin, end):
+        line = load_i64(parts, 8 * PARTS + 8)
+        _scan_integers(job, line, _part(job, part), _part(job, part + 1), load_i64(parts, 8 * part))
+    return 0
+
+
+def _part(job: ptr, part: i64) -> i64:
+    """Where a part of a line begins."""
+    return load_i64(job, N) * part // PARTS
+
+
+def _scan_integers(job: ptr, line: i64, begin: i64, end: i64, total: i64) -> None:
+    """Elements begin to end of a line, after a total."""
     step = load_i64(job, INNER) * 8
     at = load_ptr(job, X) + _start(job, line)
     out = load_ptr(job, OUT) + _start(job, line)
-    total = product
-    end = load_i64(job, N) * step
-    place = 0
-    if product:
-        while place < end:
+    place = begin * step
+    stop = end * step
+    if load_i64(job, PRODUCT):
+        while place < stop:
             total *= load_i64(at, place)
             store_i64(out, place, total)
             place += step
         return
-    while place < end:
+    while place < stop:
         total += load_i64(at, place)
         store_i64(out, place, total)
         place += step

@@ -109,9 +109,7 @@ def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) ->
     """Runs kernel(arguments, begin, end, scratch) over [0, tasks) on all threads; the first failed range's status."""
     if not HAS_FUTEX:
         return serial_for(kernel, arguments, tasks, scratch_bytes)
-    threads = load_i64(thread_pool, THREADS)
-    if unlikely(threads == 0):
-        threads = default_threads()
+    threads = thread_count()
     if threads == 1 or tasks <= 1 or atomic_exchange(thread_pool, BUSY, 1) != 0:
         return serial_for(kernel, arguments, tasks, scratch_bytes)
     if unlikely(load_i64(thread_pool, STARTED) < threads - 1):
@@ -133,6 +131,12 @@ def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) ->
     if failure == NO_FAILURE:
         return 0
     return (failure & (FAILURE_STEP - 1)) - 1
+
+
+def thread_count() -> i64:
+    """The threads that jobs are split over, the caller included."""
+    threads = load_i64(thread_pool, THREADS)
+    return threads if threads else default_threads()
 
 
 def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
