@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from enum import Enum
 from typing import Any
 
 from eagerjit import _functorch as _functorch
 from eagerjit import _nn as _nn
-from eagerjit.tensor import Tensor
+from eagerjit.runtime import mode
+from eagerjit.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)
 
@@ -33,18 +33,23 @@ def _get_tracing_state() -> None:
 
 
 def _is_torch_function_enabled() -> bool:
-    """True: classes with `__torch_function__` are asked."""
-    return True
+    """Whether classes with `__torch_function__` are asked in this thread."""
+    return not mode.plain()
 
 
-def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """The plain call: what a class without a `__torch_function__` of its own has."""
-    return func(*args, **(kwargs or {}))
+class DisableTorchFunctionSubclass:
+    """A context in which no class is asked: operations on instances of subclasses are the plain ones."""
+
+    def __enter__(self) -> None:
+        self._before = mode.set_plain(True)
+
+    def __exit__(self, *exc: object) -> None:
+        mode.set_plain(self._before)
 
 
-class DisableTorchFunctionSubclass(contextlib.nullcontext[None]):
-    """A context that changes nothing: no op asks a subclass of Tensor."""
+DisableTorchFunction = DisableTorchFunctionSubclass
 
+_disabled_torch_function_impl = plain_function
 
 DispatchKey = Enum("DispatchKey", (
     "Undefined CompositeExplicitAutograd CompositeImplicitAutograd BackendSelect ADInplaceOrView Python "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.runtime.binding import bound
+from eagerjit.runtime.binding import is_tensor
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.tensor import Tensor
 
@@ -27,7 +27,7 @@ def settled(argument: Any) -> Any:
 def refusal(name: str, arguments: tuple[Any, ...]) -> Exception:
     """What an op raises that cannot run the Program compiled for these very arguments."""
     for one in (x for a in arguments for x in (a if type(a) is tuple else (a,))):
-        if isinstance(one, Tensor) and type(one) not in bound.tensor_types:
+        if isinstance(one, Tensor) and not is_tensor(one):
             kind = type(one).__name__
             return NotImplementedError(f"{name}(): a {kind} is given; of the subclasses of Tensor ops take Parameter's")
     return RuntimeError(f"{name}: the program compiled for this call refuses it")

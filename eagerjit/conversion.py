@@ -23,7 +23,7 @@ from eagerjit.runtime import dtypes, making
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
-from eagerjit.tensor import Parameter, Tensor, new_tensor, storage_of
+from eagerjit.tensor import Parameter, Tensor, is_asked, new_tensor, storage_of
 
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
 
@@ -274,10 +274,11 @@ def shallow_copy(self: Tensor) -> Tensor:
 def reduce_ex(self: Tensor, protocol: Any) -> Any:
     """How pickle makes the tensor anew."""
     array = concrete(self, "a tensor was pickled")
-    kind = Parameter if isinstance(self, Parameter) else Tensor
+    kind = type(self) if is_asked(type(self)) else Parameter if isinstance(self, Parameter) else Tensor
     place = device_of(self)
     given = () if place is CPU else (place,)
-    return rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad, *given)
+    made = rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad, *given)
+    return (*made, self.__dict__) if kind not in (Parameter, Tensor) and self.__dict__ else made
 
 
 def rebuild(kind: type, array: np.ndarray, requires_grad: bool, place: Device = CPU) -> Tensor:

@@ -32,7 +32,7 @@ from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
-from eagerjit.state import Defaults, state
+from eagerjit.state import runs_plainly
 from eagerjit.turns import Busy
 from eagerjit.variants import FAILED, Call, Variant
 from eagerjit.world import Heard, Rehearsed
@@ -149,7 +149,7 @@ class JitFunction(Function):
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         function = self.__wrapped__
-        if state.tracer is not None or self._eager or Defaults.anomaly is not None or state.saving is not None:
+        if self._eager or runs_plainly():
             self.info.eager_calls += self._eager
             return function(*args, **kwargs)
         structure, leaves = flatten_call(args, kwargs)

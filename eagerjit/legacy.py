@@ -15,7 +15,7 @@ from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
-from eagerjit.tensor import Shape, Tensor, new_tensor
+from eagerjit.tensor import Parameter, Shape, Tensor, new_tensor
 
 
 def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -122,7 +122,9 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
     if kwargs:
         raise TypeError(f"Tensor() got an unexpected keyword argument '{next(iter(kwargs))}'")
     if len(args) == 1 and isinstance(args[0], Tensor):
-        return args[0].detach() if cls is Tensor else new_tensor(args[0]._data, cls)
+        if cls is not Tensor:
+            return new_tensor(args[0]._data, cls)
+        return args[0].detach() if type(args[0]) in (Tensor, Parameter) else args[0].detach().as_subclass(Tensor)
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
         array = args[0].astype(Defaults.dtype.numpy) if isinstance(args[0], np.ndarray) else None

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import functools
 import numbers
+import sys
 from collections.abc import Callable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.source import is_library
 from eagerjit.tensor import Tensor
 
 _NUMBERS = (numbers.Number, np.generic, Tensor)
@@ -32,7 +35,7 @@ _ACCEPTED: dict[str, tuple[type, ...]] = {
 }
 """What passes for each type of an annotation: only what can't be meant is a mistake."""
 
-_CALL_OPS: set[Callable[..., Any]] = set()
+_CALL_OPS: dict[CodeType, Callable[..., Any]] = {}
 _OPERANDS = {"input": _NUMBERS, "self": _NUMBERS, "other": _NUMBERS, "dim": (*_ACCEPTED["tuple"], type(None), str)}
 """The same for parameters that any of several types fit."""
 
@@ -53,6 +56,13 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            public = _called_by_user(call)
+            if public is not None:
+                from eagerjit.overriding import asked_after_all
+
+                answer = asked_after_all(public, args, kwargs)
+                if answer is not NotImplemented:
+                    return answer
             given = [*zip(positional, args, strict=False), *kwargs.items()]
             wrong = None if type(error) is TypeError else _mistake(called, given, parameters, annotations, error)
             if wrong is None:
@@ -64,10 +74,18 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     return call
 
 
+def _called_by_user(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What the user called: a function that has failed, or what passed its arguments on to it; None for neither."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code is OpCall.__call__.__code__:
+        frame = frame.f_back
+    return _CALL_OPS.get(frame.f_code) if is_library(frame.f_code.co_filename) else function
+
+
 def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any]:
     """The plain functions of a namespace explained; ops, and functions marked `@calls_op`, explain theirs alone."""
     return {
-        n: explained(f, n, module) if type(f) is FunctionType and f not in _CALL_OPS else f
+        n: explained(f, n, module) if type(f) is FunctionType and f.__code__ not in _CALL_OPS else f
         for n, f in functions.items()
     }
 
@@ -79,7 +97,7 @@ def planned(plan: Callable[..., Plan]) -> Planned:
 
 def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:
     """Marks a function that passes its arguments on to an op and is called too often to be wrapped."""
-    _CALL_OPS.add(function)
+    _CALL_OPS[function.__code__] = function  # type: ignore[attr-defined]
     return function
 
 

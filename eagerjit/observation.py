@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, NoReturn
 
+from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.source import here, is_library, line_of
 from eagerjit.state import state
+from eagerjit.tensor import Tensor, is_asked
 
 
 class TraceBreak(BaseException):
@@ -38,6 +40,13 @@ class Evaluated(TraceBreak):
 def refuse_evaluated(dtype: DType) -> NoReturn:
     """End a recording that has an operation on such numbers which no kernel computes."""
     raise Evaluated(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())
+
+
+def refuse_subclass(tensor: Tensor) -> None:
+    """End a recording that meets a tensor of a class that is asked at every call."""
+    kind = type(tensor)
+    if is_asked(kind):
+        raise TraceBreak(f"{kind.__name__} has a __torch_function__, which is asked at every call", user_line())
 
 
 @contextlib.contextmanager
@@ -90,14 +99,16 @@ def resume_observation(function: Any) -> None:
 
 def call_back(function: Callable[..., Any], *args: Any) -> Any:
     """Call the user's function from code that is not watched: a hook, or the gradient of an operation of theirs."""
-    tracer = state.tracer
-    if tracer is None or tracer.observation is None or sys.gettrace() is not None:
-        return function(*args)
-    sys.settrace(tracer.observation)
+    tracer, plain = state.tracer, mode.set_plain(False)
+    watched = tracer is not None and tracer.observation is not None and sys.gettrace() is None
+    if watched:
+        sys.settrace(tracer.observation)
     try:
         return function(*args)
     finally:
-        sys.settrace(None)
+        if watched:
+            sys.settrace(None)
+        mode.set_plain(plain)
 
 
 def user_line() -> str:

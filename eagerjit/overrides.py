@@ -1,9 +1,15 @@
-"""Whether objects take over functions they are passed to: none does, beyond what NumPy's protocols offer."""
+"""`__torch_function__`: which objects take over the functions they are passed to, and what takes over all of them."""
 
 from __future__ import annotations
 
+import functools
+import importlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from eagerjit.overriding import answer, begin, functions, nobody_answered, overloaded
+from eagerjit.runtime import mode
+from eagerjit.state import set_function_modes, state
 from eagerjit.tensor import Tensor
 
 
@@ -12,9 +18,9 @@ def is_tensor_like(inp: Any) -> bool:
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
 
-def has_torch_function(relevant_args: Any) -> bool:
-    """Whether an argument has `__torch_function__`."""
-    return any(not isinstance(a, Tensor) and hasattr(a, "__torch_function__") for a in relevant_args)
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether a class among the arguments, or a mode, is asked before a function is called with them."""
+    return not mode.plain() and (bool(state.function_modes) or bool(overloaded(relevant_args)))
 
 
 def has_torch_function_unary(tensor: Any) -> bool:
@@ -27,25 +33,86 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return has_torch_function(args)
 
 
-def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
-    """Let the first argument that has `__torch_function__` compute the call."""
-    for argument in relevant_args:
-        if has_torch_function((argument,)):
-            types = tuple({type(a) for a in relevant_args if has_torch_function((a,))})
-            result = argument.__torch_function__(public_api, types, args, kwargs)
-            if result is not NotImplemented:
-                return result
-    raise TypeError(f"no implementation found for {public_api.__name__} on types that implement __torch_function__")
+def handle_torch_function(public_api: Any, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """What the arguments' classes make of a call. Raises TypeError where none of them takes it over."""
+    asked = overloaded(relevant_args)
+    result = answer(public_api, asked, args, kwargs)
+    if result is NotImplemented:
+        raise nobody_answered(public_api, asked)
+    return result
+
+
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of functions that ask the classes of the arguments that the dispatcher gives for a call."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def get_overridable_functions() -> dict[Any, list[Any]]:
+    """The functions that classes are asked for, by the module or class that they are found in."""
+    found: dict[Any, list[Any]] = {}
+    for module, name, value in functions():
+        owner = Tensor if module == "Tensor" else importlib.import_module(module)
+        of_property = isinstance(value, property)
+        found.setdefault(owner, []).append(getattr(owner, name).__get__ if of_property else value)
+    return found
+
+
+@functools.cache
+def _names() -> dict[Any, str]:
+    names: dict[Any, str] = {}
+    for module, name, value in functions():
+        place = f"torch.{module}" if module == "Tensor" else module.replace("eagerjit", "torch", 1)
+        if isinstance(value, property):
+            names[value.__get__], names[value.__set__] = f"{place}.{name}.__get__", f"{place}.{name}.__set__"
+        else:
+            names.setdefault(value, f"{place}.{name}")
+    return names
+
+
+def resolve_name(f: Any) -> str | None:
+    """The qualified name of a function that classes are asked for, None for others."""
+    return _names().get(f)
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether a function is a method of Tensor, or reads or writes an attribute."""
+    return any(func == of for of in get_overridable_functions()[Tensor]) or getattr(func, "__name__", "") == "__get__"
 
 
 class TorchFunctionMode:
-    """What sees every call of a function of the library in PyTorch. Raises NotImplementedError where it is entered."""
+    """A context that sees every call of a public function: subclasses define `__torch_function__(self, func, types,
+    args, kwargs)`, which is not asked about what it calls itself. Jitted functions run as they are meanwhile."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
 
     def __enter__(self) -> Any:
-        raise NotImplementedError("eagerjit has no dispatch that a TorchFunctionMode could take part in")
+        begin()
+        set_function_modes((*state.function_modes, self))
+        return self
 
     def __exit__(self, *exc: object) -> None:
-        """It was never entered."""
+        set_function_modes(state.function_modes[:-1])
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """An instance."""
+        return cls(*args, **kwargs)
 
 
-BaseTorchFunctionMode = TorchFunctionMode
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))

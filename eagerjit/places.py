@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit.devices import CPU
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.ops.index import own_array
 from eagerjit.placement import device_of
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
 _NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
@@ -132,16 +134,36 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """The same memory as an instance of a subclass of Tensor."""
     if not issubclass(cls, Tensor):
         raise TypeError("as_subclass(): cls must be a subclass of Tensor")
-    made = new_tensor(views.detach(self)._data, cls)
-    made._requires_grad, made._node, made._index = self._requires_grad, self._node, self._index
-    made._storage = self._storage
+    if state.tracer is not None:
+        raise TraceBreak(f"a tensor was made a {cls.__name__}", user_line())
+    view = views.alias(self)
+    try:
+        view.__class__ = cls
+        return view
+    except TypeError:  # of classes with slots of their own
+        made = new_tensor(view._data, cls)
+    made._requires_grad, made._node, made._index = view._requires_grad, view._node, view._index
+    made._storage, made._view = view._storage, view._view
+    made._storage.register(made)
     return made
 
 
-def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+def make_subclass(
+    cls: type, data: Tensor, require_grad: bool = False, *, dispatch_sizes_strides_policy: Any = None,
+    dispatch_device: bool = False, dispatch_layout: bool = False,
+) -> Any:  # fmt: skip
     """`Tensor._make_subclass`: a leaf of a subclass over a tensor's memory."""
     made = as_subclass(views.detach(data), cls)
-    return made.requires_grad_(require_grad)
+    made._requires_grad = bool(require_grad)
+    return made
+
+
+def make_wrapper_subclass(cls: type, size: Any, *options: Any, **named: Any) -> Any:
+    """`Tensor._make_wrapper_subclass`: refused."""
+    raise NotImplementedError(
+        f"{cls.__name__}: a tensor without memory, whose operations go to __torch_dispatch__, is not supported: "
+        "eagerjit asks __torch_function__ alone"
+    )
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -168,5 +190,6 @@ METHODS: dict[str, Any] = {
     **{f.__name__: f for f in (
         pin_memory, is_pinned, record_stream, is_shared, share_memory_, is_set_to, as_subclass, new, resize, to_dense,
     )},
-    "_make_subclass": classmethod(make_subclass), "_is_view": lambda self: self._view is not None,
+    "_make_subclass": staticmethod(make_subclass), "_make_wrapper_subclass": staticmethod(make_wrapper_subclass),
+    "_is_view": lambda self: self._view is not None,
 }  # fmt: skip

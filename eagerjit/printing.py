@@ -14,7 +14,7 @@ from eagerjit.observation import TraceBreak, user_line
 from eagerjit.placement import device_of, host_array
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensor import Parameter, Tensor, is_asked
 
 
 @dataclass
@@ -172,16 +172,19 @@ def format_tensor(tensor: Tensor) -> str:
     data = tensor._data
     if state.tracer is not None and state.tracer.journal is not None:
         raise TraceBreak("a tensor was made text", user_line())
-    prefix = "Parameter containing:\n" if isinstance(tensor, Parameter) else ""
+    if is_asked(type(tensor)):
+        prefix, called = "", type(tensor).__name__
+    else:
+        prefix, called = "Parameter containing:\n" if isinstance(tensor, Parameter) else "", "tensor"
     if type(data) is Node:
-        return f"{prefix}tensor(<{data.type} of a function being traced>)"
+        return f"{prefix}{called}(<{data.type} of a function being traced>)"
     suffixes = []
     place = device_of(tensor)
     if place is not CPU:
         data = host_array(data)
         suffixes.append(f"device='{place}'")
     dtype = dtypes.BY_NUMPY[data.dtype]
-    text = values_text(data, len("tensor("))
+    text = values_text(data, len(called) + 1)
     if data.ndim != 1 if data.size == 0 else not options.edgeitems:
         suffixes.append(f"size={tuple(data.shape)}")
     usual = (Defaults.dtype, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
@@ -191,4 +194,5 @@ def format_tensor(tensor: Tensor) -> str:
         suffixes.append(f"grad_fn={tensor._node!r}")
     elif tensor._requires_grad:
         suffixes.append("requires_grad=True")
-    return prefix + joined("tensor(" + text, suffixes, len("tensor("))
+    text = prefix + joined(f"{called}({text}", suffixes, len(called) + 1)
+    return f"Parameter({text})" if not prefix and isinstance(tensor, Parameter) else text

@@ -18,6 +18,8 @@ class _State(threading.local):
     """What autocast does to arguments, None while it is off."""
     device: Any = None
     """The device on which tensors are made that say no other, None for the host."""
+    function_modes: tuple[Any, ...] = ()
+    """What sees every call of a public function, innermost last."""
     saving: Any = None
     """What packs the values that operations keep for their gradients, None where nothing does."""
 
@@ -38,6 +40,12 @@ class Defaults:
     """Whether a watched backward pass looks for NaN; None where none is watched."""
     methods = 0
     """How often methods of Tensor were replaced."""
+
+
+def runs_plainly() -> bool:
+    """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
+    watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
+    return watched or state.tracer is not None
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:
@@ -82,9 +90,17 @@ def set_saving(saving: Any) -> Any:
     return before
 
 
+def set_function_modes(modes: tuple[Any, ...]) -> None:
+    """Let these see every call of a public function in this thread."""
+    state.function_modes = modes
+    _close_fast_paths()
+
+
 def _close_fast_paths() -> None:
-    """Native code computes on its own only where calls are neither recorded, nor converted, nor packed."""
-    mode.set_tracing(not (state.tracer is None and state.casting is None and state.saving is None))
+    """Native code computes on its own only where calls are neither recorded, nor converted, nor packed, nor seen."""
+    mode.set_tracing(
+        not (state.tracer is None and state.casting is None and state.saving is None and not state.function_modes)
+    )
 
 
 class untraced:

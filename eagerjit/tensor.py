@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.runtime import dtypes, layout
+from eagerjit.runtime import dtypes, layout, mode
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.runtime.source import Place
 from eagerjit.runtime.views import TensorCall
@@ -97,6 +97,22 @@ class Tensor(TensorOperators, metaclass=TensorClass):
     _storage: Storage | None
     _hooks: Any
     _view: Any
+
+    def __init_subclass__(cls, taken: bool = True, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if is_asked(cls):
+            from eagerjit.overriding import begin
+
+            begin()
+        elif taken:
+            layout.accept(cls)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What an operation on instances of a subclass does: the plain one, whose results are of the subclass too."""
+        from eagerjit.overriding import plainly
+
+        return plainly(cls, func, types, args, kwargs)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         from eagerjit.legacy import legacy_tensor
@@ -219,24 +235,42 @@ class Tensor(TensorOperators, metaclass=TensorClass):
         return id(self)
 
 
-class Parameter(Tensor):
+def plain_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """The `__torch_function__` of classes that are not asked: the plain call."""
+    before = mode.set_plain(True)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        mode.set_plain(before)
+
+
+def is_asked(kind: type) -> bool:
+    """Whether a class is asked before functions are called with its instances."""
+    function = getattr(kind, "__torch_function__", None)
+    return function is not None and function is not plain_function and kind is not Tensor
+
+
+class ParameterClass(type):
+    """The class of Parameter."""
+
+
+class Parameter(Tensor, metaclass=ParameterClass, taken=False):
     """A leaf Tensor that a Module registers when it is assigned as an attribute.
 
-    Ops take instances of subclasses too, and give plain Tensors; classes with a `__torch_function__` of their own,
-    which would be asked, they refuse.
+    Operations on it, and on instances of its subclasses, give plain Tensors. Of an instance of another subclass of
+    Tensor it makes one of that class, which is a Parameter too.
     """
 
     __slots__ = ()
-
-    def __init_subclass__(cls, taken: bool = True, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        asked = getattr(cls, "__torch_function__", None)
-        if taken and getattr(asked, "__name__", None) in (None, "_disabled_torch_function_impl"):
-            layout.accept(cls)
+    __torch_function__ = plain_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if not isinstance(requires_grad, int):
             raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
+        if is_asked(type(data)):
+            made: Any = data.detach().requires_grad_(requires_grad)
+            made._is_param = True
+            return made
         array = np.empty(0, np.float32) if data is None else data._data
         parameter = new_tensor(array, cls)
         if requires_grad and not parameter.dtype.is_differentiable:

@@ -20,7 +20,7 @@ from eagerjit.compiler.passes.complexes import is_complex, is_split
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.numbers import SymbolicInt, TracedFloat, wrap
-from eagerjit.observation import TraceBreak, refuse_evaluated, user_line
+from eagerjit.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
 from eagerjit.reached import Memory
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
@@ -111,6 +111,7 @@ class Tracer(Places, Numbers):
 
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
+        refuse_subclass(tensor)
         array: np.ndarray = tensor._data
         if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
             refuse_evaluated(dtype)

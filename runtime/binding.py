@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 
 
@@ -17,7 +18,8 @@ class Binding:
     """`tensor_types[0]` is made for outputs, the others are accepted as arguments too; subclasses are not.
 
     `options` holds the tuples of numbers that operators were called with: one object for all of the same types and
-    values, beside those that equal it and have other types.
+    values, beside those that equal it and have other types. `subclasses`: there are classes whose instances pass for
+    plain tensors where a thread says so.
     """
 
     tensor_types: tuple[type, ...] = ()
@@ -30,10 +32,18 @@ class Binding:
     shape_type: Any = None
     device_type: Any = None
     options: dict[tuple[Any, ...], tuple[tuple[Any, ...], ...]] = field(default_factory=dict)
+    subclasses: bool = False
     generation: int = 0
 
 
 bound = Binding()
+
+
+def is_tensor(thing: object) -> bool:
+    """Whether something is taken for a Tensor: its class is one of those accepted, or any that passes for plain."""
+    if type(thing) in bound.tensor_types:
+        return True
+    return bound.subclasses and mode.plain() and isinstance(thing, bound.tensor_types[0])
 
 
 def bind(

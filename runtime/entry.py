@@ -15,7 +15,7 @@ from types import MethodType
 from typing import Any, ClassVar, NamedTuple
 
 from eagerjit.runtime import dtypes, heap_types, layout, mode
-from eagerjit.runtime.binding import bound
+from eagerjit.runtime.binding import bound, is_tensor
 from eagerjit.runtime.execute import MISS, NativeExecutable
 from eagerjit.runtime.keys import (
     NUMBER_KINDS,
@@ -245,7 +245,7 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         forgotten.clear()
 
     def _is_leaf(self, position: int, argument: object) -> bool:
-        if type(argument) in bound.tensor_types or (type(argument) is tuple and holds_tensors(argument)):
+        if is_tensor(argument) or (type(argument) is tuple and holds_tensors(argument)):
             return True
         if position in self.shapes:
             return isinstance(argument, tuple)
@@ -325,17 +325,17 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
 
 def _is_view(thing: object) -> bool:
     """Whether something is no tensor whose memory is its own."""
-    return type(thing) not in bound.tensor_types or thing._view is not None  # type: ignore[attr-defined]
+    return not is_tensor(thing) or thing._view is not None  # type: ignore[attr-defined]
 
 
 def record_node(op: object, inputs: tuple[Any, ...], result: Any) -> None:
     """Makes the results outputs of a new autograd node if an input needs a gradient and one of them can have one."""
-    tensors = [x if type(x) in bound.tensor_types else None for x in inputs]
-    listed = [x for a in inputs if type(a) is tuple for x in a if type(x) in bound.tensor_types]
+    tensors = [x if is_tensor(x) else None for x in inputs]
+    listed = [x for a in inputs if type(a) is tuple for x in a if is_tensor(x)]
     if not any(t is not None and t._requires_grad is True for t in (*tensors, *listed)):
         return
     results = result if type(result) is tuple else (result,)
-    outputs = [(i, r) for i, r in enumerate(results) if type(r) in bound.tensor_types and r._data.dtype in _FLOATING]
+    outputs = [(i, r) for i, r in enumerate(results) if is_tensor(r) and r._data.dtype in _FLOATING]
     if not outputs:
         return
     assert bound.node_type is not None

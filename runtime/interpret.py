@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eagerjit.runtime import blas, dtypes, memory, mode
-from eagerjit.runtime.binding import bound, bump_version, new_tensor, same_value, shared_storage
+from eagerjit.runtime.binding import bump_version, is_tensor, new_tensor, same_value, shared_storage
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.host import BoundCall, memory_at
 from eagerjit.runtime.program import Op, Program
@@ -123,7 +123,7 @@ def _load_attribute(frame: Frame, leaf: int, container: int, index: int) -> None
 
 
 def _load_grad(frame: Frame, leaf: int, tensor: int) -> None:
-    _require(type(frame.leaves[tensor]) in bound.tensor_types)
+    _require(is_tensor(frame.leaves[tensor]))
     frame.leaves[leaf] = frame.leaves[tensor]._grad
 
 
@@ -157,7 +157,7 @@ def _epoch(frame: Frame, word: int) -> None:
 
 def _array_of(frame: Frame, leaf: Any) -> np.ndarray:
     """The ndarray under a Tensor leaf; anything else is a miss."""
-    _require(type(leaf) in bound.tensor_types)
+    _require(is_tensor(leaf))
     array: np.ndarray = leaf._data
     _require(type(array) in frame.array_types)
     return array

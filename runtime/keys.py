@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.binding import bound
+from eagerjit.runtime.binding import bound, is_tensor
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.native.operators import (
     EXPONENT_BIAS,
@@ -35,7 +35,7 @@ def settled(argument: Any) -> Any:
 
 
 def holds_tensors(argument: tuple[Any, ...]) -> bool:
-    return len(argument) > 0 and type(argument[0]) in bound.tensor_types
+    return len(argument) > 0 and is_tensor(argument[0])
 
 
 def is_option(argument: object) -> bool:
@@ -56,7 +56,7 @@ def flat(arguments: tuple[Any, ...], leaves: tuple[int, ...]) -> tuple[Any, ...]
         x
         for part, many in zip(parts, several, strict=True)
         for x in part
-        if not many or type(x) in bound.tensor_types or x > 1
+        if not many or is_tensor(x) or x > 1
     )
 
 
@@ -70,7 +70,7 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
         return _digest(argument, sizes)
     if is_option(argument):
         return id(known) if (known := _like(argument)) is not None else 0
-    if type(argument) not in bound.tensor_types:
+    if not is_tensor(argument):
         if is_number and type(argument) in NUMBER_KINDS:
             return NUMBER_KINDS[type(argument)]
         return value_word(argument) or id(argument)
@@ -127,7 +127,7 @@ def _digest(argument: tuple[Any, ...], sizes: bool) -> int:
         if sizes:
             word = min(x, 2) if type(x) is int and x >= 0 else -1
         else:
-            word = key_word(x, False) if type(x) in bound.tensor_types else 0
+            word = key_word(x, False) if is_tensor(x) else 0
         if word < 0 or (word == 0 and not sizes):
             return 0
         mixed = ((mixed ^ word) * HASH_FACTOR) & (2**64 - 1)

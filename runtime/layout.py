@@ -87,6 +87,14 @@ def accept(kind: type) -> bool:
         return True
 
 
+def heed_subclasses() -> None:
+    """Lets calls take instances of all subclasses of Tensor in threads where these pass for plain tensors."""
+    with lock:
+        bound.subclasses = True
+        if loaded():
+            describe({c.SUBCLASSES: 1})
+
+
 def slot_of(owner: type, name: str) -> int:
     """The offset of a slot; LayoutError where it cannot be found."""
     try:
@@ -119,7 +127,7 @@ def _fill() -> None:
     kinds = bound.tensor_types
     if len(kinds) > c.MAX_TENSOR_TYPES:
         raise LayoutError(f"{len(kinds)} Tensor classes are too many")
-    fields = {c.N_TENSOR_TYPES: len(kinds)}
+    fields = {c.N_TENSOR_TYPES: len(kinds), c.SUBCLASSES: int(bound.subclasses)}
     fields |= {c.TENSOR_TYPES + 8 * i: _keep(kind) for i, kind in enumerate(kinds)}
     for dtype in dtypes.HELD:
         fields[c.DESCRIPTORS + 8 * dtype.code] = _keep(dtype.numpy)

@@ -1,10 +1,10 @@
 """Per-thread modes and global counters that compiled code reads without asking Python.
 
-Grad mode, the tracing flag and whether new tensors lie on a device belong to a thread. Python reads them from a
-`threading.local`; native code reads the same bits from words that a CPython thread-specific-storage key leads to, so
-that `no_grad()` in one thread never leaks into another. The epoch, the sequence number of autograd nodes,
-the default dtype, whether factors of float32 may be rounded and whether somebody watches what devices are given are
-words of one small block at a fixed address, guarded by the GIL.
+Grad mode, the tracing flag, whether new tensors lie on a device and whether instances of any subclass of Tensor pass
+for plain tensors belong to a thread. Python reads them from a `threading.local`; native code reads the same bits from
+words that a CPython thread-specific-storage key leads to, so that `no_grad()` in one thread never leaks into another.
+The epoch, the sequence number of autograd nodes, the default dtype, whether factors of float32 may be rounded and
+whether somebody watches what devices are given are words of one small block at a fixed address, guarded by the GIL.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ TRACING = 2
 ELSEWHERE = 4
 INFERENCE = 8
 ASKED = 16
+PLAIN = 32
 GRADIENTS = GRAD_OFF | INFERENCE | ASKED
 """What a recorded function may depend on: whether gradients are recorded, and what it is told of that."""
 EPOCH_WORD = 0
@@ -51,6 +52,7 @@ class _Flags(threading.local):
     elsewhere = False
     inference = False
     asked = False
+    plain = False
     words: Any = None
 
 
@@ -61,6 +63,7 @@ def _publish() -> None:
     words = thread_words()
     grad, tracing = 0 if _flags.grad else GRAD_OFF, TRACING if _flags.tracing else 0
     words[0] = grad | tracing | (ELSEWHERE if _flags.elsewhere else 0) | _inference_bits()
+    words[0] |= PLAIN if _flags.plain else 0
 
 
 def thread_words() -> Any:
@@ -153,6 +156,20 @@ def set_elsewhere(enabled: bool) -> None:
     """Says whether new tensors of this thread lie on a device, where native code makes none."""
     _flags.elsewhere = enabled
     _publish()
+
+
+def plain() -> bool:
+    """Whether instances of all subclasses of Tensor pass for plain tensors in this thread."""
+    return _flags.plain
+
+
+def set_plain(enabled: bool) -> bool:
+    """Says whether they do, and returns what it was."""
+    before = _flags.plain
+    if before is not enabled:
+        _flags.plain = enabled
+        _publish()
+    return before
 
 
 def epoch() -> int:

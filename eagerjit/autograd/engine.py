@@ -200,7 +200,7 @@ def run(
     captured: dict[Key, Tensor] = {}
     shared = set(map(id, grads))
     untouched: set[GradNode] = set()
-    before = mode.set_grad_mode(create_graph)
+    before, plain = mode.set_grad_mode(create_graph), mode.set_plain(True)
     casting = state.casting
     if casting is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
@@ -256,6 +256,7 @@ def run(
                     captured.setdefault(k, leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
     finally:
         mode.set_grad_mode(before)
+        mode.set_plain(plain)
         if casting is not None:
             set_casting(casting)
         if tracer is not None:

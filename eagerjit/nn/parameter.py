@@ -8,7 +8,7 @@ import numpy as np
 
 from eagerjit.creation import empty
 from eagerjit.placement import device_of
-from eagerjit.tensor import Parameter, Tensor, new_tensor
+from eagerjit.tensor import Parameter, Tensor, new_tensor, plain_function
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
@@ -35,6 +35,7 @@ class UninitializedTensorMixin:
     """A tensor whose shape is not known yet: `materialize` gives it one."""
 
     __slots__ = ()
+    __torch_function__ = plain_function
     cls_to_become: type
 
     @property
@@ -69,7 +70,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter, taken=False):
         return made
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor, taken=False):
     """A buffer whose shape the first call of its module tells."""
 
     __slots__ = ()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Set
 from itertools import chain
 from typing import Any
 
+from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
 from eagerjit.methods import Handle, add_hook
@@ -106,7 +107,7 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with no_grad(), DisableTorchFunctionSubclass():
             for group in self.param_groups:
                 with_grad = [(p, p.grad) for p in group["params"]]
                 present = [(p, g) for p, g in with_grad if g is not None]

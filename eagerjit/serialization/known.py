@@ -190,7 +190,7 @@ class Known:
 
 
 def _imported(module: str, name: str) -> Any:
-    """A class for Modules, optimizers or records, or a function of networks, that the program has imported."""
+    """A class for Modules, optimizers, tensors or records, or a function of networks, that the program has imported."""
     if module.split(".")[0] in ("torch", "eagerjit"):
         from eagerjit.standin import module_for
 
@@ -204,5 +204,5 @@ def _imported(module: str, name: str) -> Any:
     from eagerjit import nn, optim
 
     if isinstance(found, type):
-        return found if issubclass(found, (nn.Module, optim.Optimizer, *_DATA_CLASSES)) else None
+        return found if issubclass(found, (nn.Module, optim.Optimizer, Tensor, *_DATA_CLASSES)) else None
     return found if getattr(nn.functional, name, None) is found else None

@@ -15,7 +15,7 @@ from eagerjit.placement import device_of, host_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.storages import KIND_OF_DTYPE
-from eagerjit.tensor import Parameter, Shape, Tensor
+from eagerjit.tensor import Parameter, Shape, Tensor, is_asked
 
 _Base: Any = pickle._Pickler  # type: ignore[attr-defined]  # the pickler in Python, which can write names that are not here
 
@@ -82,12 +82,14 @@ class Writer(_Base):  # type: ignore[misc]
         array = own_array(tensor, "a tensor was saved")
         array = self._copy(array) if isinstance(array, DeviceArray) else array
         memory, offset, steps = self._place(array, tensor.dtype, str(device_of(tensor)))
-        parameter = isinstance(tensor, Parameter)
+        parameter = isinstance(tensor, Parameter) and not is_asked(type(tensor))
         needs = tensor._requires_grad and not parameter
         described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
         made: Any = (_name("torch._utils", "_rebuild_tensor_v2"), described)
         if tensor.dtype.name not in KIND_OF_DTYPE:
             made = (_name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype))
+        if is_asked(type(tensor)):
+            return _name("torch._tensor", "_rebuild_from_type_v2"), (made[0], type(tensor), made[1], tensor.__dict__)
         if not parameter:
             return made
         return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor._requires_grad, OrderedDict())

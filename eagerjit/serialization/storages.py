@@ -13,7 +13,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
-from eagerjit.tensor import Parameter, Storage, Tensor, new_tensor
+from eagerjit.tensor import Parameter, Storage, Tensor, is_asked, new_tensor
 
 _NAMES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",
@@ -124,7 +124,10 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
     """A tensor or Parameter that had attributes."""
     if function not in (rebuild_tensor, rebuild_typed_tensor, rebuild_parameter):
         raise LoadError("it describes a tensor of an unknown kind")
-    return with_attributes(function(*arguments), state)
+    made = function(*arguments)
+    if isinstance(kind, type) and issubclass(kind, Tensor) and is_asked(kind):
+        made = made._make_subclass(kind, made, made._requires_grad)
+    return with_attributes(made, state)
 
 
 def with_attributes(tensor: Any, state: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eagerjit.runtime import blas, memory, routines
-from eagerjit.runtime.binding import bound, new_tensor
+from eagerjit.runtime.binding import is_tensor, new_tensor
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu import arrays
 from eagerjit.runtime.gpu.devices import Device
@@ -135,7 +135,7 @@ def _tensor(
     strides: int,
 ) -> None:  # fmt: skip
     tensor = frame.leaves[leaf]
-    array = tensor._data if type(tensor) in bound.tensor_types else None
+    array = tensor._data if is_tensor(tensor) else None
     if type(array) is not DeviceArray:
         HANDLERS[Op.TENSOR](frame, leaf, code, ndim, contiguous, grad, pointer, dims, strides)
         frame.slots[pointer] = frame.on_device(leaf)

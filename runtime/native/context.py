@@ -78,6 +78,7 @@ SHAPE_TYPE = 624  # the tuples that sizes are
 ELLIPSIS = 632
 VIEW_AMONG = 640
 DEVICE_TYPE = 672  # of the objects that name devices
+SUBCLASSES = 680  # whether there are classes whose instances pass for plain tensors only in some threads
 OPTIONS = 664  # the dictionary of tuples of numbers met as options: one object for each
 # -- answers from memory (see `remembered.py`) ------------------------------------------------------------------------
 REMEMBERED_FUNCTION = 648

@@ -48,7 +48,8 @@ from eagerjit.runtime.native.device_memory import (
     keep_block,
     memory_for,
 )
-from eagerjit.runtime.native.guards import PyThread_tss_get, add_held, guard_array
+from eagerjit.runtime.native.flags import PyThread_tss_get
+from eagerjit.runtime.native.guards import add_held, guard_array
 from eagerjit.runtime.native.language import (
     buffer,
     call_i32,

@@ -33,7 +33,7 @@ from eagerjit.runtime.native.context import (
 )
 from eagerjit.runtime.native.elements import over_arrays, release_over_arrays
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
-from eagerjit.runtime.native.guards import thread_flags
+from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,

@@ -43,6 +43,7 @@ from eagerjit.runtime.native.device import (
     view_there,
     words_of_checks,
 )
+from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.guards import (
     add_held,
     guard_definition,
@@ -53,7 +54,6 @@ from eagerjit.runtime.native.guards import (
     guard_tensor,
     has_bits,
     read_integer,
-    thread_flags,
 )
 from eagerjit.runtime.native.language import (
     bits_of_f64,

@@ -12,7 +12,6 @@ from eagerjit.runtime.native.context import (
     ARRAY_STRIDES,
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
-    FLAGS_KEY,
     ITEM_SIZES,
     N_HELD,
     OBJECT_TYPE,
@@ -44,7 +43,6 @@ from eagerjit.runtime.native.objects import Py_DecRef, PyErr_NoMemory, any_array
 from eagerjit.runtime.program import CODE, DEFAULTS
 
 Py_EQ = 2
-PyThread_tss_get = external("ptr PyThread_tss_get(ptr)")
 
 
 def has_bits(place: ptr, width: i64, bits: i64) -> i64:
@@ -57,13 +55,6 @@ def has_bits(place: ptr, width: i64, bits: i64) -> i64:
         return load_u16(place, 0) == bits & 0xFFFF
     return load_u8(place, 0) == bits & 0xFF
 
-
-def thread_flags() -> i64:
-    """This thread's modes: the word that Python keeps for it, or none."""
-    word = PyThread_tss_get(load_ptr(context, FLAGS_KEY))
-    if word == 0:
-        return 0
-    return load_i64(word, 0)
 
 PyObject_RichCompareBool = external("i32 PyObject_RichCompareBool(ptr, ptr, i32)")
 PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, ...)")

@@ -29,6 +29,7 @@ MODULES: tuple[str, ...] = (
     "eagerjit.runtime.native.order",
     "eagerjit.runtime.native.search",
     "eagerjit.runtime.native.context",
+    "eagerjit.runtime.native.flags",
     "eagerjit.runtime.native.objects",
     "eagerjit.runtime.native.places",
     "eagerjit.runtime.native.guards",

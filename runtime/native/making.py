@@ -43,7 +43,7 @@ from eagerjit.runtime.native.context import (
 )
 from eagerjit.runtime.native.elements import ANY, MANY, default_dtype, fresh, tensor_of, tensor_on
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
-from eagerjit.runtime.native.guards import thread_flags
+from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     external,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eagerjit.runtime.mode import PLAIN
 from eagerjit.runtime.native.context import (
     ALIGNED_FLAG,
     ARRAY_FLAGS,
@@ -23,11 +24,13 @@ from eagerjit.runtime.native.context import (
     SET_BASE_OBJECT,
     STORAGE,
     STORAGE_TYPE,
+    SUBCLASSES,
     TENSOR_DEFAULTS,
     TENSOR_TYPES,
     WRITEABLE_FLAG,
     context,
 )
+from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     c_string,
@@ -56,6 +59,7 @@ PyErr_SetObject = external("void PyErr_SetObject(ptr, ptr)")
 PyErr_SetString = external("void PyErr_SetString(ptr, ptr)")
 PyObject_CallNoArgs = external("ptr PyObject_CallNoArgs(ptr)")
 PyLong_FromLongLong = external("ptr PyLong_FromLongLong(i64)")
+PyType_IsSubtype = external("i32 PyType_IsSubtype(ptr, ptr)")
 PyExc_TypeError = external_data("PyExc_TypeError")
 
 
@@ -87,13 +91,15 @@ def replace_slot(owner: ptr, offset: i64, value: ptr) -> None:
 
 
 def is_tensor(thing: ptr) -> bool:
-    """Whether the object's class is exactly one of the Tensor classes."""
+    """Whether the object's class is exactly one of the Tensor classes, or any subclass where these pass for plain."""
     kind = load_ptr(thing, OBJECT_TYPE)
     if kind == load_ptr(context, TENSOR_TYPES):
         return 1
     for i in range(1, load_i64(context, N_TENSOR_TYPES)):
         if kind == load_ptr(context, TENSOR_TYPES + 8 * i):
             return 1
+    if load_i64(context, SUBCLASSES):
+        return thread_flags() & PLAIN != 0 and PyType_IsSubtype(kind, load_ptr(context, TENSOR_TYPES)) != 0
     return 0
 
 

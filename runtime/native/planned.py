@@ -31,7 +31,7 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
-from eagerjit.runtime.native.guards import thread_flags
+from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (
     buffer,
     copy_bytes,

@@ -12,7 +12,7 @@ import numpy as np
 from eagerjit import creation
 from eagerjit.ops import index
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensor import Tensor, is_asked, new_tensor
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 """What arrays' types have in them that become no tensors, under PyTorch's name."""
@@ -72,7 +72,7 @@ def _stacked(samples: Sequence[Tensor]) -> Tensor:
     """`stack`; by NumPy, which compiles nothing, where it comes to the same."""
     first = samples[0]
     alike = all(type(s._data) is np.ndarray and s.dtype is first.dtype and not s._requires_grad for s in samples)
-    if not alike or any(s.shape != first.shape for s in samples):
+    if not alike or any(is_asked(type(s)) or s.shape != first.shape for s in samples):
         return index.stack(list(samples), 0)
     return new_tensor(np.stack([s._data for s in samples]))
 
