@@ -93,7 +93,7 @@ _LAZY = {
     "autograd": "eagerjit.autograd", "array_api": "eagerjit.array_api", "version": "eagerjit.version",
     "utils": "eagerjit.utils", "control": "eagerjit.control", "_higher_order_ops": "eagerjit._higher_order_ops",
     **{_name: f"eagerjit.{_name}" for _name in (
-        "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
+        "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
         "distributions", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx",
         "overrides", "profiler", "return_types", "serialization", "signal", "testing", "types", "xpu",
     )},

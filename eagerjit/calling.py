@@ -62,6 +62,21 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def sizes_by_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of any number of sizes or dimensions, which may also be given as one sequence by name."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name in _SEVERAL & kwargs.keys():
+            args = (*args, kwargs.pop(name))
+        return function(*args, **kwargs)
+
+    return call
+
+
+_SEVERAL = frozenset({"size", "shape", "dims", "repeats"})
+
+
 def planned_public(plan: Callable[..., Plan]) -> Planned:
     """A function that only plans, as users call it: `public` where native code has no plan."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from eagerjit.fx.graph import Graph
 from eagerjit.fx.node import Node, map_aggregate
+from eagerjit.overriding import begin
 
 
 class TraceError(ValueError):
@@ -72,8 +73,18 @@ class Proxy:
     """Stands for the value of a Node; what is done with it becomes Nodes."""
 
     def __init__(self, node: Node, tracer: TracerBase | None = None):
+        begin()
         self.node = node
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The Node of a function of the library that was called with a Proxy."""
+        if getattr(func, "__name__", "") == "einsum" and isinstance(args[1], (tuple, list)):
+            args = args[0], *args[1]
+        found: list[Proxy] = []
+        map_aggregate((args, kwargs or {}), lambda a: found.append(a) if isinstance(a, Proxy) else None)
+        return found[0].tracer.create_proxy("call_function", func, args, kwargs or {})
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"

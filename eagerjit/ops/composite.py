@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned_public
+from eagerjit.calling import planned_public, sizes_by_name
 from eagerjit.compiler.ops import views as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
@@ -34,6 +34,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     return views.view(total, shape) if added else total
 
 
+@sizes_by_name
 def repeat(input: Tensor, *sizes: Any) -> Tensor:
     """Copies side by side, so many along each dimension."""
     return _repeat_op.call(input, views.shape_argument(sizes))
@@ -69,6 +70,7 @@ _repeat_op = Op("repeat", _repeat, (_repeat_rule, None), shapes=("counts",))
 _repeat_op.linear = True
 
 
+@sizes_by_name
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """`repeat` with leading ones filled in."""
     counts = views.shape_argument(dims)

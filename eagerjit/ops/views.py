@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import sizes_by_name
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
@@ -390,8 +391,8 @@ def _view(kind: int, function: Any) -> ViewCall:
     return ViewCall(kind, explained(function), VIEWS)
 
 
-view, reshape = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape)
-permute, expand = _view(calls.PERMUTE, permute), _view(calls.EXPAND, expand)
+view, reshape = (_view(calls.RESHAPE, sizes_by_name(f)) for f in (view, reshape))
+permute, expand = _view(calls.PERMUTE, sizes_by_name(permute)), _view(calls.EXPAND, sizes_by_name(expand))
 transpose, reversed_dims = _view(calls.TRANSPOSE, transpose), _view(calls.REVERSE, reversed_dims)
 unsqueeze, squeeze = _view(calls.UNSQUEEZE, unsqueeze), _view(calls.SQUEEZE, squeeze)
 flatten, detach = _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+import eagerjit
 from eagerjit import creation
-from eagerjit.ops import index
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, is_asked, new_tensor
 
@@ -41,31 +41,85 @@ def default_collate(batch: Any) -> Any:
     Tensors and arrays are stacked, numbers become tensors, strings stay lists; mappings and sequences are collated key
     by key and position by position. Raises TypeError for samples of other kinds.
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """A batch from a list of samples, made by the function that is given for their class or a base of it.
+
+    Samples of no such class that are mappings or sequences are collated key by key and position by position.
+    """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return _stacked(batch)
-    if isinstance(first, np.ndarray) and not np_str_obj_array_pattern.search(first.dtype.str):
-        return _stacked([creation.as_tensor(b) for b in batch])
-    if isinstance(first, np.generic) and first.dtype.kind in "biuf" and not isinstance(first, float):
-        return creation.as_tensor(np.asarray(batch))
-    if isinstance(first, float):
-        return creation.tensor(batch, dtype=dtypes.float64)
-    if isinstance(first, int):
-        return creation.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
+    found = None if collate_fn_map is None else _function_for(type(first), collate_fn_map)
+    if found is not None:
+        return found(batch, collate_fn_map=collate_fn_map)
+
+    def part(samples: Any) -> Any:
+        return collate(samples, collate_fn_map=collate_fn_map)
+
     if isinstance(first, Mapping):
-        return _mapping(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
+        return _mapping(first, {key: part([sample[key] for sample in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(column) for column in zip(*batch, strict=True)))
+        return type(first)(*(part(column) for column in zip(*batch, strict=True)))
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [default_collate(column) for column in zip(*batch, strict=True)]
+        columns = [part(column) for column in zip(*batch, strict=True)]
         return columns if isinstance(first, tuple) else _sequence(first, columns)
     raise TypeError(
         "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found " + str(type(first))
     )
+
+
+def _function_for(kind: type, functions: Mapping[Any, Any]) -> Any:
+    return functions.get(kind) or next((f for base, f in functions.items() if issubclass(kind, base)), None)
+
+
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Tensors stacked."""
+    return _stacked(batch)
+
+
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Arrays as tensors, collated. Raises TypeError for those of text or objects."""
+    if np_str_obj_array_pattern.search(batch[0].dtype.str):
+        raise TypeError(
+            "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+            + str(batch[0].dtype)
+        )
+    return collate([creation.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Numbers of NumPy as a tensor."""
+    return creation.as_tensor(np.asarray(batch))
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Floats as a tensor of float64."""
+    return creation.tensor(batch, dtype=dtypes.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Integers as a tensor."""
+    return creation.tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Texts as they are."""
+    return batch
+
+
+default_collate_fn_map: dict[Any, Any] = {
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+"""What `default_collate` makes batches with, by the class of the samples."""
 
 
 def _stacked(samples: Sequence[Tensor]) -> Tensor:
@@ -73,7 +127,7 @@ def _stacked(samples: Sequence[Tensor]) -> Tensor:
     first = samples[0]
     alike = all(type(s._data) is np.ndarray and s.dtype is first.dtype and not s._requires_grad for s in samples)
     if not alike or any(is_asked(type(s)) or s.shape != first.shape for s in samples):
-        return index.stack(list(samples), 0)
+        return eagerjit.stack(list(samples), 0)
     return new_tensor(np.stack([s._data for s in samples]))
 
 
