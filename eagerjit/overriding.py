@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable, Iterator
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from eagerjit import late
@@ -53,7 +53,42 @@ OF_DATA = frozenset("tensor as_tensor asarray from_numpy frombuffer".split())
 """Functions that only modes are asked for: to them tensors are data."""
 
 
-_KINDS = (OpCall, Remembered, FunctionType, property)
+class Public:
+    """A method, or a function of a namespace, where one object was both: what classes are told they are asked for.
+
+    It equals that object, which programs may have noted before, but not the other of the two.
+    """
+
+    def __init__(self, module: str, name: str, shared: Any):
+        self.module, self.shared = module, shared
+        functools.update_wrapper(self, shared)
+        self.__name__ = self.__qualname__ = name
+        self.question = _question(self, shared)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.question(*args, **kwargs)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Public):
+            return (self.module, self.__name__, self.shared) == (other.module, other.__name__, other.shared)
+        return other is self.shared
+
+    def __hash__(self) -> int:
+        return hash(self.shared)
+
+    def __reduce__(self) -> Any:
+        return _found, (self.module, self.__name__)
+
+
+def _found(module: str, name: str) -> Any:
+    """A function by the place that `functions` gives for it."""
+    return getattr(Tensor if module == "Tensor" else importlib.import_module(module), name)
+
+
+_KINDS = (OpCall, Remembered, FunctionType, property, Public)
 
 
 def functions() -> Iterator[tuple[str, str, Any]]:
@@ -70,13 +105,14 @@ def functions() -> Iterator[tuple[str, str, Any]]:
         names[module] = tuple(importlib.import_module(module).__all__)
     for module, listed in names.items():
         for name in listed:
-            if name not in NEVER and isinstance(value := getattr(importlib.import_module(module), name), _KINDS):
+            if name not in NEVER and isinstance(value := _found(module, name), _KINDS):
                 yield module, name, value
 
 
 @once
 def begin() -> None:
     """Let every public function ask from now on."""
+    _tell_apart(list(functions()))
     for module, name, value in list(functions()):
         if isinstance(value, property):
             _alter(value.fget, value.__get__)
@@ -89,6 +125,18 @@ def begin() -> None:
             _alter(value, value, of_data=name in OF_DATA, operator=name in SPECIAL)
     ParameterClass.__instancecheck__ = _is_parameter  # type: ignore[method-assign]
     layout.heed_subclasses()
+
+
+def _tell_apart(found: list[tuple[str, str, Any]]) -> None:
+    """Give methods that are functions of a namespace too an object for each."""
+    methods = {id(value) for module, _, value in found if module == "Tensor"}
+    shared = methods & {id(value) for module, _, value in found if module != "Tensor"}
+    for module, name, value in found:
+        if id(value) in shared and name not in OF_DATA:
+            of_tensor = module == "Tensor"
+            made = Public(module, OPERATORS.get(name, name) if of_tensor else name, value)
+            setattr(Tensor if of_tensor else importlib.import_module(module), name, made)
+            _alter(value, made)
 
 
 def _is_parameter(cls: type, instance: Any) -> bool:
