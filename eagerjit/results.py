@@ -11,7 +11,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
 from eagerjit.numbers import SymbolicInt
-from eagerjit.observation import TraceBreak
+from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.slots import Slot, value_at
 from eagerjit.tensor import Tensor, View, share_storage, storage_of
@@ -32,6 +32,8 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     views: dict[int, int] = {}
     known = set(map(id, results))
     for result in filter(is_traced, results):
+        if type(result) is not Tensor:
+            raise TraceBreak(f"a {type(result).__name__} made of a traced tensor outlives the call", user_line())
         base, _ = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base

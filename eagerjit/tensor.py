@@ -250,7 +250,7 @@ def is_asked(kind: type) -> bool:
     return function is not None and function is not plain_function and kind is not Tensor
 
 
-class ParameterClass(type):
+class ParameterClass(TensorClass):
     """The class of Parameter."""
 
 
@@ -273,7 +273,7 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
             return made
         array = np.empty(0, np.float32) if data is None else data._data
         parameter = new_tensor(array, cls)
-        if requires_grad and not parameter.dtype.is_differentiable:
+        if requires_grad and data is not None and not data.dtype.is_differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         parameter._requires_grad = bool(requires_grad)
         return parameter

@@ -391,11 +391,10 @@ def _view(kind: int, function: Any) -> ViewCall:
     return ViewCall(kind, explained(function), VIEWS)
 
 
-view, reshape = (_view(calls.RESHAPE, sizes_by_name(f)) for f in (view, reshape))
-permute, expand = _view(calls.PERMUTE, sizes_by_name(permute)), _view(calls.EXPAND, sizes_by_name(expand))
-transpose, reversed_dims = _view(calls.TRANSPOSE, transpose), _view(calls.REVERSE, reversed_dims)
-unsqueeze, squeeze = _view(calls.UNSQUEEZE, unsqueeze), _view(calls.SQUEEZE, squeeze)
-flatten, detach = _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)
+view, reshape, permute, expand = map(sizes_by_name, (view, reshape, permute, expand))
+view, reshape, permute = _view(calls.RESHAPE, view), _view(calls.RESHAPE, reshape), _view(calls.PERMUTE, permute)
+expand, transpose = _view(calls.EXPAND, expand), _view(calls.TRANSPOSE, transpose)
+reversed_dims, unsqueeze = _view(calls.REVERSE, reversed_dims), _view(calls.UNSQUEEZE, unsqueeze)
+squeeze, flatten, detach = _view(calls.SQUEEZE, squeeze), _view(calls.FLATTEN, flatten), _view(calls.DETACH, detach)
 select, narrow = _view(calls.SELECT, select), _view(calls.NARROW, narrow)
-split, chunk = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk)
-unbind = _view(calls.UNBIND, unbind)
+split, chunk, unbind = _view(calls.SPLIT, split), _view(calls.CHUNK, chunk), _view(calls.UNBIND, unbind)
