@@ -46,6 +46,25 @@ class Group:
         self.nodes.append(node)
         self.cost += node.op.cost
 
+    def level(self, node: Node, known: dict[Node, int]) -> int:
+        """The first of a row's loops in which a value can be computed: after how many reductions, one on the other."""
+        found = known.get(node)
+        if found is None:
+            if node in self.row and node.op.family == "reduction":
+                found = self.level(node.inputs[0], known) + 1
+            elif node in self.full or node in self.row or node.op.family == "view":
+                found = max((self.level(i, known) for i in node.inputs), default=0)
+            else:
+                found = 0
+            known[node] = found
+        return found
+
+    def is_last(self, node: Node) -> bool:
+        """Whether no value of a row is computed after this one's loop."""
+        known: dict[Node, int] = {}
+        reduced = [n.inputs[0] for n in (*self.row, *self.columns) if n.op.family == "reduction"]
+        return self.level(node, known) == max(self.level(n, known) for n in (*self.full, *reduced))
+
     def split(self) -> int:
         """How many of the dims make up the rows."""
         reach: sizes.Expr = 1

@@ -134,6 +134,7 @@ class Placement(Instructions):
             else:
                 fits = first in step.full and first.type == old.type and (step.dims or len(step.nodes) == 1)
                 alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
+                alone = alone and step.is_last(first)
             if alone and (value is root or root.op.family == "index"):
                 self.in_place[root] = leaf
 

@@ -69,12 +69,12 @@ def over(
 
 
 def _store_all(emitter: Emitter, targets: list[Target]) -> None:
+    """All values, then the stores: one may go where another is read."""
     group = emitter.group
     level = BODY if group.dims else ROW
-    for target in targets:
-        map_ = group.full_place(target.node.type.shape)
-        assert map_ is not None, "a stored value has the group's loops"
-        value = emitter.value(target.node, map_)
+    maps = [group.full_place(target.node.type.shape) for target in targets]
+    values = [emitter.value(target.node, map_) for target, map_ in zip(targets, maps, strict=True)]
+    for target, map_, value in zip(targets, maps, values, strict=True):
         place = address(map_, target.strides, target.offset)
         emitter.store(target.argument, Affine(place.terms, place.offset), target.node.dtype.short, value, level)
 

@@ -96,17 +96,7 @@ class RowKernel:
 
     def level(self, node: Node) -> int:
         """The first phase in which a value can be computed."""
-        found = self.levels.get(node)
-        if found is None:
-            group = self.group
-            if node in group.row and node.op.family == "reduction":
-                found = self.level(node.inputs[0]) + 1
-            elif node in group.full or node in group.row or node.op.family == "view":
-                found = max((self.level(i) for i in node.inputs), default=0)
-            else:
-                found = 0
-            self.levels[node] = found
-        return found
+        return self.group.level(node, self.levels)
 
     def _reductions(self, phase: int) -> list[Node]:
         group = self.group
@@ -175,20 +165,20 @@ class RowKernel:
                 reduced.append(Reduced(node.op.scalar, operand.dtype.short, value, emitter.name(), node.dtype.short))
                 emitter.values[node, group.row_place(node.type.shape)] = (reduced[-1].result, ROW)
         reloads: list[tuple[Node, Argument]] = []
-        for node in group.nodes:
-            if node not in group.full or self.level(node) != phase:
-                continue
-            map_ = group.full_place(node.type.shape)
+        ready = [n for n in group.nodes if n in group.full and self.level(n) == phase]
+        maps = {n: group.full_place(n.type.shape) for n in ready if n in self.stored or n in self.kept}
+        # All values come before the stores: one may go where another is read.
+        values = {n: emitter.value(n, map_) for n, map_ in maps.items()}
+        for node, map_ in maps.items():
             dtype = node.dtype.short
             if node in self.stored:
                 place = address(map_, contiguous_strides(node.type.shape), 0)
-                emitter.store(self.stored[node], place, dtype, emitter.value(node, map_), BODY)
+                emitter.store(self.stored[node], place, dtype, values[node], BODY)
                 if node in self.kept:
                     reloads.append((node, self.stored[node]))
-            elif node in self.kept:
+            else:
                 scratch = self._new_scratch(node)
-                value, _ = emitter.value(node, map_)
-                emitter.add(BODY, loops.Store(emitter.param(scratch, dtype), (("i", 1),), value))
+                emitter.add(BODY, loops.Store(emitter.param(scratch, dtype), (("i", 1),), values[node][0]))
                 reloads.append((node, scratch))
         emitter.row.append(Phase(emitter.body, reduced))
         for node, argument in reloads:
@@ -339,11 +329,11 @@ def total(
         if node in group.total:
             operand = node.inputs[0]
             reduced.append((node, emitter.value(operand, group.full_place(operand.type.shape))[0]))
-    for node in group.nodes:
-        if node in group.full and node in stored:
-            map_ = group.full_place(node.type.shape)
-            place = address(map_, contiguous_strides(node.type.shape), 0)
-            emitter.store(stored[node], Affine(place.terms), node.dtype.short, emitter.value(node, map_), BODY)
+    maps = {n: group.full_place(n.type.shape) for n in group.nodes if n in group.full and n in stored}
+    values = {n: emitter.value(n, map_) for n, map_ in maps.items()}
+    for node, map_ in maps.items():
+        place = address(map_, contiguous_strides(node.type.shape), 0)
+        emitter.store(stored[node], Affine(place.terms), node.dtype.short, values[node], BODY)
     merged = merge_loops(emitter, 0)
     writer = Writer(emitter, merged)
     count = sizes.product(group.dims)
