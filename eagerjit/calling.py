@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.promotion import TYPE_NAMES, can_cast
+from eagerjit.outputs import taken_out
 from eagerjit.runtime import mode
 from eagerjit.runtime.planned import Plan, Planned, carried_out
 from eagerjit.tensor import Tensor
@@ -44,9 +44,9 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        out = None
+        write = None
         if kwargs:
-            out = kwargs.pop("out", None)
+            write = taken_out(call.__name__, kwargs)
             kwargs = {_known(key, names): value for key, value in kwargs.items()}
         for position, name in tensors:
             argument = args[position] if position < len(args) else kwargs.get(name)
@@ -56,7 +56,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
                     f"not {type(argument).__name__}"
                 )
         result = function(*args, **kwargs)
-        return result if out is None else write_out(call.__name__, result, out)
+        return result if write is None else write(result)
 
     call.__name__ = call.__qualname__ = function.__name__.rstrip("_")
     return call
@@ -91,28 +91,6 @@ def _known(key: str, names: tuple[str, ...]) -> str:
     """A parameter's name from PyTorch's or NumPy's."""
     alias = ARGUMENT_NAMES.get(key)
     return alias if key not in names and alias in names else key
-
-
-def write_out(name: str, result: Any, out: Any) -> Any:
-    """Store a result where `out=` says, which gets the result's shape. Raises RuntimeError as PyTorch does."""
-    if isinstance(result, tuple):
-        if not isinstance(out, (tuple, list)) or len(out) != len(result):
-            raise TypeError(f"{name}(): argument 'out' must be tuple of {len(result)} Tensors")
-        written = [write_out(name, r, o) for r, o in zip(result, out, strict=True)]
-        return type(result)(*written) if hasattr(result, "_fields") else tuple(written)
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    if mode.grad_mode() and (result._requires_grad or out._requires_grad):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
-    if not can_cast(result.dtype, out.dtype):
-        source, wanted = TYPE_NAMES[result.dtype], TYPE_NAMES[out.dtype]
-        raise RuntimeError(f"{name}(): result type {source} can't be cast to the desired output type {wanted}")
-    if out.shape != result.shape:
-        out.resize_(result.shape)
-    return out.copy_(result)
 
 
 def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tensor]:

@@ -11,7 +11,7 @@ import numpy as np
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
 from eagerjit.elements import to_array
-from eagerjit.fitting import check_fit, fitted
+from eagerjit.fitting import HALVES, check_fit, fitted
 from eagerjit.from_data import as_tensor, constant_array, finish, from_numpy, tensor
 from eagerjit.making import makes
 from eagerjit.numbers import SymbolicInt, TracedFloat, expression, to_float
@@ -29,7 +29,6 @@ __all__ = ["as_tensor", "constant_array", "finish", "from_numpy", "tensor", "to_
 Sizes = tuple[Any, ...]
 
 _MANY = 1 << 12  # elements that threads fill, in memory that is kept for reuse
-_LARGEST = 3e38  # numbers up to which NumPy need not be asked to keep quiet about an overflow
 
 
 # -- filled -----------------------------------------------------------------------------------------------------------
@@ -104,11 +103,11 @@ def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
         array = np.empty(shape, dtype.numpy)
         array.fill(1)
         return new_tensor(array)
-    if dtype is not dtypes.float16 or any(d != 1 for d in shape):
+    if dtype not in HALVES or any(d != 1 for d in shape):
         check_fit(value, dtype)
     if tracer is None:
         array = np.empty(shape, dtype.numpy)
-        if dtype is dtypes.float32 and type(value) in (int, float) and -_LARGEST <= value <= _LARGEST:
+        if dtype is dtypes.float32 and type(value) in (int, float):
             array.fill(value)
             return new_tensor(array)
         with np.errstate(over="ignore"):

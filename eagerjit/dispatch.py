@@ -16,7 +16,7 @@ import numpy as np
 from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
-from eagerjit.calling import ARGUMENT_NAMES, own_memory, write_out
+from eagerjit.calling import ARGUMENT_NAMES, own_memory
 from eagerjit.compilation import finish
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.evaluated import EVALUATED, evaluate, has_complex, with_tensors
@@ -24,6 +24,7 @@ from eagerjit.fitting import reachable
 from eagerjit.mistakes import explained
 from eagerjit.numbers import SymbolicInt, TracedFloat
 from eagerjit.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
+from eagerjit.outputs import taken_out
 from eagerjit.placement import common
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
@@ -149,13 +150,13 @@ class Op:
 
     def slow(self, *args: Any, **kwargs: Any) -> Any:
         """The call that no native table served."""
-        out = kwargs.pop("out", None)
+        write = taken_out(self.name, kwargs) if kwargs else None
         arguments = tuple(map(settled, self.bind(args, kwargs)))
         if self.fitting is not None:
             self.fitting(arguments)
         op = _complex_form(self) if has_complex(arguments) else self
         result = op.run(arguments) if state.casting is None else op._run_casting(arguments)
-        return result if out is None else write_out(self.name, result, out)
+        return result if write is None else write(result)
 
     def _run_casting(self, arguments: tuple[Any, ...]) -> Any:
         """Run under autocast, which converts the arguments of the op that was called, not those of ops in its body."""

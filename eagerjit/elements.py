@@ -48,7 +48,8 @@ def to_array(data: Any, dtype: DType) -> np.ndarray:
     if isinstance(data, (list, tuple)) and _has_tensor(data):
         data = [d.tolist() if isinstance(d, Tensor) else to_array(d, dtype) for d in data]
     try:
-        return _copied(data if isinstance(data, np.ndarray) else np.array(data, dtype.numpy), dtype)
+        with np.errstate(over="ignore"):
+            return _copied(data if isinstance(data, np.ndarray) else np.array(data, dtype.numpy), dtype)
     except (OverflowError, ValueError, TypeError) as error:
         if (numbers := _objects(data)) is not None:
             return np.array([element(value, dtype) for value in numbers.flat], dtype.numpy).reshape(numbers.shape)

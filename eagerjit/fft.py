@@ -14,6 +14,7 @@ from eagerjit.mistakes import explained_functions
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
+from eagerjit.outputs import write_out
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
 from eagerjit.tensor import Tensor
@@ -163,18 +164,28 @@ ihfft, ihfft2, ihfftn = _define("ihfft", _real_transform, True, "Half of the Her
 # -- frequencies ------------------------------------------------------------------------------------------------------
 
 
-def _frequencies(array: np.ndarray, dtype: Any, requires_grad: bool) -> Tensor:
-    return finish(constant_array(array.astype((dtype or Defaults.dtype).numpy)), requires_grad)
+def _frequencies(array: np.ndarray, dtype: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
+    wanted = dtype or (Defaults.dtype if out is None else out.dtype)
+    if not wanted.is_differentiable:
+        raise RuntimeError("fftfreq requires a floating point or complex dtype")
+    made = finish(constant_array(array.astype(wanted.numpy)), requires_grad)
+    return made if out is None else write_out("fftfreq", made, out)
 
 
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def fftfreq(
+    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The frequencies of a spectrum of n values of a signal sampled at distances d."""
-    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
+    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad, out)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def rfftfreq(
+    n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
     """The frequencies of half a spectrum of a real signal of n values sampled at distances d."""
-    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)
+    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad, out)
 
 
 def _shifted(input: Tensor, dim: Any, back: bool) -> Tensor:

@@ -7,19 +7,36 @@ from typing import Any
 import numpy as np
 
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.keys import LARGEST_BFLOAT16
 from eagerjit.tensor import Tensor
 
-_NARROW = (*(d for d in dtypes.ALL if d.kind in ("int", "uint")), dtypes.float16)
-_NAMES = {dtypes.int32: "int", dtypes.float16: "c10::Half"}
+_INTEGERS = tuple(d for d in dtypes.ALL if d.kind in ("int", "uint"))
+_LARGEST = {
+    dtypes.float16: 65504.0,
+    dtypes.bfloat16: LARGEST_BFLOAT16,
+    dtypes.float32: float(np.finfo(np.float32).max),
+    dtypes.complex64: float(np.finfo(np.float32).max),
+}
+"""The largest finite number of what has less room than Python's floats."""
+
+HALVES = (dtypes.float16, dtypes.bfloat16)
+"""Dtypes whose single elements may overflow."""
+
+_NAMES = {
+    dtypes.int32: "int", dtypes.float16: "c10::Half", dtypes.bfloat16: "c10::BFloat16", dtypes.float32: "float",
+    dtypes.complex64: "c10::complex<float>",
+}  # fmt: skip
 _NUMBERS = (int, float, SymbolicInt, TracedFloat)
 
 
 def fits(value: Any, dtype: DType) -> bool:
     """Whether a dtype has room for a number. Unsigned ones take the negatives of the integers that they have."""
-    if dtype is dtypes.float16:
-        return not (-np.inf < value < -65504 or 65504 < value < np.inf)
+    if dtype in _LARGEST:
+        size = abs(value)
+        return bool(size <= _LARGEST[dtype]) or not size < np.inf
     limits = np.iinfo(dtype.numpy)  # type: ignore[type-var]
     lowest = -int(limits.max) if limits.min == 0 and isinstance(value, int) else int(limits.min)
     # Any float up to 2**63 passes for an int64, as in PyTorch, which compares with the limit as a float.
@@ -27,20 +44,23 @@ def fits(value: Any, dtype: DType) -> bool:
 
 
 def check_fit(value: Any, dtype: DType) -> bool:
-    """Refuse a number that a dtype cannot hold; whether there was anything to check."""
+    """Refuse a number that a dtype cannot hold; whether another number of its kind might not fit.
+
+    Floats beyond the largest of 16 bits are a kind of their own (`runtime/keys.py`).
+    """
     if isinstance(value, complex):
         if value.imag and not dtype.is_complex and dtype is not dtypes.bool_:
             _refuse(dtype)
-        value = value.real
+        return any([check_fit(part, dtype) for part in (value.real, value.imag)])
     if type(value) is int and not -(2**63) <= value < 2**64:
         raise OverflowError("int too big to convert")
-    if dtype not in _NARROW or isinstance(value, bool) or not isinstance(value, _NUMBERS):
+    if not (dtype in _LARGEST or dtype in _INTEGERS) or isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return False
-    if dtype is dtypes.int64 and isinstance(value, int) and type(value) is SymbolicInt:
+    if type(value) is SymbolicInt and dtype in (dtypes.int64, dtypes.float32, dtypes.bfloat16, dtypes.complex64):
         return False
     if not fits(value, dtype):
         _refuse(dtype)
-    return True
+    return dtype is dtypes.float16 or dtype in _INTEGERS
 
 
 def _refuse(dtype: DType) -> None:
@@ -49,10 +69,11 @@ def _refuse(dtype: DType) -> None:
 
 def fitted(value: Any, dtype: DType) -> Any:
     """A number for a dtype: integers for integers, negative ones wrapped around where there is no sign."""
-    if dtype is not dtypes.float16:
+    if dtype not in HALVES:
         check_fit(value, dtype)
     elif type(value) in (int, float) and not fits(value, dtype):  # a single element may overflow
-        return float("inf") if value > 0 else -float("inf")
+        with np.errstate(over="ignore"):
+            return float(np.asarray(float(value)).astype(dtype.numpy))
     value = value.real if isinstance(value, complex) and not dtype.is_complex else value
     if type(value) is int and dtype.is_floating_point:
         return float(value)
@@ -80,18 +101,16 @@ def filled_fits(arguments: tuple[Any, ...]) -> bool:
 
 
 def limits_fit(arguments: tuple[Any, ...]) -> bool:
-    """Check the numbers of an operation whose result takes a float's dtype where integers meet one."""
-    found = [a.dtype for a in arguments if isinstance(a, Tensor)]
-    dtype = found[-1]
-    whole = [a for a in arguments if dtype is dtypes.float16 or not isinstance(a, (float, TracedFloat))]
-    return len(whole) == len(arguments) and any([check_fit(value, dtype) for value in whole])
+    """Check the numbers of an operation whose result has the dtype of all arguments together; whether there was any."""
+    dtype = result_type(*(a for a in arguments if a is not None))
+    return any([check_fit(value, dtype) for value in arguments])
 
 
 def where_fits(arguments: tuple[Any, ...]) -> bool:
     """Check the integer that `where` mixes with a tensor of integers."""
     _, *branches = arguments
     tensors = [b for b in branches if isinstance(b, Tensor)]
-    if len(tensors) != 1 or tensors[0].dtype is dtypes.float16 or any(isinstance(b, complex) for b in branches):
+    if len(tensors) != 1 or tensors[0].dtype in HALVES or any(isinstance(b, complex) for b in branches):
         return False
     return limits_fit(tuple(branches))
 

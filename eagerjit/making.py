@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import write_out
 from eagerjit.devices import CPU, Device
+from eagerjit.outputs import write_out
 from eagerjit.placement import device_of, moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
@@ -97,7 +97,7 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         else:
             made = _made_at(place, function, args, options)
         made = made.pin_memory() if pinned else made
-        return made if out is None else write_out(name, made, out)
+        return made if out is None else write_out(name, made, out, filled=True)
 
     return make
 

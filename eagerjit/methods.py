@@ -26,6 +26,7 @@ from eagerjit.ops import (
 )
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE, factor, is_operand
+from eagerjit.outputs import write_out
 from eagerjit.printing import format_tensor
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
@@ -75,12 +76,11 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return pointwise.where.call(condition, self, other)
 
 
-def round_(input: Tensor, decimals: int = 0) -> Tensor:
+def round_(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Nearest integers, halves to even; or that many decimals."""
-    if decimals == 0:
-        return POINTWISE["round"].call(input)
     scale = 10.0**decimals
-    return POINTWISE["round"].call(input * scale) / scale
+    rounded = POINTWISE["round"].call(input) if decimals == 0 else POINTWISE["round"].call(input * scale) / scale
+    return rounded if out is None else write_out("round", rounded, out)
 
 
 FUNCTIONS: dict[str, Any] = {

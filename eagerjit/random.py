@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import write_out
 from eagerjit.compiler.ops import elementwise
 from eagerjit.creation import finish, sizes_of
 from eagerjit.devices import CPU
@@ -35,6 +34,7 @@ from eagerjit.ops import ordering, searching
 from eagerjit.ops.conditions import required
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.outputs import write_out
 from eagerjit.placement import device_of
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes

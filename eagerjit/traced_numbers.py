@@ -129,5 +129,6 @@ def python_function(function: Callable[..., Any]) -> str:
 
 def _plain(value: Any, dtype: dtypes.DType) -> int | float | bool:
     """A literal as it is after conversion, so that equal constants print alike."""
-    number = np.asarray(value).astype(dtype.numpy).item()
+    with np.errstate(over="ignore"):
+        number = np.asarray(value).astype(dtype.numpy).item()
     return float(number) if dtype.is_floating_point else number

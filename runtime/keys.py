@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -19,6 +20,8 @@ from eagerjit.runtime.native.operators import (
     INTS,
     KIND_FLOAT,
     KIND_INT,
+    KIND_LARGE,
+    LARGEST_BFLOAT16,
     MAX_KEY_NDIM,
     NOT_FINITE,
     SIZES,
@@ -26,7 +29,7 @@ from eagerjit.runtime.native.operators import (
 )
 
 _CODES = {d.numpy: d.code for d in dtypes.HELD}
-NUMBER_KINDS = {float: KIND_FLOAT, int: KIND_INT}
+NUMBER_KINDS = (float, int)
 
 
 def settled(argument: Any) -> Any:
@@ -72,7 +75,7 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
         return id(known) if (known := _like(argument)) is not None else 0
     if not is_tensor(argument):
         if is_number and type(argument) in NUMBER_KINDS:
-            return NUMBER_KINDS[type(argument)]
+            return KIND_INT if type(argument) is int else _float_kind(argument)
         return value_word(argument) or id(argument)
     array = argument._data
     place = _place(array)
@@ -82,6 +85,11 @@ def key_word(argument: Any, is_number: bool, sizes: bool = False) -> int:
     for axis, extent in enumerate(array.shape):
         word |= min(extent, 2) << (8 + 2 * axis)
     return word
+
+
+def _float_kind(value: float) -> int:
+    """Whether a run-time float is one that floats of 16 and 32 bits may lack."""
+    return KIND_LARGE if LARGEST_BFLOAT16 < abs(value) < math.inf else KIND_FLOAT
 
 
 def _place(array: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
 from eagerjit.fitting import filled_fits, limits_fit
@@ -31,6 +32,8 @@ def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
         raise TypeError("clamp(): 'min' and 'max' must both be Numbers or both be Tensors")
     dtype = result_type(input, *(x for x in (min, max) if x is not None))
+    if dtype.is_complex:
+        raise NotImplementedError("clamp is not supported for complex types")
     out = as_dtype(input, dtype)
     if min is not None:
         out = emit(elementwise.maximum, out, as_dtype(min, dtype))
@@ -179,6 +182,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
 
 
+@public
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced; by default with 0 and the largest finite numbers."""
     if not input.dtype.is_floating_point:

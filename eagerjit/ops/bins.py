@@ -14,6 +14,7 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops import conditions, counted, searching, views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.outputs import write_out
 from eagerjit.runtime import dtypes
 from eagerjit.tensor import Tensor, new_tensor
 
@@ -54,7 +55,7 @@ def searchsorted(
         )
     found = searching.searchsorted.call(sorted_sequence, values, right or side == "right")
     found = found.int() if out_int32 else found
-    return found if out is None else out.copy_(found)
+    return found if out is None else write_out("searchsorted", found, out)
 
 
 def bucketize(
@@ -68,7 +69,7 @@ def bucketize(
     values = _as_values(input, boundaries)
     found = searching.searchsorted.call(boundaries, values, right)
     found = found.int() if out_int32 else found
-    return found if out is None else out.copy_(found)
+    return found if out is None else write_out("searchsorted", found, out)
 
 
 def _range(x: Tensor, low: Any, high: Any, margin: float) -> tuple[Tensor, Tensor]:

@@ -174,8 +174,13 @@ def resolve_conj(input: Tensor) -> Tensor:
 
 
 resolve_neg = resolve_conj
-conj_physical = conj
 conj_physical_ = written(conj, "conj_physical_")
+
+
+@public
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugates."""
+    return conj(input)
 
 
 @public

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.state import state
@@ -159,6 +160,7 @@ def _product(values: Any) -> Any:
     return total
 
 
+@public
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over the last `dims` dimensions of a and the first of b, or over those named."""
     if isinstance(dims, int):

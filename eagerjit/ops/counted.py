@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.calling import public
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, searching
@@ -27,6 +28,7 @@ def measured(count: Tensor, reason: str, negative: bool = False) -> Any:
 _held = Op("held", lambda input: (input != 0).sum(), differentiable=False)
 
 
+@public
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Positions of the elements that are not zero: int64 of shape (count, dimensions)."""
     if as_tuple and input.ndim == 0:

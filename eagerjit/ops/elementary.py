@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
@@ -160,11 +161,13 @@ def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
 ELEMENTARY["threshold"] = Op("threshold", _threshold)
 
 
+@public
 def isposinf(input: Tensor) -> Tensor:
     """Whether elements are +infinity."""
     return input.isinf().logical_and(input > 0)
 
 
+@public
 def isneginf(input: Tensor) -> Tensor:
     """Whether elements are -infinity."""
     return input.isinf().logical_and(input < 0)

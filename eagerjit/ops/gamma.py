@@ -120,13 +120,14 @@ def polygamma_op(n: int, input: Tensor) -> Tensor:
     return (math.pi**2 / (sine * sine) - out).where(low, out)
 
 
-def polygamma(n: Any, input: Any) -> Tensor:
+def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
     """The n-th derivative of digamma; as a method polygamma(n)."""
     if isinstance(n, Tensor):
         n, input = input, n
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return digamma.call(input) if n == 0 else polygamma_op.call(int(n), input)
+    options = {} if out is None else {"out": out}
+    return digamma.call(input, **options) if n == 0 else polygamma_op.call(int(n), input, **options)
 
 
 @_op("zeta", (None, lambda g, out, input, other: g * -input * zeta.call(input + 1.0, other)), 2)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import planned_public, write_out
+from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.outputs import write_out
 from eagerjit.placement import host_array
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes

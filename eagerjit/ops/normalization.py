@@ -66,14 +66,20 @@ def _log_softmax_rule(g: Any, out: Any, input: Any, dim: int, dtype: Any) -> Any
 log_softmax_op = Op("log_softmax", _log_softmax, (_log_softmax_rule, None, None))
 
 
-def softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
+def softmax(
+    input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3, out: Tensor | None = None
+) -> Tensor:
     """exp(input) / sum(exp(input)) along a dimension."""
-    return softmax_op.call(input, views.dimension(_implicit(input, dim), input.ndim), dtype)
+    d = views.dimension(_implicit(input, dim), input.ndim)
+    return softmax_op.call(input, d, dtype) if out is None else softmax_op.call(input, d, dtype, out=out)
 
 
-def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3) -> Tensor:
+def log_softmax(
+    input: Tensor, dim: int | None = None, dtype: Any = None, *, _stacklevel: int = 3, out: Tensor | None = None
+) -> Tensor:
     """log(softmax(input)) along a dimension."""
-    return log_softmax_op.call(input, views.dimension(_implicit(input, dim), input.ndim), dtype)
+    d = views.dimension(_implicit(input, dim), input.ndim)
+    return log_softmax_op.call(input, d, dtype) if out is None else log_softmax_op.call(input, d, dtype, out=out)
 
 
 def _implicit(input: Tensor, dim: int | None) -> int:

@@ -149,6 +149,7 @@ def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> T
     return matrix_norm(input, "nuc", dim, keepdim)
 
 
+@public
 def frobenius_norm(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The square root of the sum of squares."""
     return vector_norm(input, 2, dim, keepdim)

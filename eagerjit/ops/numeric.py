@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from eagerjit.calling import public, write_out, written
+from eagerjit.calling import public, written
 from eagerjit.compiler.ops import Primitive, bits
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
+from eagerjit.outputs import write_out
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType

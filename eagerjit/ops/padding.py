@@ -7,8 +7,9 @@ from typing import Any
 
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
+from eagerjit.fitting import check_fit
 from eagerjit.mistakes import planned
-from eagerjit.numbers import SymbolicInt, expression
+from eagerjit.numbers import SymbolicInt, expression, to_float
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
@@ -165,4 +166,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         before, after, size = amounts[2 * number], amounts[2 * number + 1], input.shape[input.ndim - 1 - number]
         if size + before + after < 0 or (size == 0 and (before < 0 or after < 0)):
             raise RuntimeError(f"pad: padding {list(amounts)} leaves less than nothing of input {list(input.shape)}")
+    if isinstance(value, complex):
+        raise TypeError("pad(): argument 'value' must be float, not complex")
+    if value is not None:
+        check_fit(number := to_float(value), input.dtype)
+        value = number if input.dtype.is_differentiable else value
     return pad_op.call, (input, amounts, mode, 0 if value is None else value)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.calling import write_out
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import where_fits
+from eagerjit.fitting import check_fit, where_fits
 from eagerjit.mistakes import calls_op
 from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.outputs import write_out
 from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
@@ -55,6 +55,8 @@ def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tenso
     dtype = result_type(*operands)
     if promotion == "float" and not dtype.is_differentiable:
         dtype = Defaults.dtype
+    if dtype.kind == "complex" and name in ("maximum", "minimum"):
+        raise RuntimeError(f"{name} not implemented for complex tensors.")
     if dtype.kind == "complex" and name in _REAL_ONLY:
         raise NotImplementedError(f'"{name}" not implemented for {dtype}')
     if dtype is dtypes.bool_ and name in _NUMBERS_ONLY:
@@ -226,6 +228,11 @@ def factor(alpha: Any, input: Any, other: Any) -> Any:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     if type(alpha) is bool and dtype is not dtypes.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and not dtype.is_complex:
+        kind = "non-complex input tensors, argument alpha must not be a complex number."
+        whole = "integral input tensors, argument alpha must not be a floating point number."
+        raise RuntimeError(f"For {kind if dtype.is_differentiable else whole}")
+    check_fit(alpha, dtype)
     return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import planned_public, public, write_out, written
+from eagerjit.calling import planned_public, public, written
 from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.fitting import check_fit
@@ -13,6 +13,7 @@ from eagerjit.ops import pointwise, subscript, views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.scatter import scatter_reduce
+from eagerjit.outputs import write_out
 from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
@@ -119,6 +120,8 @@ def _fills(input: Tensor, dim: int, index: Tensor, value: Any) -> tuple[int, Ten
             f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
         )
     d = views.dimension(dim, input.ndim)
+    if isinstance(value, complex) and not input.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     check_fit(value, input.dtype)
     places = index.reshape(1) if index.ndim == 0 else index
     return d, places, input.new_full((), value), tuple(size for i, size in enumerate(input.shape) if i != d)

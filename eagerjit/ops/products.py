@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, reduce, views
+from eagerjit.outputs import write_out
 from eagerjit.tensor import Tensor
 
 
@@ -133,7 +134,7 @@ def multi_dot(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     product = _chained(parts, [int(x.shape[0]) for x in parts] + [int(parts[-1].shape[1])])
     product = product.squeeze(0) if first else product
     product = product.squeeze(-1) if last else product
-    return product if out is None else out.copy_(product)
+    return product if out is None else write_out("multi_dot", product, out)
 
 
 def _chained(parts: list[Tensor], sizes: list[int]) -> Tensor:

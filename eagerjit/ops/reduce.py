@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import ValuesIndices, write_out
+from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
 from eagerjit.numbers import SymbolicInt
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
+from eagerjit.outputs import write_out
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensor import Tensor

@@ -10,6 +10,7 @@ import numpy as np
 from eagerjit.calling import public, written
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
+from eagerjit.fitting import check_fit
 from eagerjit.ops import index as rows
 from eagerjit.ops import views
 from eagerjit.ops.inplace import InplaceOp
@@ -150,6 +151,7 @@ def scatter(
     if src is None and value is None:
         raise TypeError("scatter(): missing required argument: 'src' or 'value'")
     given = src if value is None else value
+    check_fit(given, input.dtype)
     if reduce is None and (type(given) in (int, float) or (isinstance(given, Tensor) and given.shape == index.shape)):
         return _scatter_op.call(input, dim, index, given)
     return _scattered(input, dim, index, given, reduce)

@@ -21,6 +21,7 @@ from eagerjit.ops.searching import select_masked
 from eagerjit.placement import beside
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.runtime.keys import LARGEST_BFLOAT16
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
@@ -345,7 +346,7 @@ def _value_for(base: Tensor, value: Any) -> Any:
 
 def _assigned(value: Any, base: Tensor) -> Any:
     """A number as elements of a tensor. Raises ValueError for an integer beyond 64 bits, RuntimeError for a misfit."""
-    if type(value) is float and base.dtype is dtypes.float32:
+    if type(value) is float and -LARGEST_BFLOAT16 < value < LARGEST_BFLOAT16 and base.dtype is dtypes.float32:
         return value
     if type(value) is int and not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")

@@ -68,7 +68,7 @@ from eagerjit.runtime.native.language import (
     store_ptr,
 )
 from eagerjit.runtime.native.objects import Py_DecRef, array_of
-from eagerjit.runtime.native.operators import code_of
+from eagerjit.runtime.native.operators import KIND_LARGE, code_of, float_kind
 from eagerjit.runtime.native.subscripts import NO_NUMBER, integer
 from eagerjit.runtime.native.view_calls import integers
 
@@ -187,6 +187,8 @@ def _full(arguments: ptr, n: i64, code: i64) -> ptr:
     if rank < 0 or integer(load_ptr(arguments, 0)) != NO_NUMBER or (code >= 0 and code != found):
         return 0
     if found != FLOAT32 and found != FLOAT64 and found != INT64 and found != BOOL:
+        return 0
+    if found == FLOAT32 and float_kind(load_f64(value, 0)) == KIND_LARGE:
         return 0
     return _filled(found, sizes, rank, load_f64(value, 0))
 

@@ -38,6 +38,7 @@ from eagerjit.runtime.native.language import (
     buffer,
     external,
     external_data,
+    f64,
     i64,
     load_i32,
     load_i64,
@@ -67,11 +68,12 @@ MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
 MAX_LEAVES = 64
 TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
-KIND_FLOAT, KIND_INT = 14, 15  # beside the dtype codes; no address is as small as any of these words
+KIND_LARGE, KIND_FLOAT, KIND_INT = 13, 14, 15  # beside the dtype codes; no address is as small as any of these words
 FLOATS, INTS = -(1 << 62), 1 << 61  # tell numbers from these and from one another
 INT_LIMIT = 1 << 60  # of the ints whose value is their word
 EXPONENT_BIAS = 768  # floats from about 1e-76 to 1e77 have room: this less, their exponents are 1 to NOT_FINITE - 1
 NOT_FINITE = 511
+LARGEST_BFLOAT16 = float.fromhex("0x1.fep127")
 HASH_SEED = 0x2545F491
 HASH_FACTOR = -7046029254386353131  # odd, with well mixed bits
 
@@ -217,6 +219,13 @@ def number_word(thing: ptr) -> i64:
     return 0 if word == i64(thing) else word
 
 
+def float_kind(value: f64) -> i64:
+    """Whether a run-time float is one that floats of 16 and 32 bits may lack."""
+    if value > LARGEST_BFLOAT16 or value < -LARGEST_BFLOAT16:
+        return KIND_FLOAT if value - value != 0.0 else KIND_LARGE
+    return KIND_FLOAT
+
+
 def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:
     """What an operator's table knows an argument by; 0 where only Python can serve it."""
     if is_tensor(argument):
@@ -225,7 +234,7 @@ def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:
         return _tuple_word(argument, sizes)
     kind = load_ptr(argument, OBJECT_TYPE)
     if kind == PyFloat_Type:
-        return KIND_FLOAT if is_number else _float_word(argument)
+        return float_kind(PyFloat_AsDouble(argument)) if is_number else _float_word(argument)
     if kind == PyLong_Type:
         return KIND_INT if is_number else _int_word(argument)
     return i64(argument)
