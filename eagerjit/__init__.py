@@ -11,7 +11,7 @@ import sys as _sys
 from typing import Any
 
 from eagerjit import compiler as _compiler
-from eagerjit import creation, methods, places, random
+from eagerjit import creation, from_data, methods, places, random
 from eagerjit import late as _late
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
@@ -229,7 +229,7 @@ for _module, _names in {
 _functions.update(
     cat=index.cat.call, concat=index.cat.call, concatenate=index.cat.call, relu=activation.relu.call,
     addmm=linear.addmm.call,
-    asarray=creation.as_tensor, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
+    asarray=from_data.asarray, dropout=_functional("dropout"), layer_norm=_functional("layer_norm"),
     embedding=_functional("embedding"), softplus=activation.softplus.call,
 )  # fmt: skip
 _functions.update(places.FUNCTIONS)

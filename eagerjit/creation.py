@@ -190,12 +190,11 @@ _long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length")
 
 @makes
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... before end."""
-    if end is None:
-        start, end = 0, start
+    start, end = (0, start) if end is None else (start, end)
     if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
         if step > 0:
             length = (end - start + step - 1) // step

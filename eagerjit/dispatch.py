@@ -72,9 +72,7 @@ class Op:
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
     """What refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check."""
 
-    needs_grad = False
-    aliases = False
-    accumulates = False
+    needs_grad = aliases = accumulates = False
     derives = True
     linear = False
     wirtinger = False

@@ -43,6 +43,11 @@ def fits(value: Any, dtype: DType) -> bool:
     return bool(lowest <= value <= int(limits.max)) or (type(value) is float and value == float(limits.max))
 
 
+def fits_exactly(value: int, dtype: DType) -> bool:
+    """Whether a dtype of integers has an integer; any other has all."""
+    return dtype not in _INTEGERS or int(np.iinfo(dtype.numpy).min) <= value <= int(np.iinfo(dtype.numpy).max)  # type: ignore
+
+
 def check_fit(value: Any, dtype: DType) -> bool:
     """Refuse a number that a dtype cannot hold; whether another number of its kind might not fit.
 

@@ -103,6 +103,22 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tens
     return tensor(data, dtype=dtype, device=CPU)
 
 
+def asarray(
+    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over data: sharing its memory where it can, never with `copy`, always or ValueError with copy=False."""
+    shared = as_tensor(obj, device=device)
+    if dtype is not None and shared.dtype is not dtype_argument("asarray", dtype):
+        if copy is False:
+            raise ValueError(f"can't alias tensor with dtype {shared.dtype} into dtype {dtype}.")
+        return finish(shared.to(dtype), bool(requires_grad))
+    if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    found = shared.clone() if copy and isinstance(obj, (Tensor, np.ndarray)) else shared
+    return finish(found.detach() if requires_grad is False and found.requires_grad else found, bool(requires_grad))
+
+
 def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:
     """A tensor for an array that the traced code made, whose strides are those of a new tensor."""
     with untraced():

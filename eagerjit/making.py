@@ -71,12 +71,15 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     parameters = inspect.signature(function).parameters
     like = name.endswith("_like")
     has_out = not (like or name.endswith(("_window", "_indices", "_strided")) or name == "scalar_tensor")
+    sized = [p.kind for p in parameters.values()][:1] == [inspect.Parameter.VAR_POSITIONAL]
     ignored = {"memory_format"} if like or name == "empty" else set()
 
     @functools.wraps(function)
     def make(*args: Any, **options: Any) -> Tensor:
         if like and not (args and isinstance(args[0], Tensor)):
             args, options = (_pattern(name, args, options), *args[1:]), options
+        if sized and "size" in options and not args:
+            args = (_size(name, options.pop("size")),)
         if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
@@ -100,6 +103,13 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return made if out is None else write_out(name, made, out, filled=True)
 
     return make
+
+
+def _size(name: str, size: Any) -> Any:
+    """Sizes given by name, which have to be a sequence."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"{name}(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    return size
 
 
 def _pattern(name: str, args: Any, options: dict[str, Any]) -> Tensor:

@@ -22,15 +22,21 @@ from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor
 
 
-def _check_format(name: str, memory_format: Any) -> None:
-    if memory_format is not None and not hasattr(memory_format, "name"):
+def _check_format(name: str, memory_format: Any, input: Tensor) -> None:
+    """Refuse what is no memory format, or not one of tensors of this rank."""
+    if memory_format is None:
+        return
+    if not hasattr(memory_format, "name"):
         kind = type(memory_format).__name__
         raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {kind}")
+    rank = {"channels_last": 4, "channels_last_3d": 5}.get(memory_format.name, input.ndim)
+    if input.ndim != rank:
+        raise RuntimeError(f"required rank {rank} tensor to use {memory_format.name} format")
 
 
 def _clone(input: Tensor, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own."""
-    _check_format("clone", memory_format)
+    _check_format("clone", memory_format, input)
     return emit(elementwise.cast, input, dtype=input.dtype)
 
 
@@ -69,6 +75,7 @@ def to(
     It is the tensor itself if nothing changes and `copy` is not asked for. A copy to the host is there when this
     returns, unless it is `non_blocking`: then the stream has to be waited for.
     """
+    _check_format("to", memory_format, input)
     dtype, switches = dtype_argument("to", dtype), []
     for argument in (first, second, third, fourth):
         if isinstance(argument, DType):
@@ -105,13 +112,13 @@ def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_fo
 @planned
 def cpu(self: Tensor, memory_format: Any = None) -> Plan:
     """The tensor on the host: itself if it lies there."""
-    _check_format("cpu", memory_format)
+    _check_format("cpu", memory_format, self)
     return (None, (self,)) if type(self._data) is np.ndarray else (placement.moved, (self, None))
 
 
 def _converter(dtype: DType) -> Any:
     def convert(self: Tensor, memory_format: Any = None) -> Plan:
-        _check_format(dtype.name, memory_format)
+        _check_format(dtype.name, memory_format, self)
         return (None, (self,)) if dtype is self.dtype else (cast.call, (self, dtype))
 
     convert.__doc__ = f"The tensor as {dtype.name}."
@@ -134,6 +141,7 @@ CONVERTERS = {
 
 def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in order, else a copy."""
+    _check_format("contiguous", memory_format, input)
     return input if input.is_contiguous() else clone.call(input)
 
 

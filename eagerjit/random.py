@@ -133,12 +133,25 @@ def _floating(name: str, dtype: DType | None) -> DType:
     return dtype
 
 
+def _in_parts(op: Op, shape: Any, generator: Generator | None, dtype: DType) -> Tensor:
+    """Complex numbers whose parts are drawn by an operation side by side."""
+    from eagerjit.ops.complexes import complex as complex_of
+
+    part = dtypes.float64 if dtype is dtypes.complex128 else dtypes.float32
+    real, imag = op.call(_state(generator), (*shape, 2), part).unbind(-1)
+    return complex_of(real, imag)
+
+
 @makes
 def rand(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
+    if dtype is not None and dtype.is_complex:
+        return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
+    if dtype is not None and dtype.is_complex:
+        return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
     out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
     return out.requires_grad_() if requires_grad else out
 
@@ -148,14 +161,16 @@ def randn(
     *size: Any, generator: Generator | None = None, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Standard normal numbers."""
+    """Standard normal numbers; complex ones of variance 1, half of it in each part."""
+    if dtype is not None and dtype.is_complex:
+        return finish(_in_parts(_randn_op, sizes_of(size), generator, dtype) * math.sqrt(0.5), requires_grad)
     out = _randn_op.call(_state(generator), sizes_of(size), _floating("randn", dtype))
     return out.requires_grad_() if requires_grad else out
 
 
 @makes
 def randint(
-    low: Any, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None,
+    low: Any = 0, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: DType | None = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """Integers from low (0) up to but excluding high."""
@@ -174,7 +189,7 @@ def randint(
 @makes
 def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Uniform numbers with the shape and dtype of input."""
-    if not options:
+    if not options and not (dtype or input.dtype).is_complex:
         return _rand_op.call(_state(None), tuple(input.shape), _floating("rand", dtype or input.dtype))
     return rand(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
@@ -182,7 +197,7 @@ def rand_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> T
 @makes
 def randn_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
     """Standard normal numbers with the shape and dtype of input."""
-    if not options:
+    if not options and not (dtype or input.dtype).is_complex:
         return _randn_op.call(_state(None), tuple(input.shape), _floating("randn", dtype or input.dtype))
     return randn(tuple(input.shape), dtype=dtype or input.dtype, **options)
 
@@ -309,6 +324,8 @@ def normal_(self: Tensor, mean: Any = 0.0, std: Any = 1.0, generator: Generator 
     """Fill with normal numbers."""
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal_ expects std >= 0.0, but found std {std}")
+    if self.dtype.is_complex:
+        return _fill_complex, (self, randn, std, mean, generator)
     return _fill_normal, (self, mean, std, *_source(self, generator))
 
 
@@ -317,7 +334,14 @@ def uniform_(self: Tensor, a: Any = 0.0, b: Any = 1.0, generator: Generator | No
     """Fill with uniform numbers in [a, b)."""
     if type(a) in (int, float) and type(b) in (int, float) and a > b:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={a} > to={b}")
+    if self.dtype.is_complex:
+        return _fill_complex, (self, rand, b - a, a * (1 + 1j), generator)
     return _fill_uniform, (self, a, b, *_source(self, generator))
+
+
+def _fill_complex(self: Tensor, draws: Any, scale: Any, shift: Any, generator: Generator | None) -> Tensor:
+    """Fill with scaled and shifted complex numbers."""
+    return self.copy_(draws(tuple(self.shape), dtype=self.dtype, generator=generator) * scale + shift)
 
 
 def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:
@@ -326,19 +350,14 @@ def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:
     return () if chosen is _DEFAULT_STATE else (chosen,)
 
 
-def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponentially distributed numbers of a rate."""
-    dtype = _floating("exponential_", self.dtype)
-    drawn = rand(tuple(self.shape), generator=generator, dtype=dtype, device=self.device)
-    return self.copy_((1.0 - drawn).log() / -lambd)
-
-
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with zeros and ones, ones with probability p."""
+    if not isinstance(p, Tensor) and not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
     return self.copy_(rand(tuple(self.shape), generator=generator, device=self.device) < p)
 
 
-for _method in (normal_, uniform_, exponential_, bernoulli_):
+for _method in (normal_, uniform_, bernoulli_):
     setattr(Tensor, _method.__name__, _method)
 
 

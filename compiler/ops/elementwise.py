@@ -230,9 +230,9 @@ pow_ = _binary(
 atan2 = _binary(
     "atan2",
     np.arctan2,
-    lambda g, out, y, x: g * x / (x * x + y * y),
-    lambda g, out, y, x: -g * y / (x * x + y * y),
-    "Angle of the point (x, y).",
+    lambda g, out, y, x: (g * x / (x * x + y * y)).where(x * x + y * y != 0.0, 0.0),
+    lambda g, out, y, x: (-g * y / (x * x + y * y)).where(x * x + y * y != 0.0, 0.0),
+    "Angle of the point (x, y); at the origin its gradient is 0.",
     promotion="float",
     domain=POSITIVE,
     cost=20,

@@ -9,6 +9,7 @@ import numpy as np
 
 from eagerjit import random
 from eagerjit.calling import public
+from eagerjit.fitting import fits_exactly
 from eagerjit.ops import samplers
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.promotion import TYPE_NAMES
@@ -62,6 +63,16 @@ def _uniform(self: Tensor, name: str, generator: Generator | None) -> Tensor:
     return 1.0 - random.rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
 
 
+def exponential_(self: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with exponentially distributed numbers of a rate."""
+    if not lambd > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
+    if not self.dtype.is_floating_point:
+        raise RuntimeError(f"exponential_: the distribution is continuous, but the tensor has {self.dtype}")
+    drawn = random.rand(tuple(self.shape), generator=generator, dtype=self.dtype, device=self.device)
+    return self.copy_((1.0 - drawn).log() / -lambd)
+
+
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill with numbers of Cauchy's distribution."""
     if sigma <= 0:
@@ -101,6 +112,8 @@ def random_(self: Tensor, low: Any = None, high: Any = None, *, generator: Gener
     low = 0 if low is None else low
     if self.dtype is dtypes.bool_ and not (low in (0, 1) and high in (1, 2)):
         raise RuntimeError(f"{'from' if low not in (0, 1) else 'to - 1'} is out of bounds for bool")
+    if type(high) is int and not fits_exactly(high - 1, self.dtype):
+        raise RuntimeError(f"to - 1 is out of bounds for {self.dtype.name}")
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
     return self.copy_(random.randint(low, high, tuple(self.shape), generator=generator))

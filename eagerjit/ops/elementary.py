@@ -96,6 +96,15 @@ def _logit(input: Tensor, eps: Any = None) -> Tensor:
     return (x / (1.0 - x)).log()
 
 
+def _logit_rule(g: Any, out: Any, input: Any, eps: Any) -> Any:
+    """Infinite at 0 and 1; where the input is kept away from these it is 0."""
+    low, high, beyond = (0.0, 1.0, math.nan) if eps is None else (eps, 1.0 - eps, 0.0)
+    return (g / (input * (1.0 - input))).where((input < low).logical_or(input > high).logical_not(), beyond)
+
+
+ELEMENTARY["logit"].rules = (_logit_rule, None)
+
+
 @define
 def _sinc(input: Tensor) -> Tensor:
     """sin(pi * input) / (pi * input), 1 at 0."""

@@ -332,14 +332,14 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Plan:
 
 
 def _rows_along(input: Tensor, d: int, index: Tensor) -> Tensor:
-    """Rows of any dimension; of a tensor without dimensions, which has one row, that."""
+    """Rows of a dimension; of a tensor without dimensions, which has one row, that."""
     rows = index.reshape(-1)
     if input.ndim == 0:
         return take_rows.call(input.reshape(1), rows, False).reshape(())
     if d == 0:
         return take_rows.call(input, rows, False)
     order = (d, *(i for i in range(input.ndim) if i != d))
-    return take_rows.call(input.permute(order), rows, False).permute(inverse(order))
+    return take_rows.call(input.permute(order), rows, False).permute(inverse(order)).contiguous()
 
 
 def _triangle(name: str, lower: bool) -> Op:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import planned_public
-from eagerjit.compiler.ops import linear
+from eagerjit.compiler.ops import elementwise, linear
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.views import reshaped
 from eagerjit.runtime.planned import Plan
@@ -128,6 +128,18 @@ def dot(input: Tensor, other: Tensor) -> Tensor:
     return matmul.call(input, other)
 
 
+def _product_alone(product: Tensor, input: Tensor) -> Tensor:
+    """product; what was not added to it has a gradient of zeros."""
+    return emit(elementwise.cast, product, dtype=product.dtype)
+
+
+_beside_nothing = Op(
+    "product_alone",
+    _product_alone,
+    (lambda g, out, product, input: g, lambda g, out, product, input: g.new_zeros(input.shape)),
+)
+
+
 def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * mat1 @ mat2."""
     return weighted_sum(input, mat1.matmul(mat2), beta, alpha)
@@ -138,7 +150,7 @@ def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tenso
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         input.expand(tuple(product.shape))  # raises where it does not fit
-        return product
+        return _beside_nothing.call(product, input) if input.requires_grad else product
     return product + (input if beta == 1 else input * beta)
 
 

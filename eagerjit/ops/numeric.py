@@ -58,6 +58,9 @@ def _entr(input: Tensor) -> Tensor:
     return (-x * x.log()).where(input > 0.0, (input * 0.0).where(input == 0.0, input.where(input.isnan(), -math.inf)))
 
 
+ELEMENTARY["entr"].rules = (lambda g, out, input: g * (-input.log() - 1.0),)
+
+
 @public
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, and `values` where input is 0."""

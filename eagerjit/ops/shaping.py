@@ -253,10 +253,10 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """All expanded to their common shape."""
+    """All expanded to their common shape; those that have it are themselves."""
     several = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     shape = broadcast_shapes(*(tuple(x.shape) for x in several))
-    return tuple(views.expand(x, shape) for x in several)
+    return tuple(x if tuple(x.shape) == tuple(shape) else views.expand(x, shape) for x in several)
 
 
 # -- rearranging ------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def _picked(found: ValuesIndices, d: int, place: int, keepdim: bool) -> ValuesIn
     """One rank of sorted elements."""
     if found.values.ndim == 0:
         return found
-    values, indices = (views.narrow(x, d, place, 1) for x in found)
+    values, indices = (views.narrow(x, d, place, 1).contiguous() for x in found)
     return ValuesIndices(values, indices) if keepdim else ValuesIndices(values.squeeze(d), indices.squeeze(d))
 
 
@@ -60,7 +60,7 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
             if not input.dtype.is_floating_point:
                 raise RuntimeError(f"{name}(): an empty tensor of {input.dtype} has no median")
             return input.new_full((), math.nan)
-        return _middle(name, flat, 0, False, skip_nan).values
+        return _MIDDLE_OF_ALL[name].call(input)
     d, size = _along(input, dim)
     if size == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
@@ -75,6 +75,23 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
         place = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
     found = ValuesIndices(ordered.values.gather(d, place), ordered.indices.gather(d, place))
     return found if keepdim else ValuesIndices(found.values.squeeze(d), found.indices.squeeze(d))
+
+
+def _middle_of_all(name: str, skip_nan: bool) -> Op:
+    def body(input: Tensor) -> Tensor:
+        return _middle(name, input.reshape(-1), 0, False, skip_nan).values
+
+    def rule(g: Any, out: Any, input: Any) -> Any:
+        hit = input == out
+        if input.dtype.is_floating_point:
+            hit = hit.logical_or(input.isnan().logical_and(out.isnan()))
+        return (g / hit.to(g.dtype).sum()).where(hit, 0.0)
+
+    body.__doc__ = f"The {name} of all elements; equal ones share the gradient."
+    return Op(f"{name}_of_all", body, (rule,))
+
+
+_MIDDLE_OF_ALL = {"median": _middle_of_all("median", False), "nanmedian": _middle_of_all("nanmedian", True)}
 
 
 @public

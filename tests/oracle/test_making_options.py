@@ -86,3 +86,57 @@ def test_python_types_as_dtypes() -> None:
         ]  # fmt: skip
         assert t.ones(2).to(float).dtype == t.float64
         assert t.ones(2).new_zeros(2, dtype=int).dtype == t.int64
+
+
+SIZES: dict[str, Any] = {
+    "size": {"size": (2, 3)}, "a list": {"size": [2]}, "none": {"size": ()}, "a number": {"size": 3},
+    "complex": {"size": (2,), "dtype": "complex64"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", SIZES)
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty", "rand", "randn"])
+def test_sizes_given_by_name(name: str, given: str) -> None:
+    def made(t: Any) -> Any:
+        options = dict(SIZES[given])
+        if "dtype" in options:
+            options["dtype"] = getattr(t, options["dtype"])
+        try:
+            found = getattr(t, name)(**options)
+        except TypeError:
+            return TypeError
+        return tuple(found.shape), str(found.dtype)
+
+    assert made(eagerjit) == made(torch)
+
+
+def test_complex_random_numbers_have_variance_1_and_their_places() -> None:
+    eagerjit.manual_seed(0)
+    for made in (
+        eagerjit.randn(4000, dtype=eagerjit.complex64),
+        eagerjit.zeros(4000, dtype=eagerjit.complex128).normal_(1 + 2j, 3.0) / 3 - (1 + 2j) / 3,
+    ):
+        values = made.numpy()
+        assert abs(values.mean()) < 0.1
+        assert abs(values.real.var() - 0.5) < 0.05
+        assert abs(values.imag.var() - 0.5) < 0.05
+    uniform = eagerjit.zeros(4000, dtype=eagerjit.complex64).uniform_(1.0, 3.0).numpy()
+    for part in (uniform.real, uniform.imag):
+        assert 1 <= part.min() < 1.1 < 2.9 < part.max() < 3
+    jitted = eagerjit.jit(lambda: eagerjit.rand(3, dtype=eagerjit.complex64))
+    eagerjit.manual_seed(3)
+    expected = eagerjit.rand(3, dtype=eagerjit.complex64)
+    eagerjit.manual_seed(3)
+    assert jitted().tolist() == expected.tolist()
+
+
+def test_as_array() -> None:
+    x = eagerjit.ones(2, requires_grad=True)
+    assert eagerjit.asarray(x) is x
+    assert eagerjit.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    assert not eagerjit.asarray(x, requires_grad=False).requires_grad
+    for options in ({"dtype": "float64", "copy": False}, {"copy": False}):
+        for t in (eagerjit, torch):
+            given = {k: getattr(t, v) if k == "dtype" else v for k, v in options.items()}
+            with pytest.raises(ValueError, match="can't alias"):
+                t.asarray([1.0, 2.0] if "dtype" not in given else t.ones(2), **given)
