@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,8 @@ def iterate(input: Tensor) -> Any:
 
 def contains(input: Tensor, element: Any) -> bool:
     """Whether an element equals the number."""
+    if not isinstance(element, (Tensor, Number)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
     return bool((input == element).any())
 
 

@@ -47,7 +47,7 @@ class TangentOp(Op):
         outputs, arguments = rest[: self.n_outputs], rest[self.n_outputs :]
         before = mode.set_grad_mode(True)
         try:
-            probes = [o.detach().requires_grad_() if o.dtype.is_floating_point else o for o in outputs]
+            probes = [o.detach().requires_grad_() if o.dtype.is_differentiable else o for o in outputs]
             found = gradient(*probes, *outputs, *arguments)
             grads = [g for g, needed in zip(found, self.needs, strict=True) if needed]
             results = transpose(grads, tangents, probes, recording)
@@ -59,7 +59,7 @@ class TangentOp(Op):
 def transpose(grads: Sequence[Any], tangents: Sequence[Any], probes: Sequence[Any], create_graph: bool) -> list[Tensor]:
     """Tangents of the real outputs, given gradients that depend on the probes linearly."""
     connected = [(g, t) for g, t in zip(grads, tangents, strict=True) if isinstance(g, Tensor) and g._requires_grad]
-    targets = [p for p in probes if p.dtype.is_floating_point]
+    targets = [p for p in probes if p.dtype.is_differentiable]
     starts = [t if t.dtype is g.dtype else t.to(g.dtype) for g, t in connected]
     found = engine.run([g for g, _ in connected], starts, targets, create_graph, create_graph)
     return [p.detach().new_zeros(p.shape) if f is None else f for p, f in zip(targets, found, strict=True)]
@@ -100,7 +100,7 @@ def _push_node(node: GradNode, edges: list[Any], tangents: dict[Any, Tensor], cr
     if type(node.output) is not tuple:
         tangents[node] = results[0]
         return
-    real = [i for i, o in enumerate(node.outputs()) if o.dtype.is_floating_point]
+    real = [i for i, o in enumerate(node.outputs()) if o.dtype.is_differentiable]
     for index, result in zip(real, results, strict=True):
         tangents[node, index] = result
 
@@ -150,7 +150,7 @@ def _foreign(node: GradNode, needs: tuple[bool, ...], given: tuple[Any, ...], cr
     """Tangents of what no trace can hold: a compiled call, a custom function, an operation of NumPy's."""
     before = mode.set_grad_mode(True)
     try:
-        probes = [o.detach().requires_grad_() if o.dtype.is_floating_point else o for o in node.outputs()]
+        probes = [o.detach().requires_grad_() if o.dtype.is_differentiable else o for o in node.outputs()]
         found = node.op.backward(node, tuple(probes), needs, True)
         grads = [g for g, needed in zip(found, needs, strict=True) if needed]
         return transpose(grads, given, probes, create_graph)

@@ -59,7 +59,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     for x in (tensor, tangent):
-        if not x.dtype.is_floating_point:
+        if not x.dtype.is_differentiable:
             raise ValueError(f"Expected tensors to be floating point, but got: {x.dtype}")
     if tuple(tensor.shape) != tuple(tangent.shape):
         raise RuntimeError(f"Expected tangent of shape {list(tensor.shape)}, but got {list(tangent.shape)}")

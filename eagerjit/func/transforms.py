@@ -43,8 +43,9 @@ def start(name: str, primals: Any, connect: bool = True) -> Starts:
     for x in leaves:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"{name}: Expected all inputs to be tensors, got {type(x).__name__}")
-        if not x.dtype.is_floating_point:
-            raise RuntimeError(f"{name}: only Tensors of floating point dtype can require gradients, got {x.dtype}")
+        if not x.dtype.is_differentiable:
+            wanted = "only Tensors of floating point and complex dtype can require gradients"
+            raise RuntimeError(f"{name}: {wanted}, got {x.dtype}")
         aliases.append(x.view_as(x) if connect and x._requires_grad else x.detach().requires_grad_())
     return Starts(structure, aliases, {id(a) for a in aliases if a._node is None})
 

@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit.dispatch import Op
 from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
+from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.tensor import Tensor
 
 
@@ -27,6 +28,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension."""
+    if x1.ndim != x2.ndim:
+        x1, x2 = broadcast_tensors(x1, x2)
     first = x1 / norm(x1, 2, dim, keepdim=True).clamp(min=eps)
     second = x2 / norm(x2, 2, dim, keepdim=True).clamp(min=eps)
     return (first * second).sum(dim)

@@ -114,6 +114,8 @@ addcmul = Op("addcmul", _addcmul, None, ("value",))
 
 def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
     """input + value * tensor1 / tensor2."""
+    if not any(x.dtype.is_differentiable for x in (tensor1, tensor2)):
+        raise RuntimeError("addcdiv of integers is no longer supported: use true_divide, or trunc of it")
     return input + value * tensor1 / tensor2
 
 
@@ -124,6 +126,10 @@ def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """input + weight * (end - input), exact at both ends."""
     if not is_operand(weight):
         raise TypeError(f"lerp(): argument 'weight' must be Tensor or Number, not {type(weight).__name__}")
+    if end.dtype is not input.dtype:
+        raise RuntimeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
+    if not input.dtype.is_differentiable:
+        raise NotImplementedError(f'"lerp_kernel" not implemented for {input.dtype}')
     w = as_dtype(weight, input.dtype)
     near = input + w * (end - input)
     far = end - (end - input) * (1.0 - w)

@@ -96,6 +96,11 @@ def _repeated(input: Tensor, repeats: Any, dim: int | None) -> Tensor:
     d = views.dimension(dim, input.ndim)
     if isinstance(repeats, Tensor):
         if repeats.ndim and (repeats.shape[0] != 1 or input.shape[d] == 1):
+            if repeats.ndim == 1 and repeats.shape[0] != input.shape[d]:
+                raise RuntimeError(
+                    "repeats must have the same size as input along dim, but got repeats.size(0) = "
+                    f"{repeats.shape[0]} and input.size({d}) = {input.shape[d]}"
+                )
             return index.index_select(input, d, beside(repeated_positions(repeats), input))
         repeats = measured(repeats, "the size of the result depends on values")
     if repeats < 0:
@@ -144,6 +149,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     if dims is None:
         return roll(input.reshape(-1), shifts, 0).view(tuple(input.shape))
     shifts, dims = (tuple(x) if isinstance(x, (tuple, list)) else (x,) for x in (shifts, dims))
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     shape, places = input.shape, []
     axes = [views.dimension(dim, input.ndim) for dim in dims]
     for shift, d in zip(shifts, axes, strict=True):

@@ -164,6 +164,8 @@ def _product(values: Any) -> Any:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums of products over the last `dims` dimensions of a and the first of b, or over those named."""
     if isinstance(dims, int):
+        if dims > min(a.ndim, b.ndim) or dims < 0:
+            raise RuntimeError(f"tensordot expects dims <= ndim_a or ndim_b, but got {dims=}")
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:
         left, right = ([d % x.ndim for d in ds] for ds, x in zip(dims, (a, b), strict=True))

@@ -149,7 +149,9 @@ _bincount_op = Op("bincount", _bincount, numbers=("bins",), differentiable=False
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs, or the sum of its weights."""
-    if input.ndim != 1 or input.dtype.is_floating_point:
+    if input.dtype.is_floating_point:
+        raise NotImplementedError(f'"bincount_cpu" not implemented for {input.dtype}')
+    if input.ndim != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

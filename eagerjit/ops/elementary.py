@@ -189,11 +189,15 @@ def ravel(input: Tensor) -> Tensor:
 
 def fliplr(input: Tensor) -> Tensor:
     """Reversed along the second dimension."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
     return input.flip(1)
 
 
 def flipud(input: Tensor) -> Tensor:
     """Reversed along the first dimension."""
+    if input.ndim == 0:
+        raise RuntimeError("Input must be >= 1-d.")
     return input.flip(0)
 
 

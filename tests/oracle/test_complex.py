@@ -301,3 +301,26 @@ def test_parts_are_written_in_compiled_functions() -> None:
         ours, other = (eagerjit.from_numpy(given.copy(order="K")) for _ in range(2))
         assert write(ours).item() == jit(write, fullgraph=True)(other).item()
         assert ours.tolist() == other.tolist() and ours.tolist() != given.tolist()
+
+
+TANGENTS = {
+    "product": lambda t, x: x * x,
+    "size": lambda t, x: x.abs(),
+    "quotient": lambda t, x: x / (1 + x),
+    "conjugate": lambda t, x: x.conj() * x,
+    "parts": lambda t, x: t.complex(x.real, x.imag * 2),
+    "transform": lambda t, x: t.fft.fft(x).abs(),
+    "angle": lambda t, x: t.angle(x),
+    "power": lambda t, x: x**3,
+    "view": lambda t, x: t.view_as_real(x),
+}
+
+
+@pytest.mark.parametrize("name", TANGENTS)
+def test_tangents_at_complex_points(name):
+    def tangent(t):
+        x, v = t.tensor([1 + 2j, 0.5 - 1j]), t.tensor([1j, 1.0 + 0.5j])
+        return t.func.jvp(lambda x: TANGENTS[name](t, x), (x,), (v,))
+
+    for found, expected in zip(tangent(eagerjit), tangent(torch), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
