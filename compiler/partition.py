@@ -15,13 +15,18 @@ from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Ques
 CHEAP = 60
 """Scalar operations per element up to which a value is rather computed again than kept."""
 
+_CALLED = frozenset({"linear", "routine", "host"})
+"""Families whose operands lie in memory, whatever is fused."""
+
 
 def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[Node]) -> list[Node]:
     """The forward values to keep for computing `wanted` later; of the graph's inputs only the overwritten need keeping.
 
     Results of products, reductions, gathers and random numbers are kept; elementwise values are computed again where
-    what they come from is kept anyway or is no larger than they are.
+    what they come from is kept anyway or is no larger than they are. What is computed of a kept value alone is kept in
+    its place where it lies in memory anyway, as the operand of a product does.
     """
+    wanted = list(wanted)
     saved: dict[Node, None] = {}
     decided: dict[Node, bool] = {}
     visited: set[Node] = set()
@@ -38,15 +43,14 @@ def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[No
             found = True
         elif family == "elementwise" and node.op.cost <= CHEAP:
             sources = _sources(node)
-            size = sizes.hint(sizes.mul(node.type.numel, node.dtype.itemsize))
             fresh = [s for s in sources if s not in saved and s.op.family != "argument"]
-            found = sum(sizes.hint(sizes.mul(s.type.numel, s.dtype.itemsize)) for s in fresh) <= size
+            found = sum(map(_bytes, fresh)) <= _bytes(node)
         else:
             found = False
         decided[node] = found
         return found
 
-    stack = list(wanted)[::-1]
+    stack = wanted[::-1]
     while stack:
         node = stack.pop()
         if node in visited:
@@ -56,7 +60,41 @@ def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[No
             saved[node] = None
             continue
         stack += node.inputs[::-1]
-    return list(saved)
+    return _moved_on(saved, visited, forward, wanted)
+
+
+def _moved_on(saved: Iterable[Node], visited: set[Node], forward: set[Node], wanted: list[Node]) -> list[Node]:
+    """The values to keep, each moved on to the last operand that is computed of it alone and is no larger."""
+    kept = dict.fromkeys(saved)
+    operands = {_base(i) for n in forward if n.op.family in _CALLED for i in n.inputs} - kept.keys()
+    users: dict[Node, set[Node]] = {}
+    for node in visited - kept.keys():
+        for value in node.inputs:
+            users.setdefault(value, set()).add(node)
+    final = set(wanted)
+    moved: dict[Node, None] = {}
+    for value in kept:
+        size, last, node = _bytes(value), value, value
+        while node not in final and len(users[node]) == 1:
+            (node,) = users[node]
+            if node not in forward or node.op.family != "elementwise" or _bytes(node) > size:
+                break
+            if node in operands:
+                last = node
+        moved[last] = None
+    read = final.union(*(n.inputs for n in _ancestors_until(wanted, set(moved))))
+    return [v for v in moved if v in read]
+
+
+def _base(node: Node) -> Node:
+    """What a value is a view of."""
+    while node.op.family == "view":
+        node = node.inputs[0]
+    return node
+
+
+def _bytes(node: Node) -> int:
+    return sizes.hint(sizes.mul(node.type.numel, node.dtype.itemsize))
 
 
 def _sources(node: Node) -> set[Node]:
