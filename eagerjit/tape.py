@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
-from eagerjit.autograd.saved import between, operations
+from eagerjit.autograd.saved import operations
 from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensor import Tensor, new_tensor, version_of
-from eagerjit.twice import Twice, hidden_values
+from eagerjit.twice import Twice, hidden_values, visited
 from eagerjit.walks import cotangent, leaves_with_gradients, walk
 
 
@@ -129,13 +130,12 @@ class CallOp(Compiled):
                 roots += hidden_values(tracer, roots, list(backward.hidden))
                 roots = [roots[i] for i in present]
                 leaves = leaves_with_gradients(tracer)
-                chosen = [leaves[key] for key in wanted if key in leaves]
-                visited = [frozenset(numbers[made] for made in operations(tracer, roots))]
-                visited += [frozenset(numbers[made] for made in between(roots, leaves.values(), chosen))]
+                reached = frozenset(numbers[made] for made in operations(tracer, roots))
+                led = visited(list(numbers), roots, leaves, wanted)
                 incoming = [cotangent(tracer, r) for r in roots]
                 walked = walk(tracer, roots, incoming, leaves, results, wanted)
                 found = compile_part(backward, tracer, results, walked)
-                found.reached, found.visited = (v if len(v) < len(numbers) else None for v in visited)
+                found.reached, found.visited = reached if len(reached) < len(numbers) else None, led
             backward.parts[present, wanted] = found
         return found
 
@@ -259,6 +259,30 @@ class GradientOp(Compiled):
         part = self.part(_present(grads), self.wanted(needs))
         found = part.totals(values, self.call.kept, self.call.arguments, starts)
         return tuple([found.get(key) for key in self.keys])
+
+    def joins(self, node: GradNode, edges: list[Any], call: GradNode, call_edges: list[Any]) -> bool:
+        """Whether one compiled gradient does for this node and its call's: all between them is inside the call."""
+        if call.hooks is not None or call.overwritten is not None or self.call.overwritten or self.call.freed:
+            return False
+        given, leaves = edges[: len(self.values)], edges[-len(call_edges) :]
+        inside = all(e is None for e in given) and all(map(operator.is_, leaves, call_edges))
+        return inside and _unwritten(node) and _unwritten(call)
+
+    def backward_with_call(
+        self, grads: Sequence[Any], call_grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]
+    ) -> Any:
+        """Gradients for the inputs of the call, from those of its gradient and of its results."""
+        call = self.call
+        part = self.twice.part_with_call(_present(grads), _present(call_grads), call.wanted(needs), call.arguments)
+        call.last = part.visited
+        values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
+        found = part.totals(values, call.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
+        return tuple([found.get(key) for key in call.keys])
+
+
+def _unwritten(node: GradNode) -> bool:
+    """Whether no input was written since the node was made."""
+    return all(map(operator.eq, map(version_of, node.inputs or ()), node.versions or ()))
 
 
 def _present(grads: Sequence[Any]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
-from eagerjit.autograd.saved import operations
+from eagerjit.autograd.saved import between, operations
 from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
@@ -53,6 +53,7 @@ class Twice:
     ):
         self.backward, self.present, self.wanted, self.flags, self.started = backward, present, wanted, flags, started
         self.parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = {}
+        self.joined: dict[tuple[tuple[int, ...], tuple[int, ...], tuple[Hashable, ...]], Part] = {}
         with backward.record(arguments) as (tracer, results):
             recorded = _Recorded(self, tracer, results)
             self.outputs = list(recorded.outputs)
@@ -76,6 +77,39 @@ class Twice:
                 found = compile_part(self.backward, tracer, results, walked)
             self.parts[present, wanted] = found
         return found
+
+    def part_with_call(
+        self,
+        present: tuple[int, ...],
+        results_present: tuple[int, ...],
+        wanted: tuple[Hashable, ...],
+        arguments: tuple[Any, ...],
+    ) -> Part:
+        """The gradients of some of these gradients and of some of the call's results, for leaves of the call."""
+        key = present, results_present, wanted
+        found = self.joined.get(key)
+        if found is None:
+            with self.backward.record(arguments) as (tracer, results):
+                recorded = _Recorded(self, tracer, results)
+                values = recorded.roots + hidden_values(tracer, recorded.roots, list(self.backward.hidden))
+                roots = [recorded.outputs[self.outputs[i]] for i in present] + [values[i] for i in results_present]
+                incoming = [cotangent(tracer, r) for r in roots]
+                walked = walk(tracer, roots, incoming, recorded.leaves, results, wanted)
+                found = compile_part(self.backward, tracer, results, walked)
+                reached = [values[i] for i in results_present] + [t for _, t in recorded.inside()]
+                found.visited = visited(recorded.operations, reached, recorded.leaves, wanted)
+            self.joined[key] = found
+        return found
+
+
+def visited(
+    numbered: Sequence[GradNode], roots: Sequence[Tensor], leaves: dict[Hashable, Tensor], wanted: Sequence[Hashable]
+) -> frozenset[int] | None:
+    """The numbers of the operations that lead from roots to the leaves wanted; None for all of them."""
+    numbers = {node: i for i, node in enumerate(numbered)}
+    chosen = [leaves[key] for key in wanted if key in leaves]
+    found = frozenset(numbers[node] for node in between(roots, leaves.values(), chosen))
+    return found if len(found) < len(numbers) else None
 
 
 class _Recorded:

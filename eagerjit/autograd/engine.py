@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
-from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import reader_of
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
@@ -205,6 +205,8 @@ def run(
     if casting is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
+    joined = joined_calls(nodes, wanted) if _gradients and tracer is None and not create_graph else {}
+    gradient: tuple[GradNode, tuple[Tensor, ...]] | None = None
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
     if tracer is not None and observation is not None:
@@ -218,8 +220,13 @@ def run(
             else:
                 single = buffers.pop(node, None)
                 incoming = None if single is None else (single,)
-            if incoming is None:
+            if gradient is not None:
+                incoming = incoming or (None,)
+            elif incoming is None:
                 untouched.add(node)
+                continue
+            elif node in joined:
+                gradient = node, incoming  # its call comes next
                 continue
             if node.inputs is None:
                 raise used_up(node)
@@ -227,11 +234,16 @@ def run(
                 tracer.source = node.source
             partial_ = getattr(node.op, "partial", False)
             needs = tuple([e is not None for e in edges])
-            if stale and node in stale:
+            if stale and node in stale and gradient is None:
                 node.op.check(node, incoming, needs) if partial_ else check_versions(node, edges)
             if partial_:
                 known = [_known(e, buffers) for e in edges]
-                results = node.op.backward_onto(node, incoming, needs, known, create_graph)
+                if gradient is None:
+                    results = node.op.backward_onto(node, incoming, needs, known, create_graph)
+                else:
+                    made, received = gradient
+                    results = made.op.backward_with_call(received, incoming, needs, known)
+                    gradient = None
                 for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
                     buffers.pop(key_of(t), None)
             else:

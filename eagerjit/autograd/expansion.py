@@ -7,6 +7,7 @@ would have recorded, at the same places in the order of execution.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -47,6 +48,18 @@ def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
                     EXPANDED[node] = results = make()
                 _renumber(results, first, node.sequence)
     return bool(gradients)
+
+
+def joined_calls(nodes: dict[GradNode, list], wanted: Any) -> dict[GradNode, GradNode]:
+    """Gradients of calls that a walk meets right before their calls, where one compiled gradient does for both."""
+    found: dict[GradNode, GradNode] = {}
+    for (gradient, edges), (call, call_edges) in itertools.pairwise(nodes.items()):
+        if gradient not in GRADIENTS or GRADIENTS[gradient][0] is not call or not (gradient.inputs and call.inputs):
+            continue
+        captured = wanted is not None and any((call, i) in wanted for i in range(call.op.n_outputs(call)))
+        if not captured and gradient.op.joins(gradient, edges, call, call_edges):
+            found[gradient] = call
+    return found
 
 
 def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
