@@ -98,6 +98,8 @@ class CallOp(Compiled):
 
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse values that were overwritten after the plain call would have saved them, or that this one reads."""
+        if not self.overwritten and _unwritten(node):
+            return
         backward = self.differentiable
         part = self.part(_present(grads), self.wanted(needs))
         assert node.inputs is not None and node.versions is not None
@@ -156,7 +158,7 @@ class CallOp(Compiled):
             return self._traced(node, grads, needs, known)
         present, wanted = _present(grads), self.wanted(needs)
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
-        if any(f is None or part.reached is None or f & part.reached for f in self.freed):
+        if self.freed and any(f is None or part.reached is None or f & part.reached for f in self.freed):
             raise engine.used_up(node)
         self.last = part.visited
         starts = dict(zip(self.keys, known, strict=True))
@@ -213,25 +215,22 @@ class GradientOp(Compiled):
 
     def __init__(self, call: CallOp, twice: Twice):
         super().__init__()
-        self.call, self.twice, self.name = call, twice, f"{call.name}_backward"
-        self.keys = []
+        self.call, self.twice, self.name, self.keys = call, twice, twice.name, twice.keys
 
     def connect(self, node: GradNode, given: list[Tensor], found: dict[Hashable, Tensor]) -> None:
         """Put the gradient on the tape."""
-        backward, twice = self.call.differentiable, self.twice
+        twice = self.twice
         hidden = []
         for position in twice.hidden:
             value = new_tensor(None)
             value._node, value._index, value._requires_grad = node, position, True
             hidden.append(value)
-        self.keys = [*(("given", i) for i in range(len(given))), *(("result", p) for p in twice.hidden)]
-        self.keys += backward.leaves
         made = object.__new__(GradNode)
         made.op = self
         made.inputs = (*given, *hidden, *(node.inputs or ()))
         made.output = tuple([found[key]._data for key in twice.outputs])
         made.sequence = mode.next_sequence()
-        made.versions = tuple([version_of(t) for t in made.inputs])
+        made.versions = tuple([0 if t._storage is None else t._storage.version for t in made.inputs])
         made.code, made.offset = node.code, node.offset
         made.hooks = made.overwritten = made.replaced = None
         self.values = given
@@ -240,6 +239,8 @@ class GradientOp(Compiled):
 
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse tensors that were overwritten since, where the gradient reads them."""
+        if _unwritten(node):
+            return
         read = set(self.part(_present(grads), self.wanted(needs)).plain.read)
         assert node.inputs is not None and node.versions is not None
         for index, (key, tensor, version) in enumerate(zip(self.keys, node.inputs, node.versions, strict=True)):
@@ -266,7 +267,7 @@ class GradientOp(Compiled):
             return False
         given, leaves = edges[: len(self.values)], edges[-len(call_edges) :]
         inside = all(e is None for e in given) and all(map(operator.is_, leaves, call_edges))
-        return inside and _unwritten(node) and _unwritten(call)
+        return inside and _unwritten(call) and _unwritten(node, len(given))
 
     def backward_with_call(
         self, grads: Sequence[Any], call_grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]
@@ -280,9 +281,10 @@ class GradientOp(Compiled):
         return tuple([found.get(key) for key in call.keys])
 
 
-def _unwritten(node: GradNode) -> bool:
-    """Whether no input was written since the node was made."""
-    return all(map(operator.eq, map(version_of, node.inputs or ()), node.versions or ()))
+def _unwritten(node: GradNode, count: int | None = None) -> bool:
+    """Whether no input, or none of the first, was written since the node was made."""
+    found = [0 if t._storage is None else t._storage.version for t in (node.inputs or ())[:count]]
+    return found == list((node.versions or ())[:count])
 
 
 def _present(grads: Sequence[Any]) -> tuple[int, ...]:

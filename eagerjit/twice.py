@@ -40,6 +40,7 @@ class Twice:
     started     the repeated targets that something had reached before
     outputs     the targets whose gradients have a history
     hidden      the results of the call's node that the gradient depends on, values inside the call among them
+    keys        what the gradient depends on: gradients and starts that were given, these results, leaves of the call
     """
 
     def __init__(
@@ -58,6 +59,9 @@ class Twice:
             recorded = _Recorded(self, tracer, results)
             self.outputs = list(recorded.outputs)
             self.hidden = [position for position, _ in recorded.inside()]
+        self.name = f"{backward.name}_backward"
+        self.keys: list[Hashable] = [("given", i) for i in range(len(flags))]
+        self.keys += [*(("result", position) for position in self.hidden), *backward.leaves]
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...], arguments: tuple[Any, ...]) -> Part:
         """The gradients of some of these gradients for some of what they depend on."""

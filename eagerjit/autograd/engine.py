@@ -237,15 +237,17 @@ def run(
             if stale and node in stale and gradient is None:
                 node.op.check(node, incoming, needs) if partial_ else check_versions(node, edges)
             if partial_:
-                known = [_known(e, buffers) for e in edges]
+                keys = [None if e is None else key_of(e) for e in edges]
+                known = [None if key is None else buffers.pop(key, None) for key in keys]
                 if gradient is None:
                     results = node.op.backward_onto(node, incoming, needs, known, create_graph)
                 else:
                     made, received = gradient
                     results = made.op.backward_with_call(received, incoming, needs, known)
                     gradient = None
-                for t in [t for t, g in zip(edges, results, strict=True) if t is not None and g is not None]:
-                    buffers.pop(key_of(t), None)
+                for key, start, found in zip(keys, known, results, strict=True):
+                    if start is not None and found is None:
+                        buffers[key] = start
             else:
                 results = node.op.backward(node, incoming, needs, create_graph)
             for position, target in enumerate(edges):
@@ -282,11 +284,6 @@ def run(
             if release is None or release():
                 node.inputs = node.output = None
     return [] if targets is None else [captured.get(key_of(t)) for t in targets]
-
-
-def _known(edge: Tensor | None, buffers: dict[Key, Tensor]) -> Tensor | None:
-    """What has reached an input so far."""
-    return None if edge is None else buffers.get(key_of(edge))
 
 
 def _deposit(
