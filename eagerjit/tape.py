@@ -219,7 +219,7 @@ class GradientOp(Compiled):
 
     def connect(self, node: GradNode, given: list[Tensor], found: dict[Hashable, Tensor]) -> None:
         """Put the gradient on the tape."""
-        twice = self.twice
+        twice, self.call_node = self.twice, node
         hidden = []
         for position in twice.hidden:
             value = new_tensor(None)

@@ -155,19 +155,22 @@ def key_of(tensor: Tensor) -> Key:
 def relevant(nodes: Nodes, targets: set[Key]) -> Nodes:
     """Edges that lead to a target, for the nodes that have any."""
     kept: Nodes = {}
-    leading: set[int] = set()
-
-    def leads(tensor: Tensor | None) -> bool:
-        if tensor is None:
-            return False
-        return key_of(tensor) in targets or (tensor._node is not None and id(tensor._node) in leading)
-
+    leading: set[GradNode | None] = set()
     for node, edges in reversed(nodes.items()):
         useful: list[Any] = []
+        leads = node.inputs is None
         for e in edges:
-            useful.append([x if leads(x) else None for x in e] if isinstance(e, list) else e if leads(e) else None)
-        if _flat(useful) or node.inputs is None:
-            leading.add(id(node))
+            if type(e) is list:
+                e = [x if x is not None and (x._node in leading or key_of(x) in targets) else None for x in e]
+                leads = leads or any(x is not None for x in e)
+            elif e is not None:
+                if e._node in leading or key_of(e) in targets:
+                    leads = True
+                else:
+                    e = None
+            useful.append(e)
+        if leads:
+            leading.add(node)
             kept[node] = useful
     return dict(reversed(kept.items()))
 
@@ -245,11 +248,11 @@ def run(
                     made, received = gradient
                     results = made.op.backward_with_call(received, incoming, needs, known)
                     gradient = None
-                for key, start, found in zip(keys, known, results, strict=True):
-                    if start is not None and found is None:
-                        buffers[key] = start
-            else:
-                results = node.op.backward(node, incoming, needs, create_graph)
+                if tracer is not None:
+                    shared.update(map(id, incoming))  # in a trace, what comes in may be what goes out
+                _replace(buffers, leaves, keys, edges, known, results, trail)
+                continue
+            results = node.op.backward(node, incoming, needs, create_graph)
             for position, target in enumerate(edges):
                 if target is None or (grad := results[position]) is None:
                     continue
@@ -305,6 +308,25 @@ def _deposit(
         trail[key] = [*trail.pop(key), grad]
 
 
+def _replace(
+    buffers: dict[Key, Tensor],
+    leaves: dict[int, Tensor],
+    keys: list[Any],
+    edges: list[Any],
+    known: list[Tensor | None],
+    totals: Sequence[Tensor | None],
+    trail: Trail | None,
+) -> None:
+    """Put totals in the place of what was known before a compiled gradient took it; where there is none, put it back."""
+    for key, tensor, start, total in zip(keys, edges, known, totals, strict=True):
+        if tensor is None:
+            continue
+        if total is not None:
+            _deposit(buffers, leaves, tensor, total, trail)
+        elif start is not None:
+            buffers[key] = start
+
+
 def _incoming(
     node: GradNode, buffers: dict[Key, Tensor], wanted: set[Key] | None, captured: dict[Key, Tensor]
 ) -> tuple[Tensor, ...] | None:
@@ -313,14 +335,16 @@ def _incoming(
     count = node.op.n_outputs(node) if partial_ else node.n_outputs
     keys: list[Key] = [(node, i) for i in range(count)] if type(node.output) is tuple else [node]
     received = [buffers.pop(key, None) for key in keys]
-    if all(g is None for g in received):
+    absent = [g is None for g in received]
+    if False not in absent:
         return None
     if node.hooks is not None:
         received = [_hooked(node, i, g) for i, g in enumerate(received)]
-    for key, g in zip(keys, received, strict=True):
-        if wanted is not None and key in wanted and g is not None:
-            captured[key] = g
-    if partial_ or all(g is not None for g in received) or getattr(node.op, "absent_gradients", False):
+    if wanted is not None:
+        for key, g in zip(keys, received, strict=True):
+            if g is not None and key in wanted:
+                captured[key] = g
+    if partial_ or True not in absent or getattr(node.op, "absent_gradients", False):
         return tuple(received)  # type: ignore[arg-type]
     outputs = node.outputs()
     return tuple(g if g is not None else o.detach().new_zeros(o.shape) for g, o in zip(received, outputs, strict=True))

@@ -54,7 +54,7 @@ def joined_calls(nodes: dict[GradNode, list], wanted: Any) -> dict[GradNode, Gra
     """Gradients of calls that a walk meets right before their calls, where one compiled gradient does for both."""
     found: dict[GradNode, GradNode] = {}
     for (gradient, edges), (call, call_edges) in itertools.pairwise(nodes.items()):
-        if gradient not in GRADIENTS or GRADIENTS[gradient][0] is not call or not (gradient.inputs and call.inputs):
+        if getattr(gradient.op, "call_node", None) is not call or not (gradient.inputs and call.inputs):
             continue
         captured = wanted is not None and any((call, i) in wanted for i in range(call.op.n_outputs(call)))
         if not captured and gradient.op.joins(gradient, edges, call, call_edges):
