@@ -32,8 +32,10 @@ class Numbering:
 
     def _key(self, node: Node) -> Any:
         if node.op.family == "argument":
-            leaf = node.attributes.get("leaf")
-            return ("input", node if leaf is None else leaf)
+            leaf, cotangent = node.attributes.get("leaf"), node.attributes.get("cotangent")
+            if cotangent is not None:
+                return "cotangent", cotangent, str(node.type)
+            return "input", node if leaf is None else leaf
         inputs = tuple(self._numbers[i] for i in node.inputs)
         return node.op, inputs, tuple(print_attributes(node.attributes)), str(node.type)
 

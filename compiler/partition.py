@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,12 @@ _CALLED = frozenset({"linear", "routine", "host"})
 """Families whose operands lie in memory, whatever is fused."""
 
 
-def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[Node]) -> list[Node]:
+def saved_values(
+    forward: set[Node], wanted: Iterable[Node], overwritten: set[Node], given: Collection[Node] = ()
+) -> list[Node]:
     """The forward values to keep for computing `wanted` later; of the graph's inputs only the overwritten need keeping.
+
+    What is `given` then is kept already.
 
     Results of products, reductions, gathers and random numbers are kept; elementwise values are computed again where
     what they come from is kept anyway or is no larger than they are. What is computed of a kept value alone is kept in
@@ -29,7 +33,7 @@ def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[No
     wanted = list(wanted)
     saved: dict[Node, None] = {}
     decided: dict[Node, bool] = {}
-    visited: set[Node] = set()
+    visited: set[Node] = set(given)
 
     def again(node: Node) -> bool:
         """Whether a forward value is computed again in the backward part."""
@@ -42,7 +46,7 @@ def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[No
         elif family == "view" or (family == "generator" and not node.inputs):
             found = True
         elif family == "elementwise" and node.op.cost <= CHEAP:
-            sources = _sources(node)
+            sources = _sources(node, given)
             fresh = [s for s in sources if s not in saved and s.op.family != "argument"]
             found = sum(map(_bytes, fresh)) <= _bytes(node)
         else:
@@ -60,10 +64,12 @@ def saved_values(forward: set[Node], wanted: Iterable[Node], overwritten: set[No
             saved[node] = None
             continue
         stack += node.inputs[::-1]
-    return _moved_on(saved, visited, forward, wanted)
+    return _moved_on(saved, visited - set(given), forward, wanted, set(given))
 
 
-def _moved_on(saved: Iterable[Node], visited: set[Node], forward: set[Node], wanted: list[Node]) -> list[Node]:
+def _moved_on(
+    saved: Iterable[Node], visited: set[Node], forward: set[Node], wanted: list[Node], given: set[Node]
+) -> list[Node]:
     """The values to keep, each moved on to the last operand that is computed of it alone and is no larger."""
     kept = dict.fromkeys(saved)
     operands = {_base(i) for n in forward if n.op.family in _CALLED for i in n.inputs} - kept.keys()
@@ -82,7 +88,7 @@ def _moved_on(saved: Iterable[Node], visited: set[Node], forward: set[Node], wan
             if node in operands:
                 last = node
         moved[last] = None
-    read = final.union(*(n.inputs for n in _ancestors_until(wanted, set(moved))))
+    read = final.union(*(n.inputs for n in _ancestors_until(wanted, given | moved.keys())))
     return [v for v in moved if v in read]
 
 
@@ -97,20 +103,22 @@ def _bytes(node: Node) -> int:
     return sizes.hint(sizes.mul(node.type.numel, node.dtype.itemsize))
 
 
-def _sources(node: Node) -> set[Node]:
-    """What an elementwise value would be computed from again: the nearest values that are not elementwise."""
+def _sources(node: Node, given: Collection[Node]) -> set[Node]:
+    """What an elementwise value would be computed from again: the nearest that are neither elementwise nor given."""
     out: set[Node] = set()
     stack = list(node.inputs)
     count = 0
     while stack and count < 64:
         value = stack.pop()
         count += 1
+        if value in given:
+            continue
         family = value.op.family
         if family == "view" or (family == "elementwise" and value.op.cost <= CHEAP):
             stack += value.inputs
         elif family != "generator" or value.inputs:
             out.add(value)
-    return out | set(stack)
+    return out | {value for value in stack if value not in given}
 
 
 def replay(wanted: list[Node], given: dict[Node, Node]) -> tuple[list[Node], dict[Node, Node]]:

@@ -21,7 +21,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.slots import Places
 from eagerjit.tensor import Tensor
 from eagerjit.trace import Tracer
-from eagerjit.walks import Summary, Walk, cotangent, leaves_with_gradients, walk
+from eagerjit.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
 
 Again = Callable[["Backward", Sequence[Any]], AbstractContextManager[tuple[Tracer, list[Any]]]]
 Compile = Callable[[], tuple[Any, Report, "Backward | None"]]
@@ -255,18 +255,48 @@ def _apart(tracer: Tracer, roots: list[Tensor], targets: dict[Hashable, Tensor])
     return frozenset(key for key, t in before.items() if engine.key_of(t) not in used)
 
 
-def compile_part(backward: Backward, tracer: Tracer, results: list[Any], walked: Walk) -> Part:
-    """The gradient recorded by a walk, cut out of a second recording of a call that was compiled before."""
-    n_arguments = len(tracer.arguments or ())
-    joint = _Joint(
-        describe(tracer, n_arguments, [*results, *walked.gradients, *walked.totals], **backward.conditions),
-        len(results),
-        walked.summary(),
-        _places(tracer, n_arguments) | backward.where,  # other tensors may lie now where the call found these
-    )
+def compile_part(
+    backward: Backward, tracer: Tracer, results: list[Any], walked: Walk, more: Sequence[Node] = ()
+) -> Part:
+    """The gradient recorded by a walk, cut out of a second recording of a call that was compiled before.
+
+    It is given what the call has kept, and `more`.
+    """
+    joint = _joint_again(backward, tracer, results, [*walked.gradients, *walked.totals], walked)
     nodes, received = joint.simplify()
-    found = matches(backward.kept_nodes, [*joint.trace.graph.inputs, *joint.trace.graph.nodes])
+    found = matches([*backward.kept_nodes, *more], [*joint.trace.graph.inputs, *joint.trace.graph.nodes])
     return joint.part(received, nodes, list(found.values()), list(found))
+
+
+def compile_keeping(
+    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk, given: int
+) -> tuple[Cut, list[Node]] | None:
+    """Gradients recorded after their call that give, besides, what their own gradient needs and is dear.
+
+    None where there is nothing of the kind. They take the first `given` of the gradients to come.
+    """
+    joint = _joint_again(backward, tracer, results, [*map(own, gradients), *walked.gradients], walked)
+    nodes, received = joint.simplify()
+    graph, count = joint.trace.graph, len(gradients)
+    found = matches(backward.kept_nodes, [*graph.inputs, *graph.nodes])
+    kept = saved_values(ancestors(nodes[:count]), nodes[count:], set(), set(found.values()))
+    if not kept or joint.trace.writes or joint.trace.questions:
+        return None
+    on_host = joint.on_host[:count] + [False] * len(kept)
+    bindings, wanted = joint.bindings(), [*nodes[:count], *kept]
+    cut = gradient_trace(joint.trace, received[:given], list(found.values()), wanted, bindings, on_host)
+    if any(leaf not in joint.where for leaf in cut.numbers):
+        return None
+    return Cut(cut, list(found), joint.where), kept
+
+
+def _joint_again(
+    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk
+) -> _Joint:
+    """A second recording of a call with gradients; other tensors may lie now where the call found these."""
+    n_arguments = len(tracer.arguments or ())
+    trace = describe(tracer, n_arguments, [*results, *gradients], **backward.conditions)
+    return _Joint(trace, len(results), walked.summary(), _places(tracer, n_arguments) | backward.where)
 
 
 @dataclass

@@ -166,14 +166,20 @@ class CallOp(Compiled):
         if not create_graph:
             found = part.totals(assumed, self.kept, self.arguments, starts)
             return tuple([found.get(key) for key in self.keys])
+        twice = self._twice(present, wanted, assumed, begun)
+        keeps: Sequence[Tensor] = ()
         before = mode.set_grad_mode(False)
         try:
-            found = part.totals(assumed, self.kept, self.arguments, begun)
+            if twice.keeping is None:
+                found = part.totals(assumed, self.kept, self.arguments, begun)
+            else:
+                computed = twice.keeping.run(assumed, self.kept, self.arguments)
+                keeps = computed[len(twice.targets) :]
+                found = dict(zip(twice.targets, computed, strict=False))
         finally:
             mode.set_grad_mode(before)
-        twice = self._twice(present, wanted, assumed, begun)
         if twice.outputs:
-            GradientOp(self, twice).connect(node, [*assumed, *begun.values()], found)
+            GradientOp(self, twice, keeps).connect(node, [*assumed, *begun.values()], found)
             again = functools.partial(_results_again, self.differentiable, self.arguments)
             gradients = functools.partial(_gradients_again, node, self, present, assumed, begun, twice.outputs)
             GRADIENTS[found[twice.outputs[0]]._node] = node, again, gradients  # type: ignore[index]  # just connected
@@ -213,8 +219,9 @@ class CallOp(Compiled):
 class GradientOp(Compiled):
     """The op of a node that is the gradient of a compiled call: it depends on values inside that call too."""
 
-    def __init__(self, call: CallOp, twice: Twice):
+    def __init__(self, call: CallOp, twice: Twice, keeps: Sequence[Tensor]):
         super().__init__()
+        self.kept = [*call.kept, *keeps]
         self.call, self.twice, self.name, self.keys = call, twice, twice.name, twice.keys
 
     def connect(self, node: GradNode, given: list[Tensor], found: dict[Hashable, Tensor]) -> None:
@@ -258,7 +265,7 @@ class GradientOp(Compiled):
         values = [*(v.contiguous() for v in self.values), *(g.contiguous() for g in grads if g is not None)]
         starts = dict(zip(self.keys, known, strict=True))
         part = self.part(_present(grads), self.wanted(needs))
-        found = part.totals(values, self.call.kept, self.call.arguments, starts)
+        found = part.totals(values, self.kept, self.call.arguments, starts)
         return tuple([found.get(key) for key in self.keys])
 
     def joins(self, node: GradNode, edges: list[Any], call: GradNode, call_edges: list[Any]) -> bool:
@@ -277,7 +284,7 @@ class GradientOp(Compiled):
         part = self.twice.part_with_call(_present(grads), _present(call_grads), call.wanted(needs), call.arguments)
         call.last = part.visited
         values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
-        found = part.totals(values, call.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
+        found = part.totals(values, self.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
         return tuple([found.get(key) for key in call.keys])
 
 

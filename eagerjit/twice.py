@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import between, operations
-from eagerjit.joint import Backward, Part, compile_part
+from eagerjit.compiler.ir import Node
+from eagerjit.joint import Backward, Cut, Part, compile_keeping, compile_part
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
-from eagerjit.walks import cotangent, leaves_with_gradients, total, walk
+from eagerjit.walks import Walk, cotangent, leaves_with_gradients, total, walk
 
 if TYPE_CHECKING:
     from eagerjit.trace import Tracer
@@ -40,6 +41,8 @@ class Twice:
     started     the repeated targets that something had reached before
     outputs     the targets whose gradients have a history
     hidden      the results of the call's node that the gradient depends on, values inside the call among them
+    targets     the leaves that have a gradient
+    keeping     computes the gradients, and of what their own gradient needs what is dear: `kept_nodes`
     keys        what the gradient depends on: gradients and starts that were given, these results, leaves of the call
     """
 
@@ -59,9 +62,19 @@ class Twice:
             recorded = _Recorded(self, tracer, results)
             self.outputs = list(recorded.outputs)
             self.hidden = [position for position, _ in recorded.inside()]
+            self.targets = list(recorded.gradients)
+            self.keeping, self.kept_nodes = self._keeping(recorded, tracer, results) or (None, [])
         self.name = f"{backward.name}_backward"
         self.keys: list[Hashable] = [("given", i) for i in range(len(flags))]
         self.keys += [*(("result", position) for position in self.hidden), *backward.leaves]
+
+    def _keeping(self, recorded: _Recorded, tracer: Tracer, results: list[Any]) -> tuple[Cut, list[Node]] | None:
+        """The gradients with what their own gradient needs, unless something is added to them use by use."""
+        if self.started or not self.outputs:
+            return None
+        gradients = list(recorded.gradients.values())
+        walked = recorded.walk_back(tracer, results, self.outputs)
+        return compile_keeping(self.backward, tracer, results, gradients, walked, len(self.flags))
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...], arguments: tuple[Any, ...]) -> Part:
         """The gradients of some of these gradients for some of what they depend on."""
@@ -69,16 +82,8 @@ class Twice:
         if found is None:
             with self.backward.record(arguments) as (tracer, results):
                 recorded = _Recorded(self, tracer, results)
-                targets: dict[Hashable, Tensor] = {
-                    ("given", i): t for i, t in enumerate(recorded.given) if t._requires_grad
-                }
-                targets |= {("result", position): t for position, t in recorded.inside()}
-                targets |= recorded.leaves
-                roots = [recorded.outputs[self.outputs[i]] for i in present]
-                incoming = [cotangent(tracer, r) for r in roots]
-                tracer.first_sequence = recorded.mark  # the walk ends where the call does
-                walked = walk(tracer, roots, incoming, targets, results, wanted)
-                found = compile_part(self.backward, tracer, results, walked)
+                walked = recorded.walk_back(tracer, results, [self.outputs[i] for i in present], wanted)
+                found = compile_part(self.backward, tracer, results, walked, self.kept_nodes)
             self.parts[present, wanted] = found
         return found
 
@@ -99,7 +104,7 @@ class Twice:
                 roots = [recorded.outputs[self.outputs[i]] for i in present] + [values[i] for i in results_present]
                 incoming = [cotangent(tracer, r) for r in roots]
                 walked = walk(tracer, roots, incoming, recorded.leaves, results, wanted)
-                found = compile_part(self.backward, tracer, results, walked)
+                found = compile_part(self.backward, tracer, results, walked, self.kept_nodes)
                 reached = [values[i] for i in results_present] + [t for _, t in recorded.inside()]
                 found.visited = visited(recorded.operations, reached, recorded.leaves, wanted)
             self.joined[key] = found
@@ -137,7 +142,20 @@ class _Recorded:
         gradients = {key: g for key, g in zip(self.leaves, found, strict=True) if g is not None}
         for key, start in starts.items():
             gradients[key] = total(start, trail[engine.key_of(self.leaves[key])])
-        self.outputs = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None and _has_history(g)}
+        self.gradients = {key: g for key in twice.wanted if (g := gradients.get(key)) is not None}
+        self.outputs = {key: g for key, g in self.gradients.items() if _has_history(g)}
+
+    def walk_back(
+        self, tracer: Tracer, results: list[Any], outputs: list[Hashable], wanted: Sequence[Hashable] | None = None
+    ) -> Walk:
+        """Record the gradient of some gradients, as far as the call."""
+        targets: dict[Hashable, Tensor] = {("given", i): t for i, t in enumerate(self.given) if t._requires_grad}
+        targets |= {("result", position): t for position, t in self.inside()}
+        targets |= self.leaves
+        roots = [self.outputs[key] for key in outputs]
+        incoming = [cotangent(tracer, r) for r in roots]
+        tracer.first_sequence = self.mark  # the walk ends where the call does
+        return walk(tracer, roots, incoming, targets, results, wanted)
 
     def inside(self) -> list[tuple[int, Tensor]]:
         """The call's results and values inside it that the gradient depends on, with their positions."""

@@ -74,9 +74,9 @@ def walk(
     totals = {key: total(start, uses[key]) for key, start in zip(repeated, starts, strict=True)}
     return Walk(
         [key for key, _ in reached],
-        [_own(g) for _, g in reached],
+        [own(g) for _, g in reached],
         repeated,
-        [_own(totals.get(key, g)) for key, g in reached],
+        [own(totals.get(key, g)) for key, g in reached],
         saved_by(tracer, roots, targets.values(), [targets[key] for key, _ in reached], results),
     )
 
@@ -102,16 +102,17 @@ def total(start: Tensor, uses: list[Tensor]) -> Tensor:
     return start
 
 
-def _own(grad: Tensor) -> Tensor:
+def own(grad: Tensor) -> Tensor:
     """A gradient as a contiguous value of the trace."""
     grad = grad.contiguous()
     return grad if type(grad._data) is Node else grad.clone()
 
 
 def cotangent(tracer: Tracer, result: Tensor) -> Tensor:
-    """A gradient to come, as an input of the joint graph."""
+    """A gradient to come, as an input of the joint graph: numbered, so that another recording's are known again."""
     type_ = tracer.value(result).type
-    node = Node(elementwise.argument, (), {"cotangent": True}, TensorType(type_.dtype, type_.shape))
+    number = sum("cotangent" in n.attributes for n in tracer.inputs)
+    node = Node(elementwise.argument, (), {"cotangent": number}, TensorType(type_.dtype, type_.shape))
     tracer.inputs.append(node)
     tracer.places[node] = tracer.place_of(tracer.value(result))
     return tracer.wrap(node)

@@ -317,7 +317,7 @@ def _replace(
     totals: Sequence[Tensor | None],
     trail: Trail | None,
 ) -> None:
-    """Put totals in the place of what was known before a compiled gradient took it; where there is none, put it back."""
+    """Put totals in the place of what was known before, where a compiled gradient gives any; else that back."""
     for key, tensor, start, total in zip(keys, edges, known, totals, strict=True):
         if tensor is None:
             continue
