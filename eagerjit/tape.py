@@ -158,7 +158,7 @@ class CallOp(Compiled):
             return self._traced(node, grads, needs, known)
         present, wanted = _present(grads), self.wanted(needs)
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
-        if self.freed and any(f is None or part.reached is None or f & part.reached for f in self.freed):
+        if any(f is None or (f if part.reached is None else f & part.reached) for f in self.freed):
             raise engine.used_up(node)
         self.last = part.visited
         starts = dict(zip(self.keys, known, strict=True))

@@ -279,6 +279,7 @@ def run(
         if tracer is not None:
             tracer.source = source
             resume_observation(observation)
+    found = [] if targets is None else [captured.get(key_of(t)) for t in targets]
     if not retain_graph:
         # Results of a compiled call that have no gradient may depend on operations that the plain call's graph has not.
         apart = untouched and any(getattr(node.op, "partial", False) for node in nodes)
@@ -286,7 +287,7 @@ def run(
             release = getattr(node.op, "release", None)
             if release is None or release():
                 node.inputs = node.output = None
-    return [] if targets is None else [captured.get(key_of(t)) for t in targets]
+    return found
 
 
 def _deposit(
