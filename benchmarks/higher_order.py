@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from benchmarks.harness import Rows, seconds_per_call
 
-TITLE = "Gradients of gradients (MLP of 3 layers)"
+TITLE = "Gradients of gradients (MLP of 3 layers, and a convolutional critic)"
 UNIT = "s"
 PEERS = ("eagerjit", "eagerjit eager", "torch")
 ROUNDS = 3
 PHASES = ("calls",)
 
 SIZES = ((64, 32), (128, 64))  # width, batch
+CRITICS = ((64, 16), (64, 256), (256, 16), (256, 64), (512, 16), (512, 256))  # further ones for the model alone
+IMAGES = (16, 64)  # batches of 28 x 28
+ALONE = "gradient penalty, model alone"
+PRODUCTS = 12  # of batch x width x width: 2 forward, 2 in the gradient, 4 in its own, 4 in that of the call
 
 
 def measure(peer: str, phase: str) -> Rows:
     rows = Rows()
+
+    def add(key: str, step: Callable[[], Any], values: Callable[[], Any]) -> None:
+        step()
+        rows.check[key] = [float(t) for t in values()]
+        rows.numbers[key] = seconds_per_call(step)
+
     for width, batch in SIZES:
         for name, make in PROGRAMS.items():
-            step, values = make(peer, width, batch)
-            key = f"{name}, {width} wide, batch {batch}"
-            step()
-            rows.check[key] = [float(t) for t in values()]
-            rows.numbers[key] = seconds_per_call(step)
+            add(row(name, width, batch), *make(peer, width, batch))
+    for width, batch in CRITICS:
+        add(row(ALONE, width, batch), *penalty_outside(peer, width, batch))
+    for batch in IMAGES:
+        add(f"{ALONE}, convolutions, batch {batch}", *penalty_of_images(peer, batch))
     return rows
+
+
+def row(name: str, width: int, batch: int) -> str:
+    return f"{name}, {width} wide, batch {batch}"
+
+
+def footer(medians: dict[str, dict[str, float]]) -> list[str]:
+    """How fast the products of a step with the model alone are, all other work counted as theirs."""
+    lines = []
+    for width, batch in sorted({*SIZES, *CRITICS}):
+        key, operations = row(ALONE, width, batch), PRODUCTS * 2 * batch * width**2
+        rates = [f"{peer} {operations / found[key] / 1e9:.0f}" for peer, found in medians.items() if key in found]
+        lines.append(f"{key}: {operations / 1e6:.1f} million operations in products, GFLOP/s: {', '.join(rates)}")
+    return lines
 
 
 def library(peer: str):
@@ -40,9 +67,13 @@ def network(torch, width: int):
     """A network with weights that every library can make."""
     nn = torch.nn
     made = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+    return filled(torch, made, width)
+
+
+def filled(torch, made, fan: int):
     with torch.no_grad():
         for i, p in enumerate(made.parameters()):
-            p.copy_(((torch.arange(float(p.numel())).reshape(p.shape) + i) * 0.37).sin() / width**0.5)
+            p.copy_(((torch.arange(float(p.numel())).reshape(p.shape) + i) * 0.37).sin() / fan**0.5)
     return made
 
 
@@ -55,6 +86,8 @@ def critic_loss(torch, critic, x):
     x = x.detach().requires_grad_()
     out = critic(x)
     (g,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    if g.ndim > 2:
+        g = g.flatten(1)
     return out.mean() + 10 * ((g.norm(2, dim=1) - 1) ** 2).mean()
 
 
@@ -69,6 +102,20 @@ def penalty_outside(peer: str, width: int, batch: int):
     torch, jit = library(peer)
     model, x = network(torch, width), data(torch, width, batch)
     critic = jit(lambda x: model(x))
+
+    def step():
+        model.zero_grad()
+        return penalty(torch, critic, x)
+
+    return step, lambda: [p.grad.sum() for p in model.parameters()]
+
+
+def penalty_of_images(peer: str, batch: int):
+    torch, jit = library(peer)
+    nn = torch.nn
+    layers = nn.Conv2d(1, 16, 3, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(16, 32, 3, 2, 1), nn.LeakyReLU(0.2)
+    model = filled(torch, nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 7 * 7, 1)), 12)
+    x, critic = data(torch, 28 * 28, batch).reshape(batch, 1, 28, 28), jit(lambda x: model(x))
 
     def step():
         model.zero_grad()
@@ -150,7 +197,7 @@ def maml_inner(peer: str, width: int, batch: int):
 PROGRAMS = {
     "gradient penalty, whole step": penalty_inside,
     "gradient penalty, loss alone": penalty_function,
-    "gradient penalty, model alone": penalty_outside,
+    ALONE: penalty_outside,
     "Hessian-vector product, model alone": hessian_vector,
     "MAML, whole step": maml,
     "MAML, inner loop alone": maml_inner,

@@ -12,6 +12,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.saved import operations
+from eagerjit.autograd.stale import stale_value
 from eagerjit.joint import Backward, Part, compile_part
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
@@ -119,7 +120,7 @@ class CallOp(Compiled):
         for leaf in part.plain.read:
             if leaf in stale:
                 tensor, version = stale[leaf]
-                raise engine.stale_value(node, backward.leaves.index(leaf), tensor, version)
+                raise stale_value(node, backward.leaves.index(leaf), tensor, version)
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
         """The gradients of these results for these leaves, compiled when first asked for."""
@@ -252,7 +253,7 @@ class GradientOp(Compiled):
         assert node.inputs is not None and node.versions is not None
         for index, (key, tensor, version) in enumerate(zip(self.keys, node.inputs, node.versions, strict=True)):
             if version_of(tensor) != version and (key in read or isinstance(key, tuple)):
-                raise engine.stale_value(node, index, tensor, version)
+                raise stale_value(node, index, tensor, version)
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
         """The gradient of these gradients, compiled when first asked for."""

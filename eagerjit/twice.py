@@ -63,7 +63,10 @@ class Twice:
             self.outputs = list(recorded.outputs)
             self.hidden = [position for position, _ in recorded.inside()]
             self.targets = list(recorded.gradients)
-            self.keeping, self.kept_nodes = self._keeping(recorded, tracer, results) or (None, [])
+            kept = self._keeping(recorded, tracer, results)
+        self.keeping: Cut | None
+        self.kept_nodes: list[Node]
+        self.keeping, self.kept_nodes = (None, []) if kept is None else kept
         self.name = f"{backward.name}_backward"
         self.keys: list[Hashable] = [("given", i) for i in range(len(flags))]
         self.keys += [*(("result", position) for position in self.hidden), *backward.leaves]

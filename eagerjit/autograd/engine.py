@@ -9,13 +9,13 @@ from typing import Any
 
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
-from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
-from eagerjit.autograd.reads import reader_of
+from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.stale import check_versions
 from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 from eagerjit.placement import beside
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
-from eagerjit.tensor import Tensor, version_of
+from eagerjit.tensor import Tensor
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
@@ -209,7 +209,8 @@ def run(
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
     joined = joined_calls(nodes, wanted) if _gradients and tracer is None and not create_graph else {}
-    gradient: tuple[GradNode, tuple[Tensor, ...]] | None = None
+    gradient: tuple[GradNode, tuple[Any, ...]] | None = None
+    incoming: tuple[Any, ...] | None
     source = tracer.source if tracer is not None else None
     observation = pause_observation() if tracer is not None else None
     if tracer is not None and observation is not None:
@@ -358,43 +359,3 @@ def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
         result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad
-
-
-def check_versions(node: GradNode, edges: list[Any]) -> None:
-    """Refuse values that were overwritten after they were saved."""
-    op = node.op
-    read = None
-    if op.rules is not None:
-        used = [positions_read(rule) for rule, e in zip(op.rules, edges, strict=False) if rule and e is not None]
-        read = frozenset().union(*used)
-    reads_output = 1 in read if read is not None else not getattr(op, "derives", False)
-    reader = reader_of(op, node.inputs or (), edges)
-    if node.overwritten is not None and reads_output and (reader is None or reader.reads(1)):
-        what = f"{described(node.outputs()[0])}, the output"
-        raise RuntimeError(overwritten(what, node.op.name, node.source, node.overwritten))
-    for index, x in enumerate(node.inputs or ()):
-        if not isinstance(x, Tensor) or x._storage is None:
-            continue
-        saved = node.versions[index] if node.versions is not None else 0
-        if x._storage.version == saved:
-            continue
-        if read is not None and index + 2 not in read:
-            continue
-        if reader is not None and not reader.reads(index + 2):
-            continue
-        raise stale_value(node, index, x, saved)
-
-
-def check_inputs(node: GradNode) -> None:
-    """Refuse inputs that were overwritten after the node was recorded."""
-    for index, (x, saved) in enumerate(zip(node.inputs or (), node.versions or (), strict=True)):
-        if version_of(x) != saved:
-            raise stale_value(node, index, x, saved)
-
-
-def stale_value(node: GradNode, index: int, value: Tensor, saved: int) -> RuntimeError:
-    """What a walk says to an input that was overwritten after it was saved."""
-    assert value._storage is not None
-    versions = f"at version {value._storage.version} (expected {saved})"
-    what = f"{described(value)}, now {versions}, input {index}"
-    return RuntimeError(overwritten(what, node.op.name, node.source, value._storage.source))

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import current
 from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.stale import check_versions
 from eagerjit.dispatch import Op
 from eagerjit.runtime import mode
 from eagerjit.tensor import Tensor
@@ -84,7 +85,7 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
         for node, edges in reversed(nodes.items()):
             if node in stale:
                 partial, needs = getattr(node.op, "partial", False), tuple([e is not None for e in edges])
-                node.op.check(node, node.outputs(), needs) if partial else engine.check_versions(node, edges)
+                node.op.check(node, node.outputs(), needs) if partial else check_versions(node, edges)
             _push_node(node, edges, tangents, create_graph)
     finally:
         mode.set_grad_mode(before)

@@ -9,6 +9,7 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.stale import check_inputs
 from eagerjit.cautions import caution
 from eagerjit.generator import default_generator, restore, snapshot
 from eagerjit.observation import TraceBreak, user_line
@@ -142,7 +143,7 @@ class _Checkpoint:
 
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse inputs that were overwritten: another run would compute something else."""
-        engine.check_inputs(node)
+        check_inputs(node)
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs."""
