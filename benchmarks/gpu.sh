@@ -17,10 +17,16 @@ if ! "$python" -c "from eagerjit.runtime.gpu.devices import platform; assert pla
 fi
 
 if [ "${2:-}" = models ]; then
-    exec timeout 535 "$python" -m benchmarks.gpu_all gpu_models --seconds 520 --output "$output"
+    rm -f "$output/gpu_models.md"
+    timeout 535 "$python" -m benchmarks.gpu_all gpu_models --seconds 510 --output "$output"
+    status=$?
+    cat "$output/gpu_models.md"
+    exit $status
 fi
 
-timeout 245 "$python" -m benchmarks.gpu_all gpu_kernels gpu --seconds 230 --output "$output" >"$output/gpu_tables.txt"
+# Tables are written whenever something is known: those of a run that was ended too.
+rm -f "$output/gpu_kernels.md" "$output/gpu.md"
+timeout 245 "$python" -m benchmarks.gpu_all gpu_kernels gpu --seconds 220 --output "$output"
 benchmarks=$?
 
 timeout 70 "$python" -m benchmarks.gpu_timeline --output "$output"
@@ -28,11 +34,11 @@ timeline=$?
 
 # Only files with such tests are read: others import what is not there. What has failed until time is over is told.
 mapfile -t files < <(grep -rl "mark\.gpu" tests --include="test_*.py")
-timeout -s INT -k 15 $((500 - SECONDS)) \
+timeout -s INT -k 40 $((485 - SECONDS)) \
     "$python" -m pytest -m gpu -q -p no:cacheprovider "${files[@]}" >"$output/gpu_tests.txt" 2>&1
 tests=$?
 
 tail -n 3 "$output/gpu_tests.txt"
-cat "$output/gpu_tables.txt"
+cat "$output/gpu.md" "$output/gpu_kernels.md"
 worst=$((tests > benchmarks ? tests : benchmarks))
 exit $((worst > timeline ? worst : timeline))

@@ -63,8 +63,8 @@ def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -
         return [problem for problem in pool.map(lambda job: run(*job), jobs) if problem]
 
 
-def measured(name: str, environment: dict[str, str], budget: Budget, output: Path) -> str:
-    """Run a benchmark, network by network where there are several; its table."""
+def measure(name: str, environment: dict[str, str], budget: Budget, output: Path) -> None:
+    """Run a benchmark, network by network where there are several, and write what is known after each process."""
     module = harness.load(name)
     before = harness.machine()
     missing = {peer: "not installed" for peer in module.PEERS if not harness.is_installed(peer)}
@@ -87,7 +87,6 @@ def measured(name: str, environment: dict[str, str], budget: Budget, output: Pat
             record = harness.record(module, before, shown, dict(missing))
             report.save(record, output, picture=False)
     report.save(record, output)
-    return report.table(record)
 
 
 def main() -> None:
@@ -101,8 +100,8 @@ def main() -> None:
         environment = harness.environment(Path(cache))
         problems = prepare(options.names, environment, budget)
         print(f"{budget.left:4.0f} s left: compiled ahead", *problems, sep="\n", file=sys.stderr, flush=True)
-        tables = [measured(name, environment, budget, options.output) for name in options.names]
-    print(*tables, sep="\n\n")
+        for name in options.names:
+            measure(name, environment, budget, options.output)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ PHASES = ("all",)
 
 CHAIN, ROWS, COLUMNS, CLASSES, PARAMETERS, SIDE = 1 << 28, 1 << 15, 1 << 12, 50257, 1 << 26, 8192
 HEADS, LENGTH, FEATURES = 64, 4096, 128
+DRAWN = 1_000_003  # random numbers, of which inputs are made
 REPEATS = 5  # calls between two events
 COPY, PRODUCT = "copy of the chain's input", "matrix product, bfloat16"
 CALL, ADD = "queue a compiled call on 16 floats (host)", "queue an eager addition of 16 floats (host)"
@@ -70,10 +72,15 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], list[tuple[int, ...
     }  # fmt: skip
 
 
-def inputs(shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """The same numbers for every library."""
-    generator = np.random.default_rng(0)
-    return [generator.random(shape, np.float32) for shape in shapes]
+def inputs(torch: Any, shapes: list[tuple[int, ...]], device: str) -> list[Any]:
+    """The same numbers for every library: random ones, again and again, since billions take the host long to draw."""
+    drawn = torch.from_numpy(np.random.default_rng(0).random(DRAWN, np.float32)).to(device)
+    made = []
+    for number, shape in enumerate(shapes):
+        count = math.prod(shape)
+        times = -(-(number + count) // drawn.numel())
+        made.append(drawn.repeat(times)[number : number + count].clone().reshape(shape))
+    return made
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], None]:
@@ -106,7 +113,7 @@ def prepare(peer: str, phase: str) -> Rows:
     import eagerjit
 
     compiler, rows = compilers(eagerjit)[peer], Rows()
-    each(rows, {name: partial(seconds, rows, eagerjit, compiler, name, "cuda", True) for name in cases(eagerjit)})
+    each(rows, {name: partial(seconds, rows, eagerjit, compiler, name, "cuda") for name in cases(eagerjit)})
     return rows
 
 
@@ -119,16 +126,14 @@ def compilers(torch: Any) -> dict[str, Any]:
     return {"eagerjit": jit, "eagerjit with CUDA graphs": partial(jit, cuda_graphs=True)}
 
 
-def seconds(rows: Rows, torch: Any, compiler: Any, name: str, device: str, empty: bool = False) -> float:
+def seconds(rows: Rows, torch: Any, compiler: Any, name: str, device: str) -> float:
     """The device's time for a case; the first numbers of its result are kept for comparison."""
     function, shapes = cases(torch)[name]
     # torch.compile leaves a gradient inside of a function to the plain call.
     plain = compiler is None or name == COPY or (torch.__name__ == "torch" and "gradients" in name)
     call = function if plain else compiler(function)
     half = "bfloat16" in name
-    arrays = [np.zeros(shape, np.float32) for shape in shapes] if empty else inputs(shapes)
-    tensors = [torch.from_numpy(x).to(device) for x in arrays]
-    tensors = [x.to(torch.bfloat16) for x in tensors] if half else tensors
+    tensors = [x.to(torch.bfloat16) if half else x for x in inputs(torch, shapes, device)]
     if half:  # whose last bit is more than the others may differ by
         call(*tensors)
     else:

@@ -40,13 +40,14 @@ def test_kernels_on_a_fake_device(cuda: Platform, monkeypatch: pytest.MonkeyPatc
     for name, value in {**small, "LENGTH": 20, "FEATURES": 8, "REPEATS": 1}.items():
         monkeypatch.setattr(gpu_kernels, name, value)
     monkeypatch.setattr(gpu, "QUEUED", 1)
+    monkeypatch.setattr(gpu_kernels, "DRAWN", 1009)
     rows = gpu_kernels.measure(peer, "all")
     assert rows.numbers.keys() >= {*gpu_kernels.cases(torch), gpu_kernels.CALL} and not rows.failed
     assert all(v > 0 for v in rows.numbers.values())
     for name, (function, shapes) in gpu_kernels.cases(torch).items():
         if "bfloat16" in name:
             continue
-        result = function(*(torch.from_numpy(x) for x in gpu_kernels.inputs(shapes)))
+        result = function(*gpu_kernels.inputs(torch, shapes, "cpu"))
         assert rows.check[name] == pytest.approx(gpu_kernels.first_numbers(result), rel=1e-4, abs=1e-6)
     lines = gpu_kernels.footer({"eagerjit": rows.numbers})
     assert "TFLOP/s" in lines[1] and "of a copy's" in lines[2]
