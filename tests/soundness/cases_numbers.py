@@ -223,14 +223,14 @@ def huge_python_int(jit):
 def signs_of_nan(jit):
 
     @jit
-    def f(x, y):
+    def f(x):
         nan = float("nan")
         undefined = x / 0
-        return undefined * nan, undefined + nan, nan - undefined, undefined * y, torch.full((2,), nan) / x
+        full = torch.full((2,), nan, dtype=x.dtype)
+        return undefined * nan, undefined + nan, nan - undefined, full / x, undefined * -nan, -full + x, (x - x) / 0
 
-    for dtype in (torch.float32, torch.float64):
-        x = torch.tensor([0.0, -1.0], dtype=dtype)
-        yield f(x, x * float("nan"))
+    for dtype, as_integer in ((torch.float32, torch.int32), (torch.float64, torch.int64)):
+        yield [result.view(as_integer) for result in f(torch.tensor([1.0, -1.0], dtype=dtype))]
 
 
 @case
