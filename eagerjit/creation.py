@@ -190,11 +190,13 @@ _long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length")
 
 @makes
 def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    start: Any = None, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """start, start + step, ... before end."""
-    start, end = (0, start) if end is None else (start, end)
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if end is None:
+        raise TypeError("arange() missing 1 required argument: 'end'")
     if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
         if step > 0:
             length = (end - start + step - 1) // step
