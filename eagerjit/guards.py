@@ -272,16 +272,17 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
 
 
 def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> None:
-    """Guard the `forward` of the classes of Modules: unlike what Modules hold, what classes do changes unnoticed."""
+    """Guard what the classes of Modules do when called: unlike what Modules hold, that changes unnoticed."""
     parts = list(chain.from_iterable(o.modules() for o in owners if hasattr(type(o), "modules")))
     for part in parts:
         journal.beginning.note(part, "training", "attribute", part.training)
     kinds: list[Any] = list(dict.fromkeys(map(type, parts)))
-    for kind in kinds:
+    called = dict.fromkeys(next(base for base in kind.__mro__ if "__call__" in vars(base)) for kind in kinds)
+    for kind, name in (*((kind, "forward") for kind in kinds), *((base, "__call__") for base in called)):
         holder, leaf = tracer.new_leaf(), tracer.new_leaf()
         tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
-        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object("forward"))
-        tracer.guard_object(leaf, Op.IS, kind.forward)
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+        tracer.guard_object(leaf, Op.IS, getattr(kind, name))
 
 
 def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:

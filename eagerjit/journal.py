@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -101,6 +102,13 @@ class Journal(Ages):
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)
             self._alive.append(holder)
+
+    def note_module(self, name: str) -> None:
+        """Code imports a module that is there, or asks whether it is."""
+        if name in sys.modules:
+            self.imported[name] = sys.modules[name]
+        else:
+            self.lacking(sys.modules, name)
 
     def note_table(self, owner: Any) -> None:
         """The attributes of an object are as old as the object, though their dictionary may be made only now."""

@@ -364,7 +364,9 @@ class Observer(Implicit):
     def search(self, frame: FrameType, _: None) -> None:
         key, holder = frames.stack(frame, 2)
         self.calls.compare(key, holder)
-        if isinstance(holder, CONTAINERS):
+        if holder is sys.modules:
+            self.journal.note_module(key)
+        elif isinstance(holder, CONTAINERS):
             self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
         else:
             self.note_lacking(type(holder), ("__contains__",))
@@ -376,7 +378,8 @@ class Observer(Implicit):
         name = absolute_name(name, level, frame.f_globals)
         missing = not_loaded(name, wanted or ())
         if missing is None:
-            self.journal.imported |= {n: sys.modules[n] for n in (name, name.partition(".")[0])}
+            self.journal.note_module(name)
+            self.journal.note_module(name.partition(".")[0])
             return
         where = source(frame)
         if is_found(missing):

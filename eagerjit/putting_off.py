@@ -8,7 +8,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable
-from types import FrameType
+from types import CoroutineType, FrameType
 from typing import Any
 
 from eagerjit.cautions import warn_again
@@ -78,6 +78,9 @@ class PutOff:
         problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
 
         def fail(*args: Any, **kwargs: Any) -> Any:
+            for coroutine in args:
+                if isinstance(coroutine, CoroutineType):
+                    coroutine.close()  # the plain call makes one of its own
             raise problem
 
         return fail

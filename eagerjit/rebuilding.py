@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
 from types import CoroutineType, MethodType
 from typing import Any
@@ -72,9 +72,14 @@ class Flattening:
         self._alive.append(value)
         if kind is list:
             return kind, None, tuple([self.flatten(v) for v in value])
-        if kind in (dict, OrderedDict):
+        if kind in (dict, OrderedDict, Counter):
             self.plain = self.plain and kind is dict
             return kind, self._keys(value), tuple([self.flatten(v) for v in value.values()])
+        if kind in (defaultdict, deque) and not self.journal.is_fresh(getattr(value, "default_factory", None)):
+            self.plain = False
+            held = value if kind is deque else value.values()
+            made_with = value.maxlen if kind is deque else (value.default_factory, self._keys(value))
+            return kind, made_with, tuple([self.flatten(v) for v in held])
         self.plain = self.plain and dataclasses.is_dataclass(kind)
         if kind in (set, frozenset):
             return kind, None, tuple([self.flatten(v) for v in value])
@@ -164,9 +169,13 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         out = made[position] = kind()
         for child in children:
             (out.append if kind is list else out.add)(_build(child, leaves, originals, made))
-    elif kind in (dict, OrderedDict):
-        table = made[position] = kind()
-        for key, child in zip(keys, children, strict=True):
+    elif kind is deque:
+        row = made[position] = deque(maxlen=keys)
+        for child in children:
+            row.append(_build(child, leaves, originals, made))
+    elif kind in (dict, OrderedDict, Counter, defaultdict):
+        table = made[position] = kind() if kind is not defaultdict else defaultdict(keys[0])
+        for key, child in zip(keys if kind is not defaultdict else keys[1], children, strict=True):
             table[key] = _build(child, leaves, originals, made)
     else:
         instance = made[position] = object.__new__(kind)

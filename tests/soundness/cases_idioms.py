@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
 import contextlib
 import ctypes
@@ -515,3 +516,71 @@ def corrections_of_the_last_steps(jit):
 
     for i in range(10):
         yield f(ones(2) * (i + 1), torch.arange(2.0) + i), steps, changes
+
+
+# -- more of Python's library ------------------------------------------------------------------------------------------
+
+
+@case(versions=1)
+def containers_of_the_library_are_returned(jit):
+    @jit
+    def f(x):
+        grouped = collections.defaultdict(list)
+        grouped["a"].append(x)
+        grouped["b"] += [x * 2, x.sum()]
+        return grouped, collections.Counter(a=1, b=2), collections.deque([x + 1, x], maxlen=2)
+
+    for i in range(3):
+        grouped, counts, last = f(ones(2) * i)
+        last.append(3)
+        yield grouped, grouped["missing"], counts.most_common(1), last, last.maxlen
+
+
+@case
+def counts_in_nested_tables(jit):
+    table = collections.defaultdict(lambda: collections.defaultdict(int))
+
+    @jit
+    def f(x, a, b):
+        table[a][b] += 1
+        table[a]["all"] += x.shape[0]
+        return x * table[a][b]
+
+    for a, b in ("pq", "pq", "pr", "zq", "pq"):
+        yield f(ones(2), a, b), table
+
+
+@case
+def modules_that_are_loaded(jit):
+    sys.modules["a_package_of_the_program"] = types.ModuleType("a_package_of_the_program")
+    f = jit(lambda x: x * 2 if "a_package_of_the_program" in sys.modules else x)
+    f(ones(2))
+    del sys.modules["a_package_of_the_program"]
+    f(ones(2))
+    sys.modules["a_package_of_the_program"] = types.ModuleType("a_package_of_the_program")
+    yield f(ones(2))
+    del sys.modules["a_package_of_the_program"]
+
+
+@case
+def the_call_of_all_modules_replaced(jit):
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+    f = jit(lambda x: model(x))
+    f(ones(1, 2))
+    before = torch.nn.Module.__call__
+    torch.nn.Module.__call__ = lambda self, *args: before(self, *args) * 2
+    try:
+        f(ones(1, 2))
+    finally:
+        torch.nn.Module.__call__ = before
+    yield f(ones(1, 2))
+
+
+@case(outcome=FELL_BACK)
+def a_coroutine_is_run(jit):
+    async def doubled(x):
+        return x * 2
+
+    f = jit(lambda x: asyncio.run(doubled(x)))
+    for i in range(2):
+        yield f(ones(2) * i)
