@@ -72,8 +72,8 @@ def _product(monomial: sizes.Monomial, limit: int) -> int:
     power, total, extents = _is_power(monomial), 1, 0
     for atom in monomial:
         if power or any(map(_is_number, _symbols(atom))):
-            quotient = isinstance(atom, sizes.Quotient)
-            total *= max(_magnitude(atom.a, limit), _magnitude(atom.b, limit)) if quotient else limit
+            parts = (atom.a, atom.b) if isinstance(atom, sizes.Quotient) else ()
+            total *= max((_magnitude(part, limit) for part in parts), default=limit)
         else:
             extents += 1
     return total * (1, _SIZE, _ELEMENTS)[min(extents, 2)]

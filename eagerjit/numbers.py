@@ -91,7 +91,7 @@ class SymbolicInt:
         return not self < other if _is_int(other) else _floated(self) >= other
 
     def __neg__(self) -> Any:
-        return self * -1
+        return operator.mul(self, -1)
 
     def __abs__(self) -> Any:
         return -self if self < 0 else self

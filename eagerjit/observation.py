@@ -100,9 +100,10 @@ def resume_observation(function: Any) -> None:
 def call_back(function: Callable[..., Any], *args: Any) -> Any:
     """Call the user's function from code that is not watched: a hook, or the gradient of an operation of theirs."""
     tracer, plain = state.tracer, mode.set_plain(False)
-    watched = tracer is not None and tracer.observation is not None and sys.gettrace() is None
+    observation = None if tracer is None or sys.gettrace() is not None else tracer.observation
+    watched = observation is not None
     if watched:
-        sys.settrace(tracer.observation)
+        sys.settrace(observation)
     try:
         return function(*args)
     finally:

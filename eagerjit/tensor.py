@@ -262,12 +262,12 @@ class Parameter(Tensor, metaclass=ParameterClass, taken=False):
     """
 
     __slots__ = ()
-    __torch_function__ = plain_function
+    __torch_function__: Any = plain_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if not isinstance(requires_grad, int):
             raise TypeError(f"Parameter(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
-        if is_asked(type(data)):
+        if data is not None and is_asked(type(data)):
             made: Any = data.detach().requires_grad_(requires_grad)
             made._is_param = True
             return made

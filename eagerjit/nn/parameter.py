@@ -35,7 +35,7 @@ class UninitializedTensorMixin:
     """A tensor whose shape is not known yet: `materialize` gives it one."""
 
     __slots__ = ()
-    __torch_function__ = plain_function
+    __torch_function__: Any = plain_function
     cls_to_become: type
 
     @property

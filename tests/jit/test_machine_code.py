@@ -62,7 +62,7 @@ def test_what_was_used_least_recently_is_forgotten(texts: list[str], monkeypatch
         torch.jit(function)(X)
         return len(texts) - before
 
-    first, second, third = (lambda x: x.tan() + 1), (lambda x: x.atan() + 1), (lambda x: x.tanh() + 1)
+    first, second, third = (lambda x: x.tan() * 1.5), (lambda x: x.tan() * 2.5), (lambda x: x.tan() * 3.5)
     assert [compiled(first), compiled(second), compiled(first)] == [1, 1, 0]
     monkeypatch.setattr(machine_code, "MOST", sum(map(len, machine_code._known.values())))
     assert [compiled(third), compiled(first), compiled(second)] == [1, 0, 1]

@@ -177,11 +177,12 @@ class ConvolutionKernel:
     def _source(self, split: bool) -> TritonSource:
         writer = ConvolutionText(self.kernel, self.statement, split)
         writer.body()
-        params, constants = self.kernel.params, (*CONSTANTS, "GROUPS")
+        params, constants = self.kernel.params, [*CONSTANTS, "GROUPS"]
         if split:
             sums = "f64" if self.statement.dtype == "f64" else "f32"
-            params, constants = (*params, replace(PARTIALS, dtype=sums), COUNTERS), (*constants, "SPLIT")
-        return file_text(self.kernel, writer, params, constants, self.lines)
+            params = (*params, replace(PARTIALS, dtype=sums), COUNTERS)
+            constants.append("SPLIT")
+        return file_text(self.kernel, writer, params, tuple(constants), self.lines)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of groups."""
