@@ -76,7 +76,7 @@ GRAPHS = {f.__name__: f for f in (chain, wide, network, reductions)}
 def measure(kind: str, count: int) -> tuple[int, int, dict[str, float]]:
     """(operations, kernels, seconds by stage) of one cold compile."""
     import eagerjit as torch
-    from eagerjit import machine_code
+    from eagerjit.compiled import machine_code
 
     machine_code.forget()
     function = torch.jit(GRAPHS[kind](torch, count), fullgraph=True)

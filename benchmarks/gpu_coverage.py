@@ -29,7 +29,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from op_samples import ELSEWHERE, function, leaves, rebuilt, samples
 
 import eagerjit
-from eagerjit import compilation, gpu_kernels
+from eagerjit.compiled import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit

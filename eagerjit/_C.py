@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit import _functorch as _functorch
 from eagerjit import _nn as _nn
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor, plain_function
+from eagerjit.tensors.tensor import Tensor, plain_function
 
 _TensorMeta = type(Tensor)
 

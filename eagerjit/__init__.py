@@ -11,8 +11,8 @@ import sys as _sys
 from typing import Any
 
 from eagerjit import compiler as _compiler
-from eagerjit import creation, from_data, methods, places, random
 from eagerjit import late as _late
+from eagerjit import random
 from eagerjit.autograd import Function, enable_grad, grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from eagerjit.autograd.node import GradNode as _GradNode
 from eagerjit.devices import Device as device
@@ -26,22 +26,23 @@ from eagerjit.generator import (
     seed,
     set_rng_state,
 )
-from eagerjit.making import strided
-from eagerjit.mistakes import explained_functions as _explained_functions
-from eagerjit.names import no_such_name as _no_such_name
 from eagerjit.ops import activation, composite, contraction, index, linear, normalization
-from eagerjit.promotion import can_cast as _can_cast
-from eagerjit.promotion import promote_types, result_type
 from eagerjit.runtime import binding as _binding
 from eagerjit.runtime import dtypes as _dtypes
 from eagerjit.runtime import mode as _mode
 from eagerjit.state import Defaults as _Defaults
-from eagerjit.tensor import Parameter as _Parameter
-from eagerjit.tensor import Shape as Size
-from eagerjit.tensor import Storage as _Storage
-from eagerjit.tensor import Tensor
-from eagerjit.tensor import View as _View
-from eagerjit.tensor import note_written as _note_written
+from eagerjit.tensors import creation, from_data, methods, places
+from eagerjit.tensors.making import strided
+from eagerjit.tensors.mistakes import explained_functions as _explained_functions
+from eagerjit.tensors.promotion import can_cast as _can_cast
+from eagerjit.tensors.promotion import promote_types, result_type
+from eagerjit.tensors.tensor import Parameter as _Parameter
+from eagerjit.tensors.tensor import Shape as Size
+from eagerjit.tensors.tensor import Storage as _Storage
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import View as _View
+from eagerjit.tensors.tensor import note_written as _note_written
+from eagerjit.tools.names import no_such_name as _no_such_name
 from eagerjit.version import __version__
 
 __all__ = [

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _api(options: argparse.Namespace) -> int:
-    from eagerjit.catalogue import page
+    from eagerjit.tools.catalogue import page
 
     if options.page is None:
         print(page())
@@ -146,7 +146,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _warm(options: argparse.Namespace) -> int:
-    from eagerjit.warm import warm
+    from eagerjit.compiled.warm import warm
 
     if not cache.enabled():
         return _failed("the cache is off (EAGERJIT_CACHE=0): there is nowhere to keep what is compiled")
@@ -160,7 +160,8 @@ def _warm(options: argparse.Namespace) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     """Run a script as Python would, with its arguments and folder; its torch is eagerjit."""
-    from eagerjit import explain, jit, standin
+    from eagerjit import jit, standin
+    from eagerjit.compiled import explain
 
     script = Path(options.script)
     if not script.is_file():
@@ -181,7 +182,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     """Print what is missing, by line; the status is 1 if a program needs any of it."""
-    from eagerjit.usage import missing_names
+    from eagerjit.tools.usage import missing_names
 
     needed = 0
     for script in options.script:
@@ -196,7 +197,7 @@ def _check(options: argparse.Namespace) -> int:
 
 def _coverage(options: argparse.Namespace) -> int:
     """Print the missing names by rank, how many exist, and what is tested of them."""
-    from eagerjit.names import coverage, names_in, summary
+    from eagerjit.tools.names import coverage, names_in, summary
 
     try:
         lines = options.table.read_text().splitlines()

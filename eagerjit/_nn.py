@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.devices import Device
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bool, Any]:

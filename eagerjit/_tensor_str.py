@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eagerjit.printing import joined, options, values_text
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.printing import joined, options, values_text
+from eagerjit.tensors.tensor import Tensor
 
 PRINT_OPTS = options
 

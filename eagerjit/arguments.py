@@ -9,7 +9,7 @@ import numpy as np
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime.binding import is_tensor
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def constant(value: Any) -> tuple[type, Any]:

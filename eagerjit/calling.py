@@ -7,10 +7,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.outputs import taken_out
 from eagerjit.runtime import mode
 from eagerjit.runtime.planned import Plan, Planned, carried_out
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.outputs import taken_out
+from eagerjit.tensors.tensor import Tensor
 
 ARGUMENT_NAMES = {
     "axis": "dim",

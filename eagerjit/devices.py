@@ -75,7 +75,7 @@ class Device:
         return Device, (self.type,) if self.index is None else (self.type, self.index)
 
     def __enter__(self) -> Device:
-        from eagerjit.placement import wanted
+        from eagerjit.tensors.placement import wanted
 
         _before.entered.append(set_device(wanted(self)))
         return self

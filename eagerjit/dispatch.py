@@ -17,22 +17,22 @@ from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
-from eagerjit.compilation import finish
+from eagerjit.compiled.compilation import finish
+from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.evaluated import EVALUATED, evaluate, has_complex, with_tensors
-from eagerjit.fitting import reachable
-from eagerjit.mistakes import explained
-from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
-from eagerjit.outputs import taken_out
-from eagerjit.placement import common
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.once import lock
 from eagerjit.state import set_casting, state
-from eagerjit.tensor import Tensor, new_tensor
-from eagerjit.trace import Tracer
+from eagerjit.tensors.fitting import reachable
+from eagerjit.tensors.mistakes import explained
+from eagerjit.tensors.outputs import taken_out
+from eagerjit.tensors.placement import common
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
 
 _OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
 OPS: dict[str, Op] = {}

@@ -8,7 +8,7 @@ import os
 from enum import Enum
 from typing import Any
 
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _MISSING = "Default process group has not been initialized, please make sure to call init_process_group."
 default_pg_timeout = datetime.timedelta(minutes=30)
@@ -219,7 +219,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"eagerjit.distributed_{name}")
     if name.startswith("_") or name in _OF_SEVERAL:
         raise AttributeError(f"eagerjit has no torch.distributed.{name}: it runs programs of one process")
-    from eagerjit.names import nearest
+    from eagerjit.tools.names import nearest
 
     near = nearest(name, (n for n in globals() if not n.startswith("_")))
     hint = f"; the nearest name it has is torch.distributed.{near}" if near else ""

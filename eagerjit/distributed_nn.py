@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.distributed import _check
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "gather", "reduce", "reduce_scatter", "scatter"]
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public
-from eagerjit.creation import constant_array, finish
-from eagerjit.mistakes import explained_functions
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
-from eagerjit.outputs import write_out
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import constant_array, finish
+from eagerjit.tensors.mistakes import explained_functions
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift",

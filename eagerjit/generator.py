@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.creation import arange
 from eagerjit.devices import CPU, Device
 from eagerjit.dispatch import Op
-from eagerjit.observation import pause_observation, resume_observation, user_line
 from eagerjit.ops import index
-from eagerjit.placement import array_at, store, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.state import state, untraced
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.placement import array_at, store, wanted
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import pause_observation, resume_observation, user_line
 
 
 class Generator:

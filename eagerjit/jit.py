@@ -17,29 +17,29 @@ from collections.abc import Callable, Sequence
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit import background
 from eagerjit import script as script_names
-from eagerjit.fallback import JitWarning
-from eagerjit.leaves import arrays_among, flatten_call, key_of, overlaps
-from eagerjit.observation import NotYet, TraceBreak
-from eagerjit.options import Options
-from eagerjit.recompiles import CacheInfo, Recompile, recompile
-from eagerjit.recording import Recording
-from eagerjit.related import Related
-from eagerjit.retelling import told_again
+from eagerjit.compiled import background
+from eagerjit.compiled.fallback import JitWarning
+from eagerjit.compiled.options import Options
+from eagerjit.compiled.recompiles import CacheInfo, Recompile, recompile
+from eagerjit.compiled.variants import FAILED, Call, Variant
+from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, overlaps
+from eagerjit.recording.recorder import Recording
+from eagerjit.recording.related import Related
+from eagerjit.recording.retelling import told_again
+from eagerjit.recording.turns import Busy
 from eagerjit.runtime import log, mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import runs_plainly
-from eagerjit.turns import Busy
-from eagerjit.variants import FAILED, Call, Variant
-from eagerjit.world import Heard, Rehearsed
+from eagerjit.watching.observation import NotYet, TraceBreak
+from eagerjit.watching.world import Heard, Rehearsed
 
 if TYPE_CHECKING:
-    from eagerjit.explain import Explanation
-    from eagerjit.verification import Verification
+    from eagerjit.compiled.explain import Explanation
+    from eagerjit.compiled.verification import Verification
 
 __all__ = [
     "CacheInfo", "JitFunction", "JitWarning", "Recompile", "export", "ignore", "is_scripting", "is_tracing", "jit",
@@ -120,7 +120,7 @@ class JitFunction(Function):
 
         The call itself is not made. Raises RuntimeError where the function cannot be compiled.
         """
-        from eagerjit.explain import explain
+        from eagerjit.compiled.explain import explain
 
         structure, leaves = flatten_call(args, kwargs)
         self.wait()
@@ -135,7 +135,7 @@ class JitFunction(Function):
 
         Nothing that the function writes is written. Raises RuntimeError where the function cannot be compiled.
         """
-        from eagerjit.verification import verify
+        from eagerjit.compiled.verification import verify
 
         structure, leaves = flatten_call(args, kwargs)
         try:

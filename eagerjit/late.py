@@ -10,7 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import explained
+from eagerjit.tensors.mistakes import explained
 
 BOTH = {
     "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
@@ -42,7 +42,7 @@ BOTH = {
 """Functions of the namespace that are methods too."""
 
 METHODS = {
-    "eagerjit.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ "
+    "eagerjit.tensors.interchange": "__dlpack__ __dlpack_device__ __array_ufunc__ __array_function__ "
     "__array_namespace__ to_device",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
@@ -78,10 +78,10 @@ FUNCTIONS = {
     "get_float32_matmul_precision set_default_device get_default_device set_default_tensor_type set_flush_denormal "
     "set_num_interop_threads get_num_interop_threads set_warn_always is_warn_always_enabled is_storage typename "
     "get_device_module compiled_with_cxx11_abi",
-    "eagerjit.printing": "set_printoptions",
-    "eagerjit.interchange": "from_dlpack to_dlpack",
-    "eagerjit.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor CharTensor "
-    "ByteTensor BoolTensor",
+    "eagerjit.tensors.printing": "set_printoptions",
+    "eagerjit.tensors.interchange": "from_dlpack to_dlpack",
+    "eagerjit.tensors.legacy": "FloatTensor DoubleTensor HalfTensor BFloat16Tensor LongTensor IntTensor ShortTensor "
+    "CharTensor ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
     "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
     "eagerjit.ops.products": "chain_matmul cdist pdist",
@@ -91,13 +91,14 @@ FUNCTIONS = {
     "eagerjit.ops.draws": "poisson binomial",
     "eagerjit.ops.made": "empty_strided empty_permuted frombuffer scalar_tensor range fill hann_window hamming_window "
     "bartlett_window blackman_window kaiser_window",
-    "eagerjit.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last channels_last_3d",
+    "eagerjit.tensors.limits": "finfo iinfo memory_format contiguous_format preserve_format channels_last "
+    "channels_last_3d",
     "eagerjit.nn.functional": "alpha_dropout batch_norm bilinear binary_cross_entropy_with_logits ctc_loss "
     "cosine_embedding_loss cosine_similarity embedding_bag feature_alpha_dropout group_norm hinge_embedding_loss "
     "instance_norm kl_div margin_ranking_loss pairwise_distance poisson_nll_loss rms_norm rrelu celu celu_ selu selu_ "
     "threshold_ triplet_margin_loss",
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
-    "eagerjit.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
+    "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
     "eagerjit.ops.memory": "TypedStorage UntypedStorage",
     "eagerjit.ops.approximate": "svd_lowrank pca_lowrank",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eagerjit.autograd.function import Function
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "CustomOpDef", "custom_op", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.creation import eye
-from eagerjit.mistakes import explained_functions
 from eagerjit.ops import factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices
@@ -21,9 +19,11 @@ from eagerjit.ops.factored import (
 )
 from eagerjit.ops.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from eagerjit.ops.products import cross, multi_dot, vecdot
-from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import eye
+from eagerjit.tensors.mistakes import explained_functions
+from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
@@ -331,7 +331,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
 @public
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0, 1, ... of elements along a new last dimension."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     base = x if x.dtype.is_differentiable else x.long()
     count = x.shape[-1] if N is None else N

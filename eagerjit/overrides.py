@@ -10,7 +10,7 @@ from typing import Any
 from eagerjit.overriding import answer, begin, functions, nobody_answered, overloaded
 from eagerjit.runtime import mode
 from eagerjit.state import set_function_modes, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def is_tensor_like(inp: Any) -> bool:

@@ -14,14 +14,14 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from eagerjit import late
-from eagerjit.observation import refuse_subclass
 from eagerjit.runtime import layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.once import once
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import set_function_modes, state
-from eagerjit.tensor import Parameter, ParameterClass, Tensor, is_asked
+from eagerjit.tensors.tensor import Parameter, ParameterClass, Tensor, is_asked
+from eagerjit.watching.observation import refuse_subclass
 
 OPERATORS = {
     "__radd__": "add", "__add__": "add", "__iadd__": "add_", "__sub__": "sub", "__isub__": "sub_",

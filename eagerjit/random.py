@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ops import elementwise
-from eagerjit.creation import finish, sizes_of
 from eagerjit.devices import CPU
 from eagerjit.dispatch import Op, emit
 from eagerjit.generator import (  # noqa: F401  names of torch.random
@@ -27,22 +26,23 @@ from eagerjit.generator import (  # noqa: F401  names of torch.random
     seed,
     set_rng_state,
 )
-from eagerjit.making import makes
-from eagerjit.mistakes import planned
-from eagerjit.numbers import expression
 from eagerjit.ops import ordering, searching
 from eagerjit.ops.conditions import required
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.outputs import write_out
-from eagerjit.placement import device_of
-from eagerjit.promotion import TYPE_NAMES
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.making import DRAW, LIKE, RANDINT, RANDPERM, MakeCall
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import finish, sizes_of
+from eagerjit.tensors.making import makes
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.tensor import Tensor
 
 _DEFAULT_STATE = default_generator.state
 _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}

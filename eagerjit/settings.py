@@ -6,9 +6,9 @@ from typing import Any
 
 from eagerjit.cautions import caution
 from eagerjit.devices import CPU, Device
-from eagerjit.placement import wanted
 from eagerjit.runtime.gpu.precision import precision as precision_
 from eagerjit.state import set_device, state
+from eagerjit.tensors.placement import wanted
 
 _deterministic = {"enabled": False, "warn_only": False}
 _warn_always = False
@@ -71,7 +71,7 @@ def get_default_device() -> Device:
 def set_default_tensor_type(t: Any) -> None:
     """Make a floating type's dtype that of new tensors: `"torch.DoubleTensor"` or the type."""
     import eagerjit
-    from eagerjit.legacy import type_of
+    from eagerjit.tensors.legacy import type_of
 
     dtype = type_of(t)
     if not dtype.is_floating_point:
@@ -124,7 +124,7 @@ def get_device_module(device: Any = None) -> Any:
 
 def typename(obj: Any) -> str:
     """The full name of a tensor's type, a class or an object's class."""
-    from eagerjit.tensor import Tensor
+    from eagerjit.tensors.tensor import Tensor
 
     if isinstance(obj, Tensor):
         return str(obj.type())

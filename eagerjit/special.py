@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.mistakes import explained_functions
 from eagerjit.ops import gamma as _gamma
 from eagerjit.ops import numeric as _numeric
 from eagerjit.ops.elementary import ELEMENTARY, define
@@ -14,7 +13,8 @@ from eagerjit.ops.normalization import log_softmax, softmax
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.polynomials import POLYNOMIALS
 from eagerjit.ops.reduce import logsumexp as _logsumexp
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.mistakes import explained_functions
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "digamma", "entr", "erf", "erfc", "erfcx", "erfinv", "exp2", "expit", "expm1", "gammainc", "gammaincc", "gammaln",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eagerjit.runtime import dtypes, mode
 
 if TYPE_CHECKING:
-    from eagerjit.trace import Tracer
+    from eagerjit.recording.trace import Tracer
 
 
 class _State(threading.local):

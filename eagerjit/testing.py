@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import creation
 from eagerjit.ops.index import concrete
-from eagerjit.placement import host_array, moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.placement import host_array, moved, wanted
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = ["assert_allclose", "assert_close", "make_tensor"]
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Union
 
 from eagerjit.devices import Device as _device
-from eagerjit.numbers import SymbolicInt as SymInt
-from eagerjit.numbers import TracedFloat as SymFloat
+from eagerjit.recording.numbers import SymbolicInt as SymInt
+from eagerjit.recording.numbers import TracedFloat as SymFloat
 from eagerjit.runtime.dtypes import DType as _dtype
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 __all__ = ["Device", "FileLike", "IntLikeType", "Number", "Size", "Storage", "SymBool", "SymFloat", "SymInt", "Tensor"]
 

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eagerjit import catalogue
-from eagerjit.differences import DIFFERENCES
+from eagerjit.tools import catalogue
+from eagerjit.tools.differences import DIFFERENCES
 
 ROOT = Path(__file__).resolve().parent.parent
 

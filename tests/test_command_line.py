@@ -114,7 +114,7 @@ def test_the_cache_travels_in_one_file(script: Path, tmp_path: Path) -> None:
 
 
 LIMITED = """
-import eagerjit.warm as w, eagerjit.__main__ as m
+import eagerjit.compiled.warm as w, eagerjit.__main__ as m
 w.DTYPES, w._BINARY, w._UNARY, w._REDUCTIONS, w._INPLACE, w._COMPOSITE = w.DTYPES[:2], ["add"], ["exp"], ["sum"], [], []
 m.main(["cache", "warm"])
 """

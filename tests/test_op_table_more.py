@@ -9,8 +9,8 @@ from op_samples import CONSTRAINED, EAGER, ELSEWHERE, Sample, function, leaves, 
 
 import eagerjit as torch
 from eagerjit.autograd.check import gradcheck, gradgradcheck
+from eagerjit.compiled.fallback import JitWarning
 from eagerjit.dispatch import OPS
-from eagerjit.fallback import JitWarning
 from eagerjit.jit import jit
 
 NAMES = sorted(OPS.keys() - ELSEWHERE.keys())

@@ -7,7 +7,7 @@ import pytest
 import torch as reference
 
 import eagerjit as torch
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.ops import searches
 from eagerjit.dispatch import OPS, Op, emit
 

@@ -194,7 +194,7 @@ def test_compiled_functions_run_eagerly_after_one_warning():
     }
     for function, argument in functions.items():
         jitted = eagerjit.jit(function)
-        with pytest.warns(eagerjit.fallback.JitWarning, match="Kind") as warned:
+        with pytest.warns(eagerjit.compiled.fallback.JitWarning, match="Kind") as warned:
             assert [type(jitted(argument)) for _ in range(3)] == [Kind] * 3
         assert len(warned) == 1
 
@@ -205,7 +205,7 @@ def test_compiled_functions_heed_what_is_no_plain_tensor():
 
     jitted = eagerjit.jit(lambda x: x * 2)
     assert type(jitted(eagerjit.ones(3))) is eagerjit.Tensor
-    with pytest.warns(eagerjit.fallback.JitWarning):
+    with pytest.warns(eagerjit.compiled.fallback.JitWarning):
         assert type(jitted(eagerjit.ones(3).as_subclass(Kind))) is Kind
     with eagerjit.overrides.BaseTorchFunctionMode():
         assert jitted(eagerjit.ones(3)).tolist() == [2, 2, 2]

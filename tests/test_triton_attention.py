@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit import gpu_kernels
 from eagerjit.autograd.check import gradcheck, gradgradcheck
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import attention
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit

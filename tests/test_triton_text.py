@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import eagerjit as torch
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.jit import jit
 
 GOLDEN = Path(__file__).resolve().parent / "golden"

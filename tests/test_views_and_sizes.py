@@ -13,7 +13,7 @@ import torch
 import eagerjit as ej
 from eagerjit.runtime import layout
 from eagerjit.runtime.answers import MAX_ANSWERS
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 VIEWS: dict[str, Any] = {
     "view": lambda x: x.view(2, -1),

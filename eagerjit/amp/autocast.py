@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 from eagerjit.cautions import caution
 from eagerjit.cuda.present import found
 from eagerjit.devices import CPU
-from eagerjit.placement import device_of, tensors_among
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import set_casting, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import device_of, tensors_among
+from eagerjit.tensors.tensor import Tensor
 
 _LOWER = frozenset(
     "matmul bmm linear addmm convolution convolution_input depthwise_convolution conv1d conv2d conv3d conv_transpose1d "

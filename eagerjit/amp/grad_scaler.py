@@ -6,12 +6,12 @@ import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.creation import full
 from eagerjit.cuda.present import found
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import full
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from eagerjit.array_api.operands import check_array
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _from_front(name: str, axis: Any, rank: int) -> int:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 import eagerjit
-from eagerjit import creation, interchange
 from eagerjit.array_api.operands import check_array
 from eagerjit.devices import CPU, Device, check_device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation, interchange
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid",

@@ -7,8 +7,8 @@ from typing import Any
 
 import eagerjit
 from eagerjit.array_api.operands import check_array, common
-from eagerjit.promotion import result_type
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",

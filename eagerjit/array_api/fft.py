@@ -9,7 +9,7 @@ from eagerjit import fft as transforms
 from eagerjit.array_api.axes import axes_of, axis_of
 from eagerjit.devices import check_device
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "fft", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifftn", "ifftshift", "ihfft", "irfft", "irfftn", "rfft",

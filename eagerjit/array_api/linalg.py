@@ -12,7 +12,7 @@ from eagerjit.array_api.operands import check_array, common
 from eagerjit.ops import contraction, factor, linear, norms, products, reduce, shaping
 from eagerjit.ops.factored import QR, SVD, Eigen, SignLogdet
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",

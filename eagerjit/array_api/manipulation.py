@@ -5,7 +5,7 @@ from __future__ import annotations
 from eagerjit.array_api.axes import axes_of, axis_of
 from eagerjit.array_api.operands import check_array, common
 from eagerjit.ops import composite, index, shaping, views
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "broadcast_arrays", "broadcast_to", "concat", "expand_dims", "flip", "moveaxis", "permute_dims", "repeat",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.promotion import promote_types
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import promote_types
+from eagerjit.tensors.tensor import Tensor
 
 
 def check_array(name: str, x: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.array_api.axes import axis_of, reduced
 from eagerjit.array_api.operands import check_array, common
 from eagerjit.ops import bins, counted, index, ordering, pointwise, reduce, shaping
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "argmax", "argmin", "argsort", "count_nonzero", "nonzero", "searchsorted", "sort", "take", "take_along_axis",

@@ -11,7 +11,7 @@ from eagerjit.ops import counted
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.searching import place_along
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
 

@@ -11,7 +11,7 @@ from eagerjit.array_api.operands import check_array
 from eagerjit.ops import differences, index, ordering, pointwise, reduce
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "all", "any", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var",

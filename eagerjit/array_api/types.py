@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from eagerjit import limits
 from eagerjit.array_api.operands import check_array
 from eagerjit.devices import check_device
-from eagerjit.promotion import number_dtype, promote_types
 from eagerjit.runtime import dtypes as _dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import limits
+from eagerjit.tensors.promotion import number_dtype, promote_types
+from eagerjit.tensors.tensor import Tensor
 
 bool = _dtypes.bool_
 uint8, uint16, uint32, uint64 = _dtypes.uint8, _dtypes.uint16, _dtypes.uint32, _dtypes.uint64

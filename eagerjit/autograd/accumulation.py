@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 
-from eagerjit.observation import call_back
 from eagerjit.runtime import mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import call_back
 
 
 def leaf_hooked(leaf: Tensor, grad: Tensor) -> Tensor:

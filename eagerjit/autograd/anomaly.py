@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eagerjit.autograd import engine
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 class set_detect_anomaly:

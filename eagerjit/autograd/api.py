@@ -11,7 +11,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.accumulation import accumulate
 from eagerjit.cautions import caution
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 def _sequence(tensors: Any) -> list[Tensor]:
@@ -37,7 +37,7 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
         start = _start(roots[0]._data)
         if start is not None:
             return [start]
-    from eagerjit.creation import ones_like
+    from eagerjit.tensors.creation import ones_like
 
     given = [None] * len(roots) if grads is None else _sequence(grads)
     if len(given) != len(roots):
@@ -123,7 +123,7 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     found = _walk(roots, grads, targets, retain, create_graph)
     if materialize_grads:
-        from eagerjit.creation import zeros_like
+        from eagerjit.tensors.creation import zeros_like
 
         found = [zeros_like(t) if g is None else g for t, g in zip(targets, found, strict=True)]
     elif not allow_unused and any(g is None for g in found):

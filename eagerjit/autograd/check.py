@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.api import grad
-from eagerjit.placement import beside, host_array
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.placement import beside, host_array
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class GradcheckError(RuntimeError):

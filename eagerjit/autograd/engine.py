@@ -11,11 +11,11 @@ from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
-from eagerjit.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
-from eagerjit.placement import beside
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import beside
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from eagerjit.autograd.node import GradNode
 from eagerjit.runtime import mode
 from eagerjit.state import untraced
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 Expand = Callable[[], Sequence[Tensor]]
 

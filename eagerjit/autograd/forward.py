@@ -18,7 +18,7 @@ from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_versions
 from eagerjit.dispatch import Op
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class TangentOp(Op):

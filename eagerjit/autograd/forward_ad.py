@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class UnpackedDualTensor(NamedTuple):

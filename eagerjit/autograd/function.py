@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.node import GradNode, described, overwritten, record
-from eagerjit.observation import call_back
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
-from eagerjit.tensor import Tensor, new_tensor, version_of
+from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
+from eagerjit.watching.observation import call_back
 
 
 class Context:

@@ -9,7 +9,7 @@ from eagerjit import pytree
 from eagerjit.func.jacobians import columns, rows
 from eagerjit.func.transforms import Run, Starts, run, start
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _started(name: str, inputs: Any, create_graph: bool) -> tuple[Any, Starts]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode as Node
 from eagerjit.autograd.saving import disable_saved_tensors_hooks, saved_tensors_hooks
-from eagerjit.tensor import Tensor, note_written, storage_of
+from eagerjit.tensors.tensor import Tensor, note_written, storage_of
 
 __all__ = ["Node", "disable_saved_tensors_hooks", "increment_version", "save_on_cpu", "saved_tensors_hooks"]
 

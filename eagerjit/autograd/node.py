@@ -13,7 +13,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import Place, here, line_of
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 _SHAPE_ATTRIBUTES = ("shape", "dtype", "ndim")
 

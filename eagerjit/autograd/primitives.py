@@ -7,10 +7,10 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.rules import fit
+from eagerjit.compiled.evaluated import conjugated, has_complex
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.sizes import Size
-from eagerjit.evaluated import conjugated, has_complex
-from eagerjit.numbers import wrap
+from eagerjit.recording.numbers import wrap
 
 
 class PrimitiveCall:

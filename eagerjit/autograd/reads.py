@@ -11,11 +11,11 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.signature import Fresh, TensorLeaf
-from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.observation import TraceBreak, pause_observation, resume_observation
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.state import set_tracer
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation
 
 Known = dict[Any, "frozenset[int] | None"]
 OUTPUT = 1
@@ -39,9 +39,9 @@ class Reader:
 
     def _found(self) -> frozenset[int] | None:
         """The positions read; None where the gradient cannot be recorded by itself."""
-        from eagerjit.compilation import describe, simplified
-        from eagerjit.trace import Tracer
-        from eagerjit.walks import cotangent
+        from eagerjit.compiled.compilation import describe, simplified
+        from eagerjit.compiled.walks import cotangent
+        from eagerjit.recording.trace import Tracer
 
         tracer, before, observation = Tracer(self.op.name), set_tracer(None), pause_observation()
         tracer.values_only = True

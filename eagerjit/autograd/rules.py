@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.evaluated import conjugated, has_complex
+from eagerjit.compiled.evaluated import conjugated, has_complex
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from eagerjit.dispatch import Op

@@ -11,7 +11,7 @@ from eagerjit.autograd.function import Context
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import Reader, reader_of
 from eagerjit.compiler.ir import Node
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 @dataclass(frozen=True, slots=True)

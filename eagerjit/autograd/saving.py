@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import set_saving, state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 _refusals: list[str] = []
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.autograd.node import GradNode, described, overwritten, positions_read
 from eagerjit.autograd.reads import reader_of
-from eagerjit.tensor import Tensor, version_of
+from eagerjit.tensors.tensor import Tensor, version_of
 
 
 def check_versions(node: GradNode, edges: list[Any]) -> None:

@@ -19,11 +19,11 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.func.inner import InnerTracer
-from eagerjit.observation import TraceBreak
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.source import line_of
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor, new_tensor, storage_of
+from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
+from eagerjit.watching.observation import TraceBreak
 
 NUMBERS = (bool, int, float)
 

@@ -17,9 +17,9 @@ from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, generators_drawn_from, inputs_read, record
 from eagerjit.control.code import Code, code_of
 from eagerjit.control.structure import Runner, Structure, Types, replayed
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import cache
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class CondRunner(Runner):

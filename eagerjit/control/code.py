@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit import debug
-from eagerjit.compilation import executable_of
+from eagerjit.compiled.compilation import executable_of
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import elementwise
@@ -19,7 +19,7 @@ from eagerjit.compiler.text import graph_key
 from eagerjit.compiler.unify import replacements, unify
 from eagerjit.runtime import cache
 from eagerjit.runtime.execute import MISS
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class Code:

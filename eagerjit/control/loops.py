@@ -9,8 +9,8 @@ from eagerjit import pytree
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.control.body import BodyTracer, generators_drawn_from, number, record
 from eagerjit.control.scanning import Scan
-from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 def scan(

@@ -27,7 +27,7 @@ from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import where
 from eagerjit.runtime import cache, dtypes, mode
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class WhileRunner(Runner):

@@ -18,10 +18,10 @@ from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of
 from eagerjit.control.structure import NoGradient, Runner, Structure, Types, in_vmap, replayed, zeros
-from eagerjit.numbers import expression, wrap
+from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import cache, mode
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 Result = Tensor | Node
 """What a body computes: a tensor, or a node that is no start of gradients."""

@@ -15,14 +15,14 @@ from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.control.body import BodyTracer
 from eagerjit.control.code import Code, specific
 from eagerjit.dispatch import emit
-from eagerjit.numbers import SymbolicInt
-from eagerjit.observation import pause_observation, resume_observation, user_line
-from eagerjit.placement import common, host_array, put
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.placement import common, host_array, put
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import pause_observation, resume_observation, user_line
 
 Types = list[tuple[DType, tuple[sizes.Expr, ...]]]
 
@@ -146,7 +146,7 @@ def in_vmap() -> bool:
 
 def zeros(dtype: DType, shape: Sequence[sizes.Expr]) -> Tensor:
     """A tensor of zeros."""
-    from eagerjit.creation import zeros as make
+    from eagerjit.tensors.creation import zeros as make
 
     return make(tuple(d if isinstance(d, int) else SymbolicInt(d) for d in shape), dtype=dtype)
 

@@ -9,8 +9,8 @@ import importlib
 from typing import Any
 
 from eagerjit.cuda import devices, graphs, memory, streams
-from eagerjit.legacy import CUDA_TYPES
 from eagerjit.runtime.gpu.errors import AcceleratorError, OutOfMemoryError
+from eagerjit.tensors.legacy import CUDA_TYPES
 
 __all__ = ["AcceleratorError", "OutOfMemoryError", *CUDA_TYPES]
 globals().update(CUDA_TYPES)

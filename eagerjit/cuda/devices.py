@@ -6,11 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.cuda.present import absent, device_of, found, index_of, needed
-from eagerjit.placement import named
+from eagerjit.tensors.placement import named
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu.devices import DeviceProperties
-    from eagerjit.tensor import Tensor
+    from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "can_device_access_peer", "current_device", "device", "device_count", "get_arch_list", "get_device_capability",

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from eagerjit import compilation, gpu_kernels
+from eagerjit.compiled import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.product import ProductKernel
 from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.values import table_words

@@ -6,8 +6,8 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eagerjit.devices import Device, check_device
-from eagerjit.placement import named
 from eagerjit.runtime.once import once
+from eagerjit.tensors.placement import named
 
 if TYPE_CHECKING:
     from eagerjit.runtime.gpu import devices as gpu

@@ -18,7 +18,7 @@ from eagerjit.distributions.distribution import (
 from eagerjit.ops.activation import softplus
 from eagerjit.ops.gamma import i0e, i1e
 from eagerjit.ops.samplers import von_mises_samples
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class ContinuousBernoulli(Weighted, ExponentialFamily):

@@ -8,7 +8,7 @@ from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 class Independent(Distribution):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -173,7 +173,7 @@ def _is_cholesky(value: Tensor) -> Tensor:
 
 
 def _is_correlation_cholesky(value: Tensor) -> Tensor:
-    from eagerjit.limits import finfo
+    from eagerjit.tensors.limits import finfo
 
     tolerance = finfo(value.dtype).eps * int(value.shape[-1]) * 10
     rows = (value.detach().square().sum(-1).sqrt() - 1).abs() <= tolerance

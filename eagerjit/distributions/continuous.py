@@ -17,7 +17,7 @@ from eagerjit.distributions.distribution import (
     precision,
     uniform_like,
 )
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _EULER = 0.57721566490153286060
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import creation, random
+from eagerjit import random
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical, Weighted, cross_entropy
 from eagerjit.distributions.distribution import Distribution, ExponentialFamily, broadcast_all
 from eagerjit.ops import samplers
 from eagerjit.ops.activation import softplus
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor
 
 
 class Geometric(Weighted):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import creation, random
+from eagerjit import random
 from eagerjit.autograd.modes import no_grad
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
@@ -17,7 +17,8 @@ from eagerjit.distributions.distribution import (
     probs_to_logits,
 )
 from eagerjit.ops.activation import softplus
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Shape, Tensor
 
 _PROBS_OR_LOGITS = "`probs` or `logits`"
 

@@ -6,13 +6,14 @@ import functools
 import math
 from typing import Any
 
-from eagerjit import creation, random
+from eagerjit import random
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.distributions.constraints import Constraint, is_dependent
 from eagerjit.ops.shaping import broadcast_tensors, tril_indices
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 class Distribution:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import creation
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
     Distribution,
@@ -16,7 +15,8 @@ from eagerjit.distributions.distribution import (
 )
 from eagerjit.ops.index import stack
 from eagerjit.ops.samplers import standard_gamma
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor
 
 
 class Gamma(ExponentialFamily):

@@ -10,7 +10,7 @@ from eagerjit.distributions import combined, counts, discrete, gammas, transform
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import Distribution, sum_rightmost
 from eagerjit.ops.activation import softplus
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
 

@@ -12,7 +12,7 @@ from eagerjit.distributions import bounded, counts, discrete, gammas, transforme
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import ExponentialFamily, euler_constant, sum_rightmost
 from eagerjit.distributions.kl import register_kl
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 Beta, Gamma, Pareto, ContinuousBernoulli = gammas.Beta, gammas.Gamma, transformed.Pareto, bounded.ContinuousBernoulli
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import creation, linalg
+from eagerjit import linalg
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import LOG_SQRT_TAU, Distribution, normal_like
 from eagerjit.distributions.kl import register_kl
 from eagerjit.distributions.multivariate import MultivariateNormal
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.ops.subscript import broadcast_shapes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor
 
 
 class LowRankMultivariateNormal(Distribution):

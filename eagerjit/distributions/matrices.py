@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit import creation, linalg
+from eagerjit import linalg
 from eagerjit.cautions import caution
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import (
@@ -20,7 +20,8 @@ from eagerjit.distributions.gammas import Beta, Chi2
 from eagerjit.distributions.multivariate import Covariance
 from eagerjit.ops.gamma import mvlgamma
 from eagerjit.ops.subscript import broadcast_shapes
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 class LKJCholesky(Distribution):

@@ -9,7 +9,7 @@ from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import LOG_SQRT_TAU, Distribution, normal_like
 from eagerjit.distributions.kl import register_kl
 from eagerjit.ops.subscript import broadcast_shapes
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 class Covariance(Distribution):
@@ -111,7 +111,7 @@ class MultivariateNormal(Covariance):
 
 def _from_precision(matrix: Tensor) -> Tensor:
     """The Cholesky factor of a matrix's inverse, from that of the matrix read backwards."""
-    from eagerjit import creation
+    from eagerjit.tensors import creation
 
     flipped = linalg.cholesky(matrix.flip(-2, -1))
     inverse = flipped.flip(-2, -1).mT

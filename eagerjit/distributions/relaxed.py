@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import creation, random
+from eagerjit import random
 from eagerjit.distributions import constraints
 from eagerjit.distributions.discrete import Categorical, Weighted
 from eagerjit.distributions.distribution import Distribution, clamp_probs
 from eagerjit.distributions.transformed import TransformedDistribution
 from eagerjit.distributions.transforms import ExpTransform, SigmoidTransform
 from eagerjit.ops.activation import softplus
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor
 
 
 class LogitRelaxedBernoulli(Weighted):

@@ -19,7 +19,7 @@ from eagerjit.distributions.transforms import (
     StickBreakingTransform,
     Transform,
 )
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 
 
 class TransformedDistribution(Distribution):

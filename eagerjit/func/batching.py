@@ -11,11 +11,11 @@ from eagerjit.compiler.batch import batch
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
-from eagerjit.numbers import TracedFloat, expression
-from eagerjit.observation import TraceBreak, user_line
-from eagerjit.placement import host_array
+from eagerjit.recording.numbers import TracedFloat, expression
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import host_array
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 Dims = Any
 

@@ -12,11 +12,11 @@ from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.compiler.sizes import Size
 from eagerjit.compiler.text import graph_key
 from eagerjit.dispatch import OPS, Op, emit
-from eagerjit.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def evaluate(graph: Graph, arguments: tuple[Tensor, ...]) -> list[Tensor]:

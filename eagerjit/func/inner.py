@@ -14,13 +14,13 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
-from eagerjit.placement import place_number
+from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state
-from eagerjit.tensor import Tensor
-from eagerjit.trace import Tracer
+from eagerjit.tensors.placement import place_number
+from eagerjit.tensors.tensor import Tensor
 
 
 class InnerTracer(Tracer):

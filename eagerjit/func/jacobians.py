@@ -9,12 +9,12 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.func.batching import vmap
 from eagerjit.func.transforms import Run, chosen, run, start_at
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _basis(tensors: list[Tensor]) -> list[Tensor]:
     """Per tensor the unit vectors of all tensors' elements, of shape (elements of all, *shape)."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     counts = [t.numel() for t in tensors]
     total = sum(counts)

@@ -15,7 +15,7 @@ from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 @dataclass

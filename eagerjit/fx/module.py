@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.fx.graph import Graph
 from eagerjit.nn.module import Module
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 _numbers = itertools.count()
 

@@ -14,7 +14,7 @@ from eagerjit.fx.node import Node, map_aggregate
 from eagerjit.fx.proxy import Proxy, TracerBase
 from eagerjit.nn.containers import Sequential
 from eagerjit.nn.module import Module
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 _wrapped: list[tuple[dict[str, Any], str]] = []
 

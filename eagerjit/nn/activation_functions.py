@@ -6,14 +6,14 @@ from typing import Any
 
 from eagerjit import random
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import calls_op
 from eagerjit.ops import activation
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import INPLACE
 from eagerjit.ops.inplace import inplace as inplace_op
 from eagerjit.ops.normalization import softmax
 from eagerjit.ops.pointwise import POINTWISE
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.mistakes import calls_op
+from eagerjit.tensors.tensor import Tensor
 
 sigmoid, tanh = POINTWISE["sigmoid"].call, POINTWISE["tanh"].call
 logsigmoid = activation.logsigmoid.call

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from eagerjit.creation import full
 from eagerjit.nn import activation_functions as F
 from eagerjit.nn.module import Module
 from eagerjit.ops.normalization import log_softmax, softmax, softmin
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import full
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 class _Options(Module):

@@ -10,7 +10,7 @@ from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
 from eagerjit.ops.index import cat
 from eagerjit.ops.normalization import log_softmax
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class AdaptiveOutput(NamedTuple):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.creation import empty, ones, tensor, zeros
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import planned
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
@@ -20,7 +18,9 @@ from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.mode import set_grad_mode
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty, ones, tensor, zeros
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 def _running_statistic(input: Tensor, batch: Tensor, factor: float | None, momentum: Any) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.methods import Handle, add_hook
 from eagerjit.nn.taps import Taps
+from eagerjit.tensors.methods import Handle, add_hook
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 

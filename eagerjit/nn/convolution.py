@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.creation import empty
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.ops import convolution as F
 from eagerjit.ops.padding import pad
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 MODES = ("zeros", "reflect", "replicate", "circular")
 

@@ -8,7 +8,7 @@ from eagerjit.dispatch import Op
 from eagerjit.nn.module import Module
 from eagerjit.ops.reduce import norm
 from eagerjit.ops.shaping import broadcast_tensors
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _normalize(input: Tensor, p: Any, dim: Any, eps: Any) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit import random
 from eagerjit.cautions import caution
 from eagerjit.nn.module import Module
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _SATURATION = 1.7580993408473766
 """-alpha' of Klambauer et al. 2017: what a SELU gives for very negative inputs."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.compiler.ops import indexing
-from eagerjit.creation import empty, tensor, zeros
 from eagerjit.dispatch import Op, emit
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
@@ -14,7 +13,8 @@ from eagerjit.ops import index
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty, tensor, zeros
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 def _embedding(

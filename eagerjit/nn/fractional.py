@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.nn.module import Module
 from eagerjit.ops import fractional
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class _FractionalMaxPool(Module):

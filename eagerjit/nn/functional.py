@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import late
-from eagerjit.mistakes import explained_functions
 from eagerjit.nn.activation_functions import (
     celu,
     celu_,
@@ -59,6 +58,7 @@ from eagerjit.ops.loss import (
     smooth_l1_loss,
 )
 from eagerjit.ops.normalization import layer_norm, log_softmax, rms_norm, softmax, softmin
+from eagerjit.tensors.mistakes import explained_functions
 
 __all__ = [
     "alpha_dropout",

@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.cautions import caution
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def calculate_gain(nonlinearity: str, param: Any = None) -> float:
@@ -100,7 +100,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
-    from eagerjit import creation
+    from eagerjit.tensors import creation
 
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.creation import empty
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.ops.linear import linear_
 from eagerjit.ops.normalization import layer_norm, rms_norm
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 class Identity(Module):

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from eagerjit.creation import empty
 from eagerjit.generator import default_generator
 from eagerjit.nn import batch
 from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.state import state, untraced
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import empty
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 class LazyModuleMixin:
@@ -116,7 +116,7 @@ class _LazyNorm(LazyModuleMixin):
             if bias:
                 self.bias = UninitializedParameter(device=device, dtype=dtype)
         if kept:
-            from eagerjit.creation import tensor
+            from eagerjit.tensors.creation import tensor
 
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)

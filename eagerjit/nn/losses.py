@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.nn.module import Module
 from eagerjit.ops import classification, likelihood_loss, loss, margin_loss
 from eagerjit.ops.loss import legacy_reduction
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class _Loss(Module):

@@ -15,11 +15,11 @@ from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.parameter import Buffer
 from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
-from eagerjit.noted import Table, noted
-from eagerjit.placement import moved, wanted
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.placement import moved, wanted
+from eagerjit.tensors.tensor import Parameter, Tensor
+from eagerjit.watching.noted import Table, noted
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _NOTED = frozenset((*_TABLES, *HOOKS))
@@ -273,7 +273,7 @@ class Module(Calls, Tree, State):
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""
-        from eagerjit.comparing import contents
+        from eagerjit.watching.comparing import contents
 
         return tuple(
             (path, id(module), type(module), contents(module.__dict__, None, changing))

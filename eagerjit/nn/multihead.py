@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.creation import empty, zeros
 from eagerjit.nn import init
 from eagerjit.nn.layers import Linear
 from eagerjit.nn.module import Module
@@ -17,7 +16,8 @@ from eagerjit.ops.normalization import softmax
 from eagerjit.ops.views import reshaped
 from eagerjit.random import dropout
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty, zeros
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 class NonDynamicallyQuantizableLinear(Linear):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.creation import empty
-from eagerjit.placement import device_of
-from eagerjit.tensor import Parameter, Tensor, new_tensor, plain_function
+from eagerjit.tensors.creation import empty
+from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.tensor import Parameter, Tensor, new_tensor, plain_function
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from eagerjit.nn.module import Module
 from eagerjit.nn.parameter import is_lazy
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 def _parameter(value: Any) -> Any:

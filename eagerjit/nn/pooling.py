@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.nn.module import Module
 from eagerjit.ops import adaptive, padding, pooling
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _layer(base: type[Module], prefix: str, function: str) -> list[type[Module]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.nn.module import Module
 from eagerjit.ops import rearranging, resampling
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class Upsample(Module):

@@ -7,7 +7,6 @@ import numbers
 from typing import Any
 
 from eagerjit.cautions import caution
-from eagerjit.creation import empty
 from eagerjit.nn import functional as F
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
@@ -15,7 +14,8 @@ from eagerjit.nn.utils.rnn import PackedSequence, step_sizes
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent import layer
 from eagerjit.state import state as thread
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import empty
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.methods import Handle, add_hook
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 EXTRA = "_extra_state"
 

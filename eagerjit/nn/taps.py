@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.function import Function
-from eagerjit.observation import call_back
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import call_back
 
 
 class Taps:

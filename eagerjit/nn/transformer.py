@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.creation import full
 from eagerjit.nn import functional as F
 from eagerjit.nn import init
 from eagerjit.nn.containers import ModuleList
@@ -15,7 +14,8 @@ from eagerjit.nn.dropouts import Dropout
 from eagerjit.nn.layers import LayerNorm, Linear
 from eagerjit.nn.module import Module
 from eagerjit.nn.multihead import MultiheadAttention, float_mask
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import full
+from eagerjit.tensors.tensor import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
 

@@ -11,7 +11,7 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def wide(dtype: DType) -> DType:

@@ -7,7 +7,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
@@ -15,7 +14,8 @@ from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
 
 
 def _even(x: Tensor, size: Any) -> Numbers | None:

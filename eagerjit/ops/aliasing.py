@@ -12,10 +12,10 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing, views
 from eagerjit.dispatch import OPS, Op
-from eagerjit.numbers import expression, wrap
+from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, View, new_tensor, share_storage
+from eagerjit.tensors.tensor import Tensor, View, new_tensor, share_storage
 
 Exprs = tuple[sizes.Expr, ...]
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from eagerjit import linalg, random
 from eagerjit.calling import public
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 Triple: TypeAlias = tuple[Tensor, Tensor, Tensor]
 

@@ -7,11 +7,11 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import filled_fits, limits_fit
 from eagerjit.ops.pointwise import as_dtype, is_operand, promoted
-from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.fitting import filled_fits, limits_fit
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 
 def _square(input: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import expression
 from eagerjit.ops import flash, views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.composite import repeat_interleave
@@ -16,9 +15,10 @@ from eagerjit.ops.linear import matmul
 from eagerjit.ops.normalization import softmax_gradient, softmax_op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import reduce
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 STRETCH = 256  # queries of a causal attention that are done at a time
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from eagerjit.calling import public
 from eagerjit.compiler.ops import indexing
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import conditions, counted, searching, views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.outputs import write_out
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 def _as_values(values: Any, like: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent
 from eagerjit.ops.views import reshaped
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def over_channels(x: Any, vector: Any) -> Any:

@@ -13,7 +13,7 @@ from eagerjit.ops import factor
 from eagerjit.ops.factor import LinAlgError, MatrixOp, is_vector, matrices
 from eagerjit.ops.factored import FactorInfo, InverseInfo, LUInfo, ResultInfo
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _with_info(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit import creation
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import planned
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
 from eagerjit.ops.loss import check_constant, check_reduction
@@ -14,7 +12,9 @@ from eagerjit.ops.normalization import log_softmax, softmax, widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.tensor import Tensor
 
 
 def class_dimension(input: Tensor) -> int:

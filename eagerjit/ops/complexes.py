@@ -14,7 +14,7 @@ from eagerjit.ops.index import stack_op
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.reduce import extent
 from eagerjit.runtime import device_array, dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 # -- made of parts ----------------------------------------------------------------------------------------------------
 

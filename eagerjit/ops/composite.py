@@ -10,9 +10,9 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, linear, views
 from eagerjit.ops.counted import measured, repeated_positions
 from eagerjit.ops.reduce import sum_
-from eagerjit.placement import beside
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import beside
+from eagerjit.tensors.tensor import Tensor
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:

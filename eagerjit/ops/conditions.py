@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eagerjit.compiler.ops import conditions
 from eagerjit.dispatch import emit
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def required(condition: Tensor, x: Tensor, error: str, message: str) -> Tensor:

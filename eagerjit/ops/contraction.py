@@ -8,7 +8,7 @@ from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _LOWER = "abcdefghijklmnopqrstuvwxyz"
 _LETTERS = _LOWER + _LOWER.upper()

@@ -12,15 +12,15 @@ from typing import Any
 
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.dispatch import Op, emit
-from eagerjit.mistakes import planned
-from eagerjit.moving import contiguous
-from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.moving import contiguous
+from eagerjit.tensors.tensor import Tensor
 
 Numbers = tuple[int, ...]
 

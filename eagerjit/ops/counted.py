@@ -11,10 +11,10 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, searching
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
-from eagerjit.placement import host_array
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import host_array
+from eagerjit.tensors.tensor import Tensor
 
 
 def measured(count: Tensor, reason: str, negative: bool = False) -> Any:
@@ -90,7 +90,7 @@ _unique = Op("unique", _different, numbers=("count",), differentiable=False)
 
 def _slices_in_order(rows: Tensor) -> Tensor:
     """The order of rows, the first element of which decides first: by one column after the other, from the last on."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     order = arange(rows.shape[0])
     for column in reversed(range(rows.shape[1])):

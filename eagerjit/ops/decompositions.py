@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from eagerjit import linalg
 from eagerjit.calling import public
 from eagerjit.ops import factor, products
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 det, slogdet, matrix_exp, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_exp, linalg.matrix_power
 
@@ -68,7 +68,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 @public
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, where input is the Cholesky factor of A."""
-    from eagerjit.creation import eye
+    from eagerjit.tensors.creation import eye
 
     unit = eye(input.shape[-1], dtype=input.dtype, device=input.device)
     return cholesky_solve(unit.expand(input.shape), input, upper)

@@ -14,7 +14,7 @@ from eagerjit.ops.convolution import biased
 from eagerjit.ops.padding import surrounded
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, bordered, count, taps_of
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 MOST_TAPS = 49
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from eagerjit import random
 from eagerjit.calling import public
-from eagerjit.fitting import fits_exactly
 from eagerjit.ops import samplers
 from eagerjit.ops.shaping import broadcast_tensors
-from eagerjit.promotion import TYPE_NAMES
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.fitting import fits_exactly
+from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.tensor import Tensor
 
 multinomial = public(random.multinomial)
 

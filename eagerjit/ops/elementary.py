@@ -11,7 +11,7 @@ from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 ELEMENTARY: dict[str, Op] = {}
 """Ops by public name."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
-from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.tensor import Tensor
 
 
 class LinAlgError(RuntimeError):
@@ -313,7 +313,7 @@ permutation_of = HostOp(
 
 def unpacked(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """P, L and U from one matrix that holds both factors, and the rows exchanged."""
-    from eagerjit.creation import arange, eye
+    from eagerjit.tensors.creation import arange, eye
 
     m, n = factors.shape[-2:]
     k = m if m < n else n

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import compilation
+from eagerjit.compiled import compilation
 from eagerjit.devices import CPU
 from eagerjit.dispatch import Op
 from eagerjit.ops.host import HostOp
-from eagerjit.placement import device_of
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.tensor import Tensor
 
 LARGEST = 256
 """Features of a head at most: a tile of rows has all of them."""

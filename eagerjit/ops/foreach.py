@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.ops.reduce import norm
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _UNARY = """abs ceil cos cosh exp expm1 erf floor log log10 log1p log2 neg reciprocal round rsqrt sigmoid sign sin sinh
 sqrt tan tanh trunc""".split()

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import compilation
-from eagerjit.creation import arange
+from eagerjit.compiled import compilation
 from eagerjit.devices import CPU
 from eagerjit.dispatch import Op
 from eagerjit.ops.complexes import complex as complex_
 from eagerjit.ops.complexes import real
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
-from eagerjit.placement import device_of
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.tensor import Tensor
 
 Dims = tuple[int, ...]
 

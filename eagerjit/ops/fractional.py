@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.creation import arange
 from eagerjit.ops.index import cat
 from eagerjit.random import rand
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
 
 
 def _starts(samples: Tensor, size: int, count: int, window: int) -> Tensor:

@@ -13,9 +13,9 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import as_dtype, promoted
-from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """B2, B4, ..., B16."""

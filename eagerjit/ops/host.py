@@ -10,12 +10,12 @@ import numpy as np
 from eagerjit.autograd.node import record
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import SymbolicInt, TracedFloat, expression
-from eagerjit.placement import common, host_array, put
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.placement import common, host_array, put
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 class HostOp(Op):

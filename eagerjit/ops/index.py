@@ -9,17 +9,17 @@ import numpy as np
 from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import expression
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.outputs import write_out
-from eagerjit.placement import host_array
-from eagerjit.promotion import result_type
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.placement import host_array
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 
 def concrete(tensor: Tensor, reason: str) -> np.ndarray:
@@ -31,7 +31,7 @@ def own_array(tensor: Tensor, reason: str) -> np.ndarray:
     """The array under a tensor wherever it lies; inside a trace there is none, and the call runs eagerly."""
     if state.tracer is None:
         return tensor._data
-    from eagerjit.observation import TraceBreak, user_line
+    from eagerjit.watching.observation import TraceBreak, user_line
 
     raise TraceBreak(reason, user_line())
 

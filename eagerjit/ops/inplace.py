@@ -14,17 +14,17 @@ import numpy as np
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
-from eagerjit.fitting import filled_fits
-from eagerjit.mistakes import explained
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.placement import beside, copied_array
-from eagerjit.promotion import TYPE_NAMES, can_cast
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, check_writable, new_tensor, note_written, share_storage
+from eagerjit.tensors.fitting import filled_fits
+from eagerjit.tensors.mistakes import explained
+from eagerjit.tensors.placement import beside, copied_array
+from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
+from eagerjit.tensors.tensor import Tensor, check_writable, new_tensor, note_written, share_storage
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 class InplaceOp(Op):

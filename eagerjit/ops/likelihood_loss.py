@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.creation import arange, as_tensor, tensor
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
@@ -13,7 +12,8 @@ from eagerjit.ops.index import cat
 from eagerjit.ops.loss import check_reduction, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange, as_tensor, tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _poisson(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: str) -> Tensor:

@@ -9,7 +9,7 @@ from eagerjit.compiler.ops import elementwise, linear
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.views import reshaped
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _fold(a: Tensor, b: Tensor) -> bool:

@@ -9,9 +9,9 @@ from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.promotion import result_type
 from eagerjit.runtime import mode
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from eagerjit.calling import public
-from eagerjit.creation import constant_array, empty, finish, full
 from eagerjit.devices import check_device
-from eagerjit.making import makes
 from eagerjit.ops.strided import as_strided
 from eagerjit.state import Defaults
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.creation import constant_array, empty, finish, full
+from eagerjit.tensors.making import makes
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 @makes

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit import creation
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import logsigmoid, widened
 from eagerjit.ops.loss import check_constant, check_reduction, reduced
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import norm
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor
 
 
 def _loss(name: str, function: Callable[..., Tensor], tensors: int) -> Op:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import index, views
 from eagerjit.ops.index import own_array
 from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
 from eagerjit.runtime import device_array, mode
 from eagerjit.state import state
-from eagerjit.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
+from eagerjit.tensors.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def view_dtype(input: Tensor, dtype: Any) -> Tensor:

@@ -13,7 +13,7 @@ from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.reduce import extent, reduce, sum_
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _exponentials(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.ops import factor, reduce, spectral, views
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 @public

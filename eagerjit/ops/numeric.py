@@ -11,11 +11,11 @@ from eagerjit.dispatch import Op, emit
 from eagerjit.ops.elementary import ELEMENTARY, define
 from eagerjit.ops.inplace import inplace
 from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
-from eagerjit.outputs import write_out
-from eagerjit.promotion import result_type
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 
 @define

@@ -7,11 +7,11 @@ from typing import Any
 from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import expression
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 # -- orders -----------------------------------------------------------------------------------------------------------
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import check_fit
-from eagerjit.mistakes import planned
-from eagerjit.numbers import SymbolicInt, expression, to_float
 from eagerjit.ops import index, views
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.recording.numbers import SymbolicInt, expression, to_float
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.fitting import check_fit
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.tensor import Tensor
 
 Numbers = tuple[Any, ...]
 

@@ -8,15 +8,15 @@ from typing import Any
 from eagerjit.compiler.ops import TABLE, elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import check_fit, where_fits
-from eagerjit.mistakes import calls_op
-from eagerjit.numbers import SymbolicInt, TracedFloat
-from eagerjit.outputs import write_out
-from eagerjit.promotion import result_type
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.fitting import check_fit, where_fits
+from eagerjit.tensors.mistakes import calls_op
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 Number = (bool, int, float, complex, SymbolicInt, TracedFloat)
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit import creation
 from eagerjit.ops.host import HostOp, broadcast
-from eagerjit.promotion import TYPE_NAMES, result_type
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
-from eagerjit.tensor import Tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
+from eagerjit.tensors.tensor import Tensor
 
 Coefficients = Callable[[int], tuple[float, float, float]]
 

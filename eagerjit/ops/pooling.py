@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import planned
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.tensor import Tensor
 
 # -- ops over (batch, channels, ...) ----------------------------------------------------------------------------------
 
@@ -50,7 +50,7 @@ max_pool_values = Op("max_pool_values", _max_pool_values, differentiable=False)
 
 def _seen(windows: Any, size: Any, kernel: int, stride: int, padding: int, with_padding: bool) -> Tensor:
     """How many places each window along a dimension sees, those of the padding among them or not."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     start = arange(windows) * stride - padding
     if with_padding:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import planned_public, public, written
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op
-from eagerjit.fitting import check_fit
 from eagerjit.ops import index as rows
 from eagerjit.ops import pointwise, subscript, views
 from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.counted import nonzero
 from eagerjit.ops.scatter import scatter_reduce
-from eagerjit.outputs import write_out
-from eagerjit.promotion import TYPE_NAMES
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.fitting import check_fit
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import TYPE_NAMES
+from eagerjit.tensors.tensor import Tensor
 
 
 @public

@@ -7,8 +7,8 @@ from typing import Any
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, reduce, views
-from eagerjit.outputs import write_out
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.tensor import Tensor
 
 
 def _sized(name: str, input: Tensor, rank: int, argument: str) -> None:

@@ -9,7 +9,7 @@ from eagerjit.ops import index, views
 from eagerjit.ops.convolution import numbers
 from eagerjit.ops.padding import surrounded
 from eagerjit.ops.windows import Numbers, bordered, count, taps_of
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _spread_pixels(input: Tensor, r: int) -> Tensor:

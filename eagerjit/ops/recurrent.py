@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eagerjit import compilation
 from eagerjit.autograd.node import any_requires_grad, record
 from eagerjit.autograd.rules import derived_gradient
+from eagerjit.compiled import compilation
 from eagerjit.ops import views
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent_cells import CELLS, Cell
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, set_tracer, state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 # -- sequences --------------------------------------------------------------------------------------------------------
 

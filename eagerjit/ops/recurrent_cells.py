@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.index import cat
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class Cell(NamedTuple):

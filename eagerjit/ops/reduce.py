@@ -9,13 +9,13 @@ from eagerjit.calling import ValuesIndices
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import SymbolicInt
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
-from eagerjit.outputs import write_out
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.tensor import Tensor
 
 
 def axes_of(dim: Any, rank: int) -> tuple[int, ...]:

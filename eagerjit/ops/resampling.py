@@ -6,16 +6,16 @@ import math
 import operator
 from typing import Any
 
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op
-from eagerjit.mistakes import planned
-from eagerjit.numbers import SymbolicInt
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import window_sum
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.mistakes import planned
+from eagerjit.tensors.tensor import Tensor
 
 MODES = ("nearest", "linear", "bilinear", "bicubic", "trilinear", "area", "nearest-exact")
 RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}

@@ -7,13 +7,13 @@ from typing import Any
 
 from eagerjit.calling import ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.searching import before_along, keys
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
 
 # -- extremes -------------------------------------------------------------------------------------------------
 

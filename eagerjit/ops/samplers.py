@@ -18,7 +18,7 @@ from eagerjit.ops.conditions import required
 from eagerjit.ops.gamma import digamma
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _wide(x: Tensor) -> Tensor:

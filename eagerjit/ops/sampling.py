@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import wide, widened
 from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.resampling import CUBIC, along, far, near
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
 
 
 def _unnormalised(at: Tensor, n: Any, align: bool) -> Tensor:

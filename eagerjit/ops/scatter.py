@@ -10,14 +10,14 @@ import numpy as np
 from eagerjit.calling import public, written
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
-from eagerjit.fitting import check_fit
 from eagerjit.ops import index as rows
 from eagerjit.ops import views
 from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.fitting import check_fit
+from eagerjit.tensors.tensor import Tensor
 
 
 def _replaced(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:

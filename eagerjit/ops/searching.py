@@ -6,11 +6,11 @@ from typing import Any
 
 from eagerjit.compiler.ops import bits, elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import expression
 from eagerjit.ops.pointwise import as_dtype
-from eagerjit.promotion import result_type
+from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor
 
 
 def keys(x: Tensor) -> Tensor:
@@ -32,7 +32,7 @@ def together(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def place_along(x: Tensor, dim: int) -> Tensor:
     """0, 1, 2, ... along a dimension."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     return arange(x.shape[dim]).reshape(tuple(-1 if i == dim else 1 for i in range(x.ndim))).expand(x.shape)
 
@@ -85,7 +85,7 @@ isin = Op("isin", _isin, differentiable=False)
 
 def _repeated(counts: Tensor, total: Any) -> Tensor:
     """Every position as often as its count says."""
-    from eagerjit.creation import arange
+    from eagerjit.tensors.creation import arange
 
     ends = as_dtype(counts.reshape(-1), dtypes.int64).cumsum(0)
     return emit(searches.search, ends, arange(total, dtype=dtypes.int64), right=True, increasing=True)

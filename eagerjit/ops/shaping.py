@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.creation import arange, finish
-from eagerjit.making import makes
-from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import index, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
-from eagerjit.promotion import result_type
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Shape, Tensor
+from eagerjit.tensors.creation import arange, finish
+from eagerjit.tensors.making import makes
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Shape, Tensor
 
 # -- cutting ----------------------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     rows = list(choose(range(int(input.shape[0])), r))
     if r == 0:
         return input.new_empty((0,))
-    from eagerjit.creation import tensor
+    from eagerjit.tensors.creation import tensor
 
     picked = tensor(rows, dtype=dtypes.int64).reshape(len(rows), r)
     return input.take_rows(picked)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit import fft
-from eagerjit.creation import ones
 from eagerjit.ops.complexes import view_as_complex, view_as_real
 from eagerjit.ops.padding import pad
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import ones
+from eagerjit.tensors.tensor import Tensor
 
 
 def _window(

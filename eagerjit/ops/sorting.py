@@ -8,13 +8,13 @@ from typing import Any
 from eagerjit.calling import ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
-from eagerjit.numbers import to_float
 from eagerjit.ops import ordering, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
 from eagerjit.ops.searching import begins_run, place_along
+from eagerjit.recording.numbers import to_float
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 sort, argsort, topk = public(ordering.sort), public(ordering.argsort), public(ordering.topk)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from eagerjit.ops.factor import MatrixOp, batch_shape, guarded, triangular
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
 
@@ -80,7 +80,7 @@ def _eigh_arrays(input: np.ndarray, UPLO: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _differences(values: Any) -> Any:
     """values[j] - values[i], 1 on the diagonal."""
-    from eagerjit.creation import eye
+    from eagerjit.tensors.creation import eye
 
     return values.unsqueeze(-2) - values.unsqueeze(-1) + eye(values.shape[-1], dtype=values.dtype, device=values.device)
 
@@ -127,7 +127,7 @@ def _svd_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
     (gu, gs, gvh), (u, s, vh) = g, out
     gu, u, gvh, vh = gu[..., :k], u[..., :k], gvh[..., :k, :], vh[..., :k, :]
     row, column = s.unsqueeze(-2), s.unsqueeze(-1)
-    from eagerjit.creation import eye
+    from eagerjit.tensors.creation import eye
 
     gaps = (row - column) * (row + column) + eye(k, dtype=s.dtype, device=s.device)
     inside = _skew(u.mH @ gu) / gaps * row + column * (_skew(vh @ gvh.mH) / gaps) + gs.to(u.dtype).diag_embed()

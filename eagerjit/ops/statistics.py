@@ -8,7 +8,7 @@ from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import ordering, reduce, views
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 # -- spreads ----------------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.creation import arange
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, by_ops, inverse
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.tensor import Tensor, check_writable
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor, check_writable
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:

@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.arrays import TracedArray
 from eagerjit.dispatch import Op
-from eagerjit.fitting import fitted
-from eagerjit.from_data import tensor
-from eagerjit.numbers import SymbolicInt
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.arithmetic import masked_fill
@@ -18,13 +14,17 @@ from eagerjit.ops.counted import measured, nonzero
 from eagerjit.ops.index import add_along, add_rows, put_along, put_rows, take_rows, with_rows, wrapped
 from eagerjit.ops.inplace import InplaceOp, inplace
 from eagerjit.ops.searching import select_masked
-from eagerjit.placement import beside
+from eagerjit.recording.arrays import TracedArray
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.keys import LARGEST_BFLOAT16
 from eagerjit.runtime.views import ITEM, ViewCall
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.fitting import fitted
+from eagerjit.tensors.from_data import tensor
+from eagerjit.tensors.placement import beside
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
 def _expanded_key(key: Any, rank: int) -> list[Any]:

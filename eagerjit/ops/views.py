@@ -12,8 +12,6 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.shapes import reshape_strides
-from eagerjit.mistakes import explained
-from eagerjit.numbers import SymbolicInt, expression
 from eagerjit.ops.aliasing import (
     VIEWS,
     Exprs,
@@ -24,11 +22,13 @@ from eagerjit.ops.aliasing import (
     select_view,
     slice_view,
 )
+from eagerjit.recording.numbers import SymbolicInt, expression
 from eagerjit.runtime import mode
 from eagerjit.runtime import views as calls
 from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.mistakes import explained
+from eagerjit.tensors.tensor import Tensor
 
 
 def dimension(dim: Any, rank: int) -> int:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.creation import arange
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.padding import surrounded
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.tensor import Tensor
 
 Numbers = tuple[int, ...]
 FLAT_TAPS = 16

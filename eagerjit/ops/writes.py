@@ -10,7 +10,7 @@ from eagerjit.ops import arithmetic, elementary
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def _of(name: str) -> Callable[..., Tensor]:

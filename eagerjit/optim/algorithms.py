@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.creation import zeros_like
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
 from eagerjit.optim.groups import Group, number, pair, validated, validated_betas
 from eagerjit.optim.optimizer import Optimizer
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import zeros_like
+from eagerjit.tensors.tensor import Tensor
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 Tensors = list[Tensor]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.noted import Table
-from eagerjit.numbers import SymbolicInt
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import mode
 from eagerjit.state import state as thread
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.noted import Table
 
 
 class Group(Table):

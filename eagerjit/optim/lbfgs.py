@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.ops.index import cat
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.state import state as thread
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 Objective = Callable[[Tensor, float, Tensor], tuple[float, Tensor]]
 

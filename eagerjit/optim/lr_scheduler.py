@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.state import state
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def refuse_trace() -> None:

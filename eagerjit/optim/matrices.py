@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.creation import zeros, zeros_like
 from eagerjit.dispatch import Op
-from eagerjit.limits import finfo
 from eagerjit.ops.linear import addmm
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
 from eagerjit.optim.groups import Group, number, validated
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import zeros, zeros_like
+from eagerjit.tensors.limits import finfo
+from eagerjit.tensors.tensor import Tensor
 
 
 def _orthogonal(update: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

@@ -13,15 +13,15 @@ from typing import Any
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
-from eagerjit.methods import Handle, add_hook
-from eagerjit.noted import States, Table, noted
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.optim.groups import Group, is_pair
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.methods import Handle, add_hook
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.noted import States, Table, noted
+from eagerjit.watching.observation import TraceBreak, user_line
 
 _APART = frozenset(("state", "param_groups", "_pre_hooks", "_post_hooks"))
 REQUIRED = required = object()
@@ -158,7 +158,7 @@ class Optimizer:
 
     def _prepare(self, group: Group, present: list[Tensor], absent: list[Tensor]) -> None:
         """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
-        from eagerjit.creation import zeros
+        from eagerjit.tensors.creation import zeros
 
         fresh = [p for p in present if p not in self.state or not self.has_state(group, p)]
         shared = {id(self.state[p]["step"]) for p in present if "step" in self.state.get(p, ())}

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.creation import tensor
 from eagerjit.nn.batch import _BatchNorm
 from eagerjit.nn.module import Module
 from eagerjit.optim.lr_scheduler import LRScheduler
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "SWALR",

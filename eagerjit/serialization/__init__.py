@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eagerjit.devices import Device
-from eagerjit.placement import array_at, wanted
 from eagerjit.serialization import archive, legacy
 from eagerjit.serialization.known import (
     Known,
@@ -21,6 +20,7 @@ from eagerjit.serialization.known import (
 from eagerjit.serialization.saving import Writer
 from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
+from eagerjit.tensors.placement import array_at, wanted
 
 MAP_LOCATION: TypeAlias = Any
 DEFAULT_PROTOCOL = 2

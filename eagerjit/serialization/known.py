@@ -17,7 +17,7 @@ from eagerjit.devices import Device
 from eagerjit.runtime import dtypes
 from eagerjit.serialization import storages
 from eagerjit.serialization.unpickle import LoadError, checked_key, checked_keys
-from eagerjit.tensor import Parameter, Shape, Tensor
+from eagerjit.tensors.tensor import Parameter, Shape, Tensor
 
 _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 

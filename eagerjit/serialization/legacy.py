@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.placement import array_at, store
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.known import Known
 from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
+from eagerjit.tensors.placement import array_at, store
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 

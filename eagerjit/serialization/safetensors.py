@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from eagerjit.ops.index import concrete
-from eagerjit.placement import moved, wanted
 from eagerjit.runtime import dtypes
 from eagerjit.serialization.unpickle import LoadError
-from eagerjit.tensor import Tensor, new_tensor
+from eagerjit.tensors.placement import moved, wanted
+from eagerjit.tensors.tensor import Tensor, new_tensor
 
 _LONGEST_HEADER = 100_000_000
 _CODES = {

@@ -11,11 +11,11 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.ops.index import own_array
-from eagerjit.placement import device_of, host_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.storages import KIND_OF_DTYPE
-from eagerjit.tensor import Parameter, Shape, Tensor, is_asked
+from eagerjit.tensors.placement import device_of, host_array
+from eagerjit.tensors.tensor import Parameter, Shape, Tensor, is_asked
 
 _Base: Any = pickle._Pickler  # type: ignore[attr-defined]  # the pickler in Python, which can write names that are not here
 

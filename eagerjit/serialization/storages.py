@@ -13,7 +13,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
-from eagerjit.tensor import Parameter, Storage, Tensor, is_asked, new_tensor
+from eagerjit.tensors.tensor import Parameter, Storage, Tensor, is_asked, new_tensor
 
 _NAMES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64", "Int": "int32",

@@ -16,7 +16,7 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 _KEYS = (str, int, float, bool, bytes, type(None), DType, Device)
 _KEY_DEPTH = 4

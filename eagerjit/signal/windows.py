@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.creation import constant_array, finish
-from eagerjit.making import makes
 from eagerjit.state import Defaults
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import constant_array, finish
+from eagerjit.tensors.making import makes
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",

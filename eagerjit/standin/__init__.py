@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from eagerjit.names import no_such_name
+from eagerjit.tools.names import no_such_name
 
 FOLDER = str(Path(__file__).parent)
 

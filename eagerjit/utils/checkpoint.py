@@ -12,11 +12,11 @@ from eagerjit.autograd.node import GradNode
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.cautions import caution
 from eagerjit.generator import default_generator, restore, snapshot
-from eagerjit.observation import TraceBreak, user_line
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
-from eagerjit.tensor import Tensor, version_of
+from eagerjit.tensors.tensor import Tensor, version_of
+from eagerjit.watching.observation import TraceBreak, user_line
 
 __all__ = ["checkpoint", "checkpoint_sequential", "noop_context_fn"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import eagerjit
-from eagerjit.compilation import finish
+from eagerjit.compiled.compilation import finish
 from eagerjit.compiler.ir import Node
+from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.execute import MISS
-from eagerjit.tensor import new_tensor
-from eagerjit.trace import Tracer
+from eagerjit.tensors.tensor import new_tensor
 
 assert eagerjit.Tensor is not None  # importing the package gives compiled code its classes
 

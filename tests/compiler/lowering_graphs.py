@@ -10,8 +10,8 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import TABLE
+from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import dtypes
-from eagerjit.trace import Tracer
 
 LENGTHS = (1, 2, 3, 5, 7, 31, 32, 33, 64, 65, 127, 130)
 LONG = (257, 1000, 8191, 8192, 8193, 20000)

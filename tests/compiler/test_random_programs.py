@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_graphs import arrays_for, bits, random_graph
 
-from eagerjit.compilation import executable_of
+from eagerjit.compiled.compilation import executable_of
 from eagerjit.compiler.evaluate import evaluate_graph
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
-from eagerjit.tensor import new_tensor
+from eagerjit.tensors.tensor import new_tensor
 
 TOLERANCE = {"f2": 1e-2, "f4": 1e-5, "f8": 1e-13}
 """Sums are rounded in another order by NumPy, and functions such as exp are its own."""

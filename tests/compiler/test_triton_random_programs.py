@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from random_graphs import arrays_for, random_graph
 from test_random_programs import TOLERANCE, coarsest, computed_only, run
 
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import source
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.lower import routines
 from eagerjit.jit import jit
 

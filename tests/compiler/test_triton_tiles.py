@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import convolution, product
 from eagerjit.compiler.codegen.triton.tiles import Tile, choose, gpu, ranked
 from eagerjit.jit import jit

@@ -10,7 +10,7 @@ import eagerjit
 from eagerjit.compiler.ops import TABLE
 from eagerjit.func import jvp, vjp
 from eagerjit.func.evaluate import run_graph
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 STEP = 1e-6
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import eagerjit as torch
-from eagerjit import machine_code
+from eagerjit.compiled import machine_code
 from eagerjit.jit import JitWarning
 from eagerjit.runtime import cpu
 

@@ -14,7 +14,7 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import nn
-from eagerjit.fallback import JitWarning
+from eagerjit.compiled.fallback import JitWarning
 
 
 def model() -> Any:

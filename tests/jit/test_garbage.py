@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit.fallback import JitWarning
+from eagerjit.compiled.fallback import JitWarning
 
 
 def test_garbage_of_a_recording_is_found_among_young_objects(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import eagerjit as torch
-from eagerjit import machine_code
+from eagerjit.compiled import machine_code
 from eagerjit.runtime import cpu
 
 X = torch.tensor([0.0, 0.25, 0.5])

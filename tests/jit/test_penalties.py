@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import eagerjit as ej
-from eagerjit.tape import CallOp, GradientOp
+from eagerjit.compiled.tape import CallOp, GradientOp
 
 
 def model() -> tuple[Callable[[ej.Tensor], ej.Tensor], list[ej.Tensor]]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
-from eagerjit import nn, verification
+from eagerjit import nn
+from eagerjit.compiled import verification
 from eagerjit.compiler.ir import Graph
 
 

@@ -9,7 +9,7 @@ import pytest
 from test_complex import compare
 
 import eagerjit
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.jit import jit
 
 RANDOM = np.random.default_rng(0)

@@ -16,7 +16,7 @@ from catalog.named import NAMED, NO_SAMPLES
 from oracle import same
 
 import eagerjit as ej
-from eagerjit import names
+from eagerjit.tools import names
 
 ROOT = Path(__file__).resolve().parents[2]
 

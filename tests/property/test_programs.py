@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from eagerjit import machine_code
+from eagerjit.compiled import machine_code
 from eagerjit.runtime import cpu
 from tests.property import programs, reference
 from tests.property.programs import Generator, difference

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import eagerjit as torch
-from eagerjit.fallback import JitWarning
+from eagerjit.compiled.fallback import JitWarning
 
 
 def weight() -> torch.Tensor:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import eagerjit as ej
-from eagerjit import names
+from eagerjit.tools import names
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "torch_names.tsv"
 LEAST = 0.97

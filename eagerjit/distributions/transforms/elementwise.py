@@ -10,7 +10,7 @@ from eagerjit.distributions.distribution import Distribution, broadcast_all, pre
 from eagerjit.distributions.transforms.transform import SameByType, Transform
 from eagerjit.ops.activation import softplus
 from eagerjit.ops.shaping import broadcast_shapes
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class ExpTransform(SameByType):

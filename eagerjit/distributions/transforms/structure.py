@@ -10,7 +10,7 @@ from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import sum_rightmost
 from eagerjit.distributions.transforms.transform import Transform
 from eagerjit.ops.index import cat, stack
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class IndependentTransform(Transform):

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit.distributions import constraints
 from eagerjit.distributions.distribution import sum_rightmost
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 class Transform:

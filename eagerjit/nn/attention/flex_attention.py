@@ -11,9 +11,9 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from eagerjit.creation import arange, zeros
 from eagerjit.func import vmap
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import arange, zeros
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",

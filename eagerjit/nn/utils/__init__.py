@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.creation import zeros
 from eagerjit.nn.module import Module
 from eagerjit.ops.index import cat, stack
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import zeros
+from eagerjit.tensors.tensor import Tensor
 
 
 def _with_grad(parameters: Any) -> list[Tensor]:

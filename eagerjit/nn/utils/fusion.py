@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 

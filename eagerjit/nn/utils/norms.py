@@ -10,7 +10,7 @@ from eagerjit.nn.distances import normalize
 from eagerjit.nn.utils.computed import compute, forget
 from eagerjit.ops.reduce import norm
 from eagerjit.random import randn
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

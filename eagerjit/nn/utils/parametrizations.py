@@ -8,14 +8,14 @@ import numpy as np
 
 from eagerjit import linalg
 from eagerjit.autograd.modes import no_grad
-from eagerjit.creation import eye, tensor
 from eagerjit.nn.distances import normalize
 from eagerjit.nn.module import Module
 from eagerjit.nn.utils.norms import as_matrix, default_dim, divided, norm_except_dim, power_iterations, weight_of
 from eagerjit.nn.utils.parametrize import register_parametrization
 from eagerjit.ops.index import cat
 from eagerjit.random import randn
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.creation import eye, tensor
+from eagerjit.tensors.tensor import Tensor
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 

@@ -13,7 +13,7 @@ from eagerjit.nn.module import Module
 from eagerjit.nn.utils.computed import compute, forget, plain_class
 from eagerjit.runtime import mode
 from eagerjit.state import state
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 __all__ = [
     "ParametrizationList", "cached", "is_parametrized", "register_parametrization", "remove_parametrizations",

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from eagerjit.creation import ones_like
 from eagerjit.nn.module import Module
 from eagerjit.nn.utils.computed import compute, forget
 from eagerjit.random import rand, randperm
-from eagerjit.tensor import Parameter, Tensor
+from eagerjit.tensors.creation import ones_like
+from eagerjit.tensors.tensor import Parameter, Tensor
 
 __all__ = [
     "BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured", "PruningContainer",

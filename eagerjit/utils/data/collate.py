@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import eagerjit
-from eagerjit import creation
 from eagerjit.runtime import dtypes
-from eagerjit.tensor import Tensor, is_asked, new_tensor
+from eagerjit.tensors import creation
+from eagerjit.tensors.tensor import Tensor, is_asked, new_tensor
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 """What arrays' types have in them that become no tensors, under PyTorch's name."""

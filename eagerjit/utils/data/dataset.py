@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from eagerjit.random import Generator, randperm
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.tensor import Tensor
 
 
 def pinned(value: Any) -> Any:

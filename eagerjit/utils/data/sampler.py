@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from eagerjit import random
-from eagerjit.creation import as_tensor
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
+from eagerjit.tensors.creation import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

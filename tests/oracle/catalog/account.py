@@ -11,7 +11,7 @@ from oracle import DTYPES
 
 from catalog.entries import ENTRIES, LISTED, MORE
 from catalog.running import Compared
-from eagerjit import names
+from eagerjit.tools import names
 
 ROOT = Path(__file__).resolve().parents[3]
 ACCOUNT = ROOT / "eagerjit" / "names.tsv"

@@ -18,7 +18,7 @@ from catalog.structure import STRUCTURE
 from catalog.training import TRAINING
 from catalog.views import VIEWS
 from catalog.writes import WRITES
-from eagerjit import names
+from eagerjit.tools import names
 
 TABLE = Path(__file__).resolve().parents[2] / "data" / "torch_names.tsv"
 

@@ -13,7 +13,7 @@ import numpy as np
 import eagerjit as ej
 from catalog.running import Call, Outcome, run, tensors_of
 from catalog.sample import Sample, Variation
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler import loops
 from eagerjit.dispatch import OPS
 from eagerjit.runtime.program import Op

@@ -15,7 +15,7 @@ from oracle import DTYPES, TOLERANCE, draw, dtype_name, same
 
 import eagerjit as ej
 from catalog.sample import Sample, Variation
-from eagerjit.observation import TraceBreak
+from eagerjit.watching.observation import TraceBreak
 
 SEED = 1234
 for module in "fx testing distributions utils._pytree utils.data multiprocessing".split():

@@ -15,8 +15,8 @@ from op_samples import function, leaves, rebuilt, samples
 
 import eagerjit as ej
 from eagerjit.cuda import execution
-from eagerjit.placement import host_array
-from eagerjit.tensor import Tensor
+from eagerjit.tensors.placement import host_array
+from eagerjit.tensors.tensor import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "oracle"))
 

@@ -11,7 +11,7 @@ from fake_driver import FakeLibrary
 from machines import Machine, compile_for, interpreted, machine
 
 import eagerjit as ej
-from eagerjit import gpu_kernels
+from eagerjit.compiled import gpu_kernels
 from eagerjit.cuda.execution import layouts, offloaded, parameters
 from eagerjit.nn import functional as F
 from eagerjit.runtime.binding import new_tensor

@@ -1,0 +1,1 @@
+"""Compiled calls: made, kept on disk, put on the tape, explained, verified."""

@@ -1,0 +1,99 @@
+"""Calls that NumPy evaluates: with floats of 8 bits, or some with complex numbers. The op's body is recorded as ever.
+
+Gradients follow PyTorch's convention, that of the conjugate: with respect to z = x + iy it is dL/dx + i dL/dy. Rules
+are written for real numbers, where they are transposed Jacobians; for a function with a complex derivative what is
+wanted is the conjugate of the rule on the conjugated gradient, and so one rule serves both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.compiler.evaluate import evaluate_graph
+from eagerjit.compiler.ir import Graph
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensors.placement import gpu, host_array, named, put, store
+from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.tensor import Tensor, new_tensor
+
+if TYPE_CHECKING:
+    from eagerjit.dispatch import Op
+
+
+EVALUATED: list[Any] = []
+"""Stands for the programs of calls that NumPy evaluates."""
+
+
+def has_complex(arguments: Any) -> bool:
+    """Whether complex numbers are among arguments, or asked for."""
+    for a in arguments:
+        if isinstance(a, Tensor):
+            if a.dtype.is_complex:
+                return True
+        elif isinstance(a, complex):
+            return True
+        elif isinstance(a, DType):
+            if a.is_complex:
+                return True
+        elif type(a) in (tuple, list) and has_complex(a):
+            return True
+    return False
+
+
+def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int]) -> tuple[Any, ...]:
+    """The arguments of an eager call with tensors for complex `numbers`, so that another value compiles nothing."""
+    if not any(type(arguments[i]) is complex for i in numbers):
+        return arguments
+    dtype = result_type(*(arguments[i] for i in numbers))
+    return tuple(new_tensor(np.array(a, dtype.numpy)) if type(a) is complex else a for a in arguments)
+
+
+def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """The op's result by NumPy, and what it writes written."""
+    tracer = Tracer(op.name)
+    tracer.values_only = tracer.evaluated = True
+    tracer.source = op.name
+    given: dict[int, Tensor] = {}
+    with tracer:
+        before = mode.set_grad_mode(False)
+        try:
+            result = op.body(*[_stand_in(tracer, a, given) for a in arguments])
+            results = result if isinstance(result, tuple) else (result,)
+            writes = tracer.final_writes()
+            given |= {leaf: x for x, leaf in tracer.outside() if leaf not in given}
+            nodes = [tracer.value(r) for r in results]
+        finally:
+            mode.set_grad_mode(before)
+    graph = Graph(op.name, tracer.inputs, tracer.nodes, [*nodes, *(node for _, node in writes)])
+    arrays = evaluate_graph(graph, [host_array(given[n.attributes["leaf"]]._data) for n in tracer.inputs])
+    for (leaf, _), array in zip(writes, arrays[len(nodes) :], strict=True):
+        store(given[leaf]._data, array)
+    made = tuple(new_tensor(np.array(a, order="C")) for a in arrays[: len(nodes)])
+    if tracer.device is not None:
+        made = put(made, gpu(named(tracer.device)))
+    return made if isinstance(result, tuple) else made[0]
+
+
+def _stand_in(tracer: Tracer, argument: Any, given: dict[int, Tensor]) -> Any:
+    """A tensor of its own for every tensor among the arguments."""
+    if isinstance(argument, Tensor):
+        stand_in, leaf = new_tensor(argument._data), tracer.new_leaf()
+        tracer.tensor_leaf(stand_in, leaf, symbolic=False)
+        given[leaf] = argument
+        return stand_in
+    if type(argument) in (tuple, list):
+        return type(argument)(_stand_in(tracer, a, given) for a in argument)
+    return argument
+
+
+def conjugated(rule: Any, g: Any, out: Any, arguments: tuple[Any, ...], **attributes: Any) -> Any:
+    """A rule on gradients of complex numbers."""
+    flipped = tuple(x.conj() for x in g) if isinstance(g, tuple) else g.conj()
+    found = rule(flipped, out, *arguments, **attributes)
+    if isinstance(found, (tuple, list)):
+        return type(found)(None if x is None else x.conj() for x in found)
+    return found if found is None else found.conj()

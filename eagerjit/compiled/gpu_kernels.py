@@ -1,0 +1,256 @@
+"""A recorded call lowered for the GPU: its kernels as Triton files; and run on this machine by Triton's interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import linecache
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiled import compilation
+from eagerjit.compiler import loops, sizes
+from eagerjit.compiler.codegen.triton.along import AlongKernel
+from eagerjit.compiler.codegen.triton.attention import AttentionKernel
+from eagerjit.compiler.codegen.triton.convolution import ConvolutionKernel
+from eagerjit.compiler.codegen.triton.ordered import OrderedKernel
+from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
+from eagerjit.compiler.codegen.triton.search import SearchKernel
+from eagerjit.compiler.codegen.triton.several import SeveralKernel
+from eagerjit.compiler.codegen.triton.sorting import SortKernel
+from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.values import table_words
+from eagerjit.compiler.lower.assemble import Compiled, compile_trace
+from eagerjit.compiler.lower.build import GPU, Built
+from eagerjit.compiler.lower.emit import Amount, Pointer, Temporary
+from eagerjit.compiler.signature import Trace
+from eagerjit.runtime import routines
+from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.interpret import KernelType, PythonExecutable
+from eagerjit.runtime.program import Op
+
+AnyKernel = (
+    TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
+    | OrderedKernel | SortKernel
+)
+
+
+class GpuCall:
+    """The GPU's Program of a trace. `kernels` are in the order of its functions."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+        self.compiled: Compiled = compile_trace(trace, GPU)
+        self.built = built = [b for b in self.compiled.built if isinstance(b, Built)]
+        self.launches: list[AnyKernel] = []
+        made: dict[str, AnyKernel] = {}
+        several = {loops.body_text(b.kernel) for b in built if b.tasks != 1}
+        for b in built:
+            text = loops.body_text(b.kernel)
+            if text not in made:
+                made[text] = _kernel_of(b.kernel, text not in several, source_lines(b.sources))
+            self.launches.append(made[text])
+        self.kernels = list(made.values())
+
+    def launch(self, position: int, architecture: int = DEFAULT) -> Launch:
+        """The file, constants and grid of a launch for the sizes of the call that was recorded."""
+        built = self.built[position]
+        words: dict[str, int] = {}
+        for p, a in zip(built.kernel.params, built.arguments, strict=True):
+            if isinstance(a, Amount):
+                words[p.name] = self._known(a.size)
+            elif isinstance(a, Temporary) or (isinstance(a, Pointer) and a.offset == 0):
+                words[p.name] = 0  # memory from its beginning on, which is aligned
+        return self.launches[position].launch(self._known(built.tasks), words, architecture)
+
+    def tasks(self, position: int) -> int:
+        """How many tasks a launch has in the recorded call; one without any is left out."""
+        return max(self._known(self.built[position].tasks), 0)
+
+    def _known(self, size: sizes.Expr) -> int:
+        """A size in the recorded call; one that is measured in its course counts as 64."""
+        hints = self.trace.hints
+        return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
+
+
+def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyKernel:
+    if is_product(kernel):
+        return ProductKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Convolution):
+        return ConvolutionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Sort):
+        return SortKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Ordered):
+        return OrderedKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Several):
+        return SeveralKernel(kernel, GPU.flat, lines)
+    if isinstance(kernel.body[0], loops.Attention):
+        return AttentionKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Along):
+        return AlongKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Search):
+        return SearchKernel(kernel, lines)
+    return TritonKernel(kernel, single, GPU.flat, lines)
+
+
+def source_lines(places: Sequence[str]) -> list[str]:
+    """The user's lines, each with its place."""
+    lines = []
+    for place in places:
+        file, _, number = place.rpartition(":")
+        code = linecache.getline(file, int(number)).strip() if number.isdigit() else ""
+        lines.append(f"{file.rpartition('/')[2]}:{number}: {code}" if code else place)
+    return lines
+
+
+class InterpretedExecutable(PythonExecutable):
+    """Runs a GPU's Program on this machine's memory: kernels by Triton's interpreter, the rest as the CPU does."""
+
+    def __init__(self, call: GpuCall, objects: Sequence[object]):
+        super().__init__(call.compiled.program, [], objects)
+        self.kernels = call.kernels
+        self.launched: list[Launch] = []
+        self.tables = np.array(table_words(), np.uint32)
+        kernel = [i for i, (code, *_) in enumerate(self.program.instructions) if code == Op.KERNEL]
+        for i in kernel:
+            self._steps[i] = (self._kernel, self._steps[i][1])
+
+    def _kernel(self, frame: Any, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
+        if function >= len(self.kernels):
+            self._routine(frame, function, tasks, scratch, n, *slots)
+            return
+        kernel = self.kernels[function]
+        params = kernel.kernel.params
+        words = {p.name: frame.slots[slot] for p, slot in zip(params, slots, strict=True)}
+        count = frame.slots[tasks]
+        if count <= 0:
+            return
+        launch = kernel.launch(count, {p.name: words[p.name] for p in params if p.kind != "number"})
+        self.launched.append(launch)
+        status = np.zeros(1, np.int32)
+        words |= {"tasks": count, "status": status.ctypes.data, "tables": self.tables.ctypes.data}
+        partials, counters = np.empty(launch.partials, np.uint8), np.zeros(launch.counters, np.int32)
+        words |= {"partials": partials.ctypes.data, "counters": counters.ctypes.data}
+        arguments = [_number(words[p.name]) if p.kind == "number" else words[p.name] for p in launch.source.params]
+        source = launch.source
+        compiler.interpret(
+            source.text, source.name, source.signature(launch.wide), launch.constants, launch.grid, arguments
+        )
+        if status[0]:
+            raise self.program.errors[int(status[0]) - 1].error(frame.slots)
+
+
+    def _routine(self, frame: Any, function: int, tasks: int, scratch: int, n: int, *slots: int) -> None:
+        """What the host's native routines do: sorting, scans."""
+        words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
+        memory = np.empty(frame.slots[scratch] if scratch >= 0 else 0, np.uint8)
+        call = KernelType(routines.address(self.program.kernels[function]))
+        call(ctypes.addressof(words), 0, frame.slots[tasks], memory.ctypes.data)
+
+
+@contextlib.contextmanager
+def interpreted() -> Iterator[list[InterpretedExecutable]]:
+    """What is compiled within the block runs as on a GPU, by Triton's interpreter; the executables that were made."""
+    made: list[InterpretedExecutable] = []
+
+    def backend(report: compilation.Report) -> InterpretedExecutable:
+        assert report.compiled is not None  # its passes have run
+        made.append(InterpretedExecutable(GpuCall(report.trace), report.objects))
+        return made[-1]
+
+    before, compilation.backend = compilation.backend, backend
+    try:
+        yield made
+    finally:
+        compilation.backend = before
+
+
+def _number(word: int) -> float:
+    """The float whose bits a slot holds."""
+    return struct.unpack("d", struct.pack("q", word))[0]
+
+
+def target() -> int | None:
+    """The compute capability that EAGERJIT_TARGET names (90 for cuda:90), None where it names no GPU."""
+    text = os.environ.get("EAGERJIT_TARGET", "")
+    if not text:
+        return None
+    kind, _, number = text.partition(":")
+    if kind != "cuda" or not number.isdigit():
+        raise ValueError(f"EAGERJIT_TARGET is {text!r}: it names a GPU as cuda:80 or cuda:90")
+    return int(number)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuKernelReport:
+    """One launch on a GPU of compute capability `architecture`, for the sizes of the recorded call."""
+
+    name: str
+    lines: tuple[str, ...]
+    architecture: int
+    launch: Launch
+
+    @property
+    def triton(self) -> str:
+        """The Triton file."""
+        return self.launch.source.text
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return compiler.written(self.triton)
+
+    @property
+    def binary(self) -> compiler.Binary:
+        """What Triton makes of it; ImportError where it is not installed."""
+        return binary(self.launch, self.architecture)
+
+    @property
+    def ttir(self) -> str:
+        """Triton's own representation."""
+        return self.binary.ttir
+
+    @property
+    def ptx(self) -> str:
+        """The assembly for NVIDIA GPUs."""
+        return self.binary.ptx
+
+    def __str__(self) -> str:
+        constants = ", ".join(f"{k} {v}" for k, v in self.launch.constants.items() if k != "WIDE")
+        programs = f"{self.launch.programs} programs of {self.launch.warps} warps"
+        head = f"{self.name}: {programs}{', ' * bool(constants)}{constants}; {self.path}"
+        _, _, kernel = self.triton.rpartition("@triton.jit\n")
+        return head + "\n" + "\n".join(f"  {line}" for line in kernel.rstrip().split("\n"))
+
+
+def reports(trace: Trace, architecture: int) -> list[GpuKernelReport]:
+    """The launches of a trace on a GPU."""
+    call = GpuCall(trace)
+    return [
+        GpuKernelReport(b.kernel.name, b.sources, architecture, call.launch(position, architecture))
+        for position, b in enumerate(call.built)
+        if call.tasks(position)
+    ]
+
+
+def binary(launch: Launch, architecture: int) -> compiler.Binary:
+    """The machine code of a launch's kernel."""
+    source = launch.source
+    return compiler.compile(
+        source.text,
+        source.name,
+        source.signature(launch.wide),
+        launch.constants,
+        architecture,
+        launch.warps,
+        launch.aligned,
+        contract=source.contract,
+        stages=launch.stages,
+    )

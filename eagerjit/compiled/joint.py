@@ -1,0 +1,357 @@
+"""Compiling a recorded call: forward, and backward where gradients leave it, cut from one joint graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from eagerjit.autograd import engine
+from eagerjit.autograd.node import first_freed
+from eagerjit.autograd.saved import Saved, operations
+from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
+from eagerjit.compiled.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
+from eagerjit.compiler.ir import Graph, Node
+from eagerjit.compiler.matching import matches
+from eagerjit.compiler.partition import GradientTrace, ancestors, gradient_trace, saved_values, with_siblings
+from eagerjit.compiler.passes.dead import may_raise
+from eagerjit.compiler.signature import Fresh, TensorLeaf, Trace
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.execute import MISS
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.slots import Places
+
+Again = Callable[["Backward", Sequence[Any]], AbstractContextManager[tuple[Tracer, list[Any]]]]
+Compile = Callable[[], tuple[Any, Report, "Backward | None"]]
+"""Makes the executable of a call, the report on it, and its gradient."""
+
+
+class Cut:
+    """A part of a joint graph, compiled: what it takes of the call besides the gradients that come in."""
+
+    def __init__(self, found: GradientTrace, kept: list[int], where: dict[int, Any]):
+        self.executable, self.report = executable_of(found.trace, found.trace.graph, [])
+        self.kept, self.read = kept, found.read
+        self.given = Places(where[leaf] for leaf in (*found.numbers, *found.tensors))
+
+    def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
+        """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""
+        found = self.executable.run((*values, *[kept[i] for i in self.kept], *self.given.values(arguments)))
+        return found if found is MISS or isinstance(found, tuple) else (found,)
+
+
+@dataclass
+class Part:
+    """The compiled gradient of some results: what reaches the targets, alone or added to what reached them before.
+
+    targets     what gets a gradient: leaves of the call, or keys of another kind
+    repeated    those of them that are used more than once
+    cut         compiles the same gradient added, use by use, to what reached some of these before: so its sums are
+                those of the plain call
+    saved       values that the plain call's gradient refuses to find overwritten
+    reached     the operations that the results depend on, None for all of the call's
+    visited     those of them that lead to the targets
+    """
+
+    targets: list[Hashable]
+    repeated: list[Hashable]
+    plain: Cut
+    cut: Callable[[tuple[Hashable, ...]], Cut]
+    saved: list[Saved]
+    reached: frozenset[int] | None = None
+    visited: frozenset[int] | None = None
+    onto: dict[tuple[Hashable, ...], Cut] = field(default_factory=dict)
+
+    def totals(
+        self,
+        values: Sequence[Tensor],
+        kept: Sequence[Tensor],
+        arguments: Sequence[Any],
+        starts: dict[Hashable, Tensor | None],
+    ) -> dict[Hashable, Tensor]:
+        """Every target's gradient added to its start, in the order in which the plain call adds."""
+        summed = tuple([t for t in self.repeated if starts.get(t) is not None])
+        if summed:
+            onto = self.onto.get(summed)
+            if onto is None:
+                onto = self.onto[summed] = self.cut(summed)
+            begun: list[Any] = [starts[t] for t in summed]
+            found = onto.run((*values, *[t.contiguous() for t in begun]), kept, arguments)
+        else:
+            found = self.plain.run(values, kept, arguments)
+        if found is MISS:
+            raise RuntimeError("the compiled gradient of a call does not take the gradients that reached it")
+        totals = dict(zip(self.targets, found, strict=True))
+        for target, start in starts.items():
+            if start is not None and target in totals and target not in summed:
+                totals[target] = start + totals[target]
+        return totals
+
+
+@dataclass
+class Backward:
+    """What the gradients of a compiled call are made of, and those that were asked for so far.
+
+    roots       which results have a gradient
+    where       leaf -> argument by position, or tensor
+    forward     the operations recorded, before any pass
+    answers     the values that the recording asked for
+    again       records the call again: (this, arguments) -> (tracer, results)
+    rerun       makes the plain call
+    inner       which of the roots others depend on
+    apart       leaves that require gradients and that none flows to: the call has read them detached
+    end         the name and line of the last operation
+    changes     whether the call changes Python objects, so that it cannot be made again
+    leaves      the tensors that gradients go to or that matter for them
+    tensors     where a call finds them
+    kept        which outputs of the executable are values kept for the gradient; `kept_nodes` what they are
+    parts       gradients by the results that have them and the leaves that they are for
+    complete    the key of the gradient when all results have one, for all leaves
+    hidden      values inside the call that gradients of gradients reach, by (operation, result)
+    twice       histories of gradients
+    """
+
+    name: str
+    roots: list[int]
+    where: dict[int, Any]
+    forward: list[Node]
+    answers: list[Any]
+    conditions: dict[str, Any]
+    again: Again
+    rerun: Callable[..., Any]
+    inner: tuple[int, ...]
+    end: tuple[str, str]
+    changes: bool = False
+    apart: frozenset[Hashable] = frozenset()
+    leaves: list[int] = field(default_factory=list)
+    tensors: Places = field(default_factory=Places)
+    kept: list[int] = field(default_factory=list)
+    kept_nodes: list[Node] = field(default_factory=list)
+    parts: dict[tuple[tuple[int, ...], tuple[Hashable, ...]], Part] = field(default_factory=dict)
+    complete: tuple[tuple[int, ...], tuple[Hashable, ...]] = ((), ())
+    hidden: dict[tuple[int, int], int] = field(default_factory=dict)
+    twice: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def executable(self) -> Cut:
+        """The gradient when all results have one."""
+        return self.parts[self.complete].plain
+
+    @property
+    def report(self) -> Report:
+        """What compiling that gradient produced."""
+        return self.executable.report
+
+    def record(self, arguments: Sequence[Any]) -> AbstractContextManager[tuple[Tracer, list[Any]]]:
+        """A second recording of a call: within it, its tracer and its results."""
+        return self.again(self, arguments)
+
+
+def root_positions(results: Sequence[Any]) -> list[int]:
+    """Which results have gradients."""
+    return [
+        i
+        for i, r in enumerate(results)
+        if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None and first_freed(r._node) is None
+    ]
+
+
+# -- compiling --------------------------------------------------------------------------------------------------------
+
+
+def compile_call(
+    tracer: Tracer,
+    n_arguments: int,
+    results: list[Any],
+    forward: int,
+    again: Again,
+    rerun: Callable[..., Any],
+    **conditions: Any,
+) -> Compile:
+    """What compiles a recording and, where results need gradients, its gradient. Runs inside the tracer.
+
+    The first `forward` operations are the call's. What is returned runs inside the tracer too, but needs nothing more
+    of the call: any thread may run it, once.
+    """
+    roots = root_positions(results)
+    if not roots:
+        return partial(_compile_alone, describe(tracer, n_arguments, results, **conditions), tracer.objects)
+    recorded, answers = tracer.nodes[:forward], list(tracer.values)
+    targets = leaves_with_gradients(tracer)
+    incoming = [cotangent(tracer, results[i]) for i in roots]
+    walked = walk(tracer, [results[i] for i in roots], incoming, targets, results)
+    joint = _Joint(
+        describe(tracer, n_arguments, [*results, *walked.gradients, *walked.totals], **conditions),
+        len(results),
+        walked.summary(),
+        _places(tracer, n_arguments),
+        frozenset(targets),
+    )
+    inner = _inner(tracer, [results[i] for i in roots])
+    last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
+    end = last.name, last.source
+    backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
+    backward.apart = _apart(tracer, [results[i] for i in roots], targets)
+    return partial(_compile_both, joint, tracer.objects, backward)
+
+
+def _compile_alone(trace: Trace, objects: list[Any]) -> tuple[Any, Report, None]:
+    return *executable_of(trace, trace.graph, objects, pending=True), None
+
+
+def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tuple[Any, Report, Backward]:
+    """Cut the joint graph in two and compile both."""
+    trace = joint.trace
+    traced = trace.graph
+    nodes, received = joint.simplify()
+    outputs = trace.outputs[: joint.n_results]
+    given = [o.node for o in outputs if isinstance(o, Fresh)] + [value for _, value in trace.writes]
+    asked = [q.node for q in trace.questions]
+    given += asked
+    # A number of the call may be read by the gradient alone.
+    numbers = [n for n in trace.graph.inputs if n.attributes.get("number")]
+    computed = with_siblings(trace.graph, ancestors([*given, *numbers, *_unused_checks(trace.graph)]))
+    bindings = joint.bindings()
+    written = {leaf for leaf, _ in trace.writes}
+    kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in written})
+    kept += [q.node for q in trace.questions if q.size is not None and q.node not in (*kept, *bindings)]
+    trace.graph = Graph(
+        trace.graph.name,
+        [n for n in trace.graph.inputs if "cotangent" not in n.attributes],
+        [n for n in trace.graph.nodes if n in computed],
+        [*(o.node for o in outputs if isinstance(o, Fresh)), *kept, *asked],
+        trace.graph.writes,
+    )
+    trace.outputs = [*outputs, *(Fresh(n) for n in kept)]
+    executable, report = executable_of(trace, traced, objects)
+    needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
+    reached = [b.leaf for n, b in bindings.items() if n in needed]
+    backward.leaves = list(dict.fromkeys([*joint.summary.targets, *reached]))  # type: ignore[list-item]  # keys are leaves
+    backward.tensors = Places(joint.where[leaf] for leaf in backward.leaves)
+    backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
+    backward.kept_nodes = kept
+    part = joint.part(received, nodes, kept, list(range(len(kept))))
+    wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated and leaf not in backward.apart)
+    backward.complete = tuple(range(len(backward.roots))), wanted
+    backward.parts[backward.complete] = part
+    return executable, report, backward
+
+
+def _inner(tracer: Tracer, roots: list[Tensor]) -> tuple[int, ...]:
+    """The roots on which others depend."""
+    if len(roots) == 1:
+        return ()
+    used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
+    return tuple(i for i, r in enumerate(roots) if engine.key_of(r) in used)
+
+
+def _apart(tracer: Tracer, roots: list[Tensor], targets: dict[Hashable, Tensor]) -> frozenset[Hashable]:
+    """The targets that no operation of the plain call has on its way to a root."""
+    used = {engine.key_of(t) for node in operations(tracer, roots) for t in engine.edges_of(node)}
+    used |= {engine.key_of(t) for t in roots}
+    before = {k: t for k, t in targets.items() if t._node is None or t._node.sequence < tracer.first_sequence}
+    return frozenset(key for key, t in before.items() if engine.key_of(t) not in used)
+
+
+def compile_part(
+    backward: Backward, tracer: Tracer, results: list[Any], walked: Walk, more: Sequence[Node] = ()
+) -> Part:
+    """The gradient recorded by a walk, cut out of a second recording of a call that was compiled before.
+
+    It is given what the call has kept, and `more`.
+    """
+    joint = _joint_again(backward, tracer, results, [*walked.gradients, *walked.totals], walked)
+    nodes, received = joint.simplify()
+    found = matches([*backward.kept_nodes, *more], [*joint.trace.graph.inputs, *joint.trace.graph.nodes])
+    return joint.part(received, nodes, list(found.values()), list(found))
+
+
+def compile_keeping(
+    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk, given: int
+) -> tuple[Cut, list[Node]] | None:
+    """Gradients recorded after their call that give, besides, what their own gradient needs and is dear.
+
+    None where there is nothing of the kind. They take the first `given` of the gradients to come.
+    """
+    joint = _joint_again(backward, tracer, results, [*map(own, gradients), *walked.gradients], walked)
+    nodes, received = joint.simplify()
+    graph, count = joint.trace.graph, len(gradients)
+    found = matches(backward.kept_nodes, [*graph.inputs, *graph.nodes])
+    kept = saved_values(ancestors(nodes[:count]), nodes[count:], set(), set(found.values()))
+    if not kept or joint.trace.writes or joint.trace.questions:
+        return None
+    on_host = joint.on_host[:count] + [False] * len(kept)
+    bindings, wanted = joint.bindings(), [*nodes[:count], *kept]
+    cut = gradient_trace(joint.trace, received[:given], list(found.values()), wanted, bindings, on_host)
+    if any(leaf not in joint.where for leaf in cut.numbers):
+        return None
+    return Cut(cut, list(found), joint.where), kept
+
+
+def _joint_again(
+    backward: Backward, tracer: Tracer, results: list[Any], gradients: list[Tensor], walked: Walk
+) -> _Joint:
+    """A second recording of a call with gradients; other tensors may lie now where the call found these."""
+    n_arguments = len(tracer.arguments or ())
+    trace = describe(tracer, n_arguments, [*results, *gradients], **backward.conditions)
+    return _Joint(trace, len(results), walked.summary(), _places(tracer, n_arguments) | backward.where)
+
+
+@dataclass
+class _Joint:
+    """A recorded call with gradients: its trace, how many of its results are the call's, and what the rest are.
+
+    differentiated  the leaves that require a gradient
+    on_host         which of the gradients lie on the host, once `simplify` has run
+    """
+
+    trace: Trace
+    n_results: int
+    summary: Summary
+    where: dict[int, Any]
+    differentiated: frozenset[Hashable] = frozenset()
+    on_host: list[bool] = field(default_factory=list)
+
+    def simplify(self) -> tuple[list[Node], list[Node]]:
+        """Run the passes: the nodes of the gradients and of the totals, and the gradients to come."""
+        simplified(self.trace)
+        outputs = [o for o in self.trace.outputs[self.n_results :] if isinstance(o, Fresh)]
+        nodes, self.on_host = [o.node for o in outputs], [o.on_host for o in outputs]
+        return nodes, [n for n in self.trace.graph.inputs if "cotangent" in n.attributes]
+
+    def bindings(self) -> dict[Node, TensorLeaf]:
+        """The tensors among the leaves, by their nodes."""
+        return {b.node: b for b in self.trace.bindings if isinstance(b, TensorLeaf)}
+
+    def part(self, received: list[Node], nodes: list[Node], kept: list[Node], positions: list[int]) -> Part:
+        """The gradients, cut out as programs of their own that are given `kept`, values of the call."""
+        trace, summary, bindings = self.trace, self.summary, self.bindings()
+        written = {leaf for leaf, _ in trace.writes}
+        count, begun = len(summary.targets), len(received) - len(summary.repeated)
+        starts = dict(zip(summary.repeated, received[begun:], strict=True))
+
+        def cut(summed: tuple[Hashable, ...]) -> Cut:
+            chosen = [count + i if key in summed else i for i, key in enumerate(summary.targets)]
+            wanted, on_host = [nodes[i] for i in chosen], [self.on_host[i] for i in chosen]
+            taken = [*received[:begun], *(starts[key] for key in summed)]
+            found = gradient_trace(trace, taken, kept, wanted, bindings, on_host)
+            if written & set(found.read) or any(i not in self.where for i in found.numbers):
+                raise RuntimeError(f"{trace.graph.name}: this gradient needs values that the call has overwritten")
+            return Cut(found, positions, self.where)
+
+        return Part(summary.targets, summary.repeated, cut(()), cut, summary.saved)
+
+
+def _unused_checks(graph: Graph) -> list[Node]:
+    """What the function computes for nothing but the error that it may end in."""
+    used = {i for n in graph.nodes for i in n.inputs} | set(graph.results())
+    found = [n for n in graph.nodes if n not in used and may_raise(n)]
+    return [n for n in found if not any("cotangent" in i.attributes for i in ancestors([n]))]
+
+
+def _places(tracer: Tracer, n_arguments: int) -> dict[int, Any]:
+    """Where a call finds its leaves: among its arguments, or as tensors from outside."""
+    out: dict[int, Any] = {i: i for i in range(n_arguments)}
+    return out | {leaf: t for t, leaf in tracer.outside() if leaf >= n_arguments} | tracer.slots

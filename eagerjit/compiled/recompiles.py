@@ -1,0 +1,163 @@
+"""Why a function was compiled again: which of the things that it depends on is another than before."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from eagerjit import pytree
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf
+from eagerjit.runtime.mode import GRAD_OFF
+from eagerjit.runtime.program import Op
+from eagerjit.watching.guards import accesses, unwrap
+
+if TYPE_CHECKING:
+    from eagerjit.compiled.variants import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Recompile:
+    """What changed, from what, to what, and the user's line that read it."""
+
+    what: str
+    old: str
+    new: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.source})" if self.source else ""
+        return f"{self.what} was {self.old}, is {self.new}{where}"
+
+
+@dataclass(slots=True)
+class CacheInfo:
+    """What a jitted function has done: versions compiled, calls that Python saw them serve, and why it recompiled."""
+
+    compiles: int = 0
+    hits: int = 0
+    recompiles: int = 0
+    eager_calls: int = 0
+    reasons: list[Recompile] = field(default_factory=list)
+
+
+def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) -> Recompile:
+    """The first thing in which a new version of a function differs from the known one most like it."""
+    alike = [v for v in known if v.structure == new.structure]
+    if not alike:
+        return Recompile("the structure of the arguments", _nesting(known[-1].structure), _nesting(new.structure))
+    facts = _facts(new, function)
+    found = [list(_differences(_facts(v, function), facts)) for v in alike]
+    closest = min(reversed(found), key=len)
+    return closest[0] if closest else Recompile("the state that it reads", "another", "new")
+
+
+def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]]) -> Iterator[Recompile]:
+    for what in dict.fromkeys((*new, *old)):
+        before, now = old.get(what, ("nothing", ""))[0], new.get(what, ("nothing", ""))[0]
+        if before != now:
+            yield Recompile(what, before, now, (new.get(what) or old[what])[1])
+
+
+def argument_names(function: Callable[..., Any], structure: Any) -> list[str]:
+    """How the user calls each leaf of the arguments: `x`, `batch['image']`, `xs[0]`."""
+    _, _, (positional, keywords) = structure
+    try:
+        parameters = inspect.signature(function).parameters.values()
+        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    except (TypeError, ValueError):
+        names = []
+    out: list[str] = []
+    for position, child in enumerate(positional[2]):
+        out += _paths(names[position] if position < len(names) else f"args[{position}]", child)
+    for name, child in zip(keywords[1], keywords[2], strict=True):
+        out += _paths(name, child)
+    return out
+
+
+def _paths(name: str, structure: Any) -> Iterator[str]:
+    if type(structure) is not tuple:
+        yield name
+        return
+    kind, keys, children = structure
+    for position, child in enumerate(children):
+        if keys is None:
+            part = f"[{position}]"
+        else:
+            part = f"[{keys[position]!r}]" if kind is dict else f".{keys[position]}"
+        yield from _paths(name + part, child)
+
+
+def _nesting(structure: Any) -> str:
+    if type(structure) is not tuple:
+        return "*" if structure == pytree.LEAF else getattr(structure, "__name__", "again")
+    kind, keys, children = structure
+    parts = [_nesting(c) for c in children]
+    if keys is not None:
+        parts = [f"{k}={p}" for k, p in zip(keys, parts, strict=True)]
+    return f"{kind.__name__}({', '.join(parts)})"
+
+
+def _names(variant: Variant, function: Callable[..., Any]) -> dict[int, tuple[str, str]]:
+    """What the user calls each leaf, and the line of the function that reads it, where it is not an argument."""
+    trace, objects = variant.report.trace, variant.report.objects
+    code, _ = unwrap(function)
+    closure = dict(zip(map(id, code.__closure__ or ()), code.__code__.co_freevars, strict=True)) if code else {}
+    names = dict(enumerate(argument_names(function, variant.structure)))
+    for b in trace.bindings:
+        match b:
+            case Load(leaf, Op.LOAD_ITEM, (_, name)):
+                names[leaf] = str(objects[name])
+            case Load(leaf, Op.LOAD_ATTRIBUTE, (parent, name)):
+                names[leaf] = f"{names.get(parent, '')}.{objects[name]}"
+            case Load(leaf, Op.LOAD_GRAD, (parent,)):
+                names[leaf] = f"{names.get(parent, '')}.grad"
+            case Load(leaf, _, (constant,)):
+                names[leaf] = closure.get(id(objects[constant]), f"a {type(objects[constant]).__name__}")
+    lines: dict[str, str] = {}
+    if code is not None:
+        for access in accesses(code.__code__, None):
+            for depth in range(len(access.attributes) + 1):
+                path = ".".join((access.name, *access.attributes[:depth]))
+                lines.setdefault(path, f"{code.__code__.co_filename}:{access.line}")
+    return {leaf: (name, lines.get(name, "") if leaf >= trace.n_arguments else "") for leaf, name in names.items()}
+
+
+def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+    """What a version depends on: description -> (value, line)."""
+    trace, objects, names = variant.report.trace, variant.report.objects, _names(variant, function)
+    out: dict[str, tuple[str, str]] = {}
+    for b in trace.bindings:
+        name, source = names.get(b.leaf, (f"value {b.leaf}", ""))
+        match b:
+            case TensorLeaf(_, node, strides, grad):
+                layout = "contiguous" if strides is None else f"strides {list(map(str, strides))}"
+                needs = "" if grad == 2 else f", requires_grad={bool(grad)}"
+                out[name] = (f"{node.type} ({layout}{needs})", source)
+            case FloatLeaf():
+                out[name] = ("a float", source)
+            case IntLeaf():
+                out[name] = ("an int", source)
+            case ObjectGuard(_, Op.LACKS, constant):
+                out[f"{name} has {objects[constant]}"] = ("False", source)
+            case ObjectGuard(_, _, constant):
+                out[name] = (_shown(objects[constant]), source)
+            case SameGuard(_, other, expected):
+                second = names.get(other, (f"value {other}", ""))[0]
+                out[f"{name} is {second}"] = (str(expected), source)
+    for g in trace.guards:
+        out[f"{g.a} {g.relation} {g.b}"] = (str(g.holds), g.source)
+    for position, q in enumerate(trace.questions):
+        if q.size is None:
+            out[f"the number that question {position} asks for"] = (str(q.bits), q.node.source)
+    if trace.grad_mode is not None:
+        out["grad mode"] = ("off" if trace.grad_mode & GRAD_OFF else "on", "")
+    return out
+
+
+def _shown(value: Any) -> str:
+    kinds = str, int, float, bool, tuple, type(None)
+    plain = isinstance(value, kinds) or (type(value) is list and all(isinstance(x, kinds) for x in value))
+    text = repr(value) if plain else f"a certain {type(value).__name__}"
+    return text if len(text) < 60 else text[:57] + "..."

@@ -1,0 +1,100 @@
+"""Compiled programs on disk: what a recording was compiled to, under a digest of all that went into it."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from functools import cache as once
+from pathlib import Path
+
+import eagerjit.compiler
+from eagerjit import runtime
+from eagerjit.compiled import machine_code
+from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
+from eagerjit.compiler.text import graph_key
+from eagerjit.runtime import cache, cpu
+from eagerjit.runtime.program import Failure, HostCall, Program
+
+KIND = "program"
+
+
+@once
+def _compiler() -> str:
+    """A digest of the sources of the compiler, and of what says how programs and their code are kept."""
+    root = Path(next(iter(eagerjit.compiler.__path__)))
+    kept = [Path(str(module.__file__)) for module in (machine_code, runtime.program)]
+    return cache.content_key(*(path.read_bytes() for path in (*sorted(root.rglob("*.py")), Path(__file__), *kept)))
+
+
+def program_key(trace: Trace) -> str:
+    """The digest under which a trace's program is kept. Source lines matter only where errors name them."""
+    graph = trace.graph
+    lines = [n.source for n in graph.nodes if trace.checks or n.op.family == "index" or n.op.traits & _CHECKED]
+    parts = [_binding_text(b) for b in trace.bindings]
+    parts += [repr(o) if not isinstance(o, Fresh) else f"fresh {o.aliases}" for o in trace.outputs]
+    parts += [str(g) for g in trace.guards]
+    parts += [f"{leaf} {n} {line}" for (leaf, _), n, line in zip(trace.writes, trace.times, trace.lines, strict=True)]
+    parts += [f"question {q.bits} {q.size}" for q in trace.questions]
+    parts.append(repr((trace.n_arguments, trace.n_leaves, trace.gradients, trace.grad_mode, trace.epoch)))
+    parts.append(repr((trace.fastmath, trace.checks, trace.distinct)))
+    return cache.content_key(_compiler(), cpu.target_key(), graph_key(graph), "\n".join(parts), "\n".join(lines))
+
+
+_CHECKED = frozenset({"gathers", "integer_zero_divisor", "requires"})
+
+
+def _binding_text(b: object) -> str:
+    match b:
+        case TensorLeaf(leaf, _, strides, grad):
+            return f"tensor {leaf} {strides} {grad}"
+        case FloatLeaf(leaf, _):
+            return f"float {leaf}"
+        case IntLeaf(leaf, size):
+            return f"int {leaf} {size}"
+        case ObjectGuard(leaf, op, constant):
+            return f"guard {leaf} {op} {constant}"
+        case SameGuard(leaf, other, expected):
+            return f"same {leaf} {other} {expected}"
+        case Load(leaf, op, operands):
+            return f"load {leaf} {op} {operands}"
+    raise AssertionError(b)
+
+
+def read(key: str) -> tuple[Program, bytes] | None:
+    """The program kept under a key, and its machine code."""
+    content = cache.get(KIND, key)
+    if content is None:
+        return None
+    size = int.from_bytes(content[:8], "little")
+    head = json.loads(content[8 : 8 + size])
+    words = array("q", content[8 + size : 8 + size + head["words"] * 8])
+    return _program(head, words), content[8 + size + head["words"] * 8 :]
+
+
+def _program(head: dict, words: array) -> Program:
+    instructions: list[tuple[int, ...]] = []
+    position = 0
+    while position < len(words):
+        count = words[position + 1]
+        instructions.append((words[position], *words[position + 2 : position + 2 + count]))
+        position += 2 + count
+    errors = [Failure(*e) for e in head["errors"]]
+    calls = [HostCall(function, arguments, results) for function, arguments, results in head["calls"]]
+    n_arguments, n_leaves, n_slots, n_outputs = head["counts"]
+    kernels, n_words = head["kernels"], head["n_words"]
+    return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
+
+
+def write(key: str, program: Program, code: bytes) -> None:
+    """Keep a program and its machine code."""
+    words = array("q", program.words())
+    head = {
+        "counts": [program.n_arguments, program.n_leaves, program.n_slots, program.n_outputs],
+        "words": len(words),
+        "kernels": program.kernels,
+        "errors": [[e.exception, e.message, e.slot] for e in program.errors],
+        "n_words": program.n_words,
+        "calls": [[c.function, c.arguments, c.results] for c in program.calls],
+    }
+    text = json.dumps(head).encode()
+    cache.put(KIND, key, len(text).to_bytes(8, "little") + text + words.tobytes() + code)

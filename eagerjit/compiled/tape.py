@@ -1,0 +1,331 @@
+"""Compiled calls on the tape: a jitted call is one node, and its gradient, where that has a history, another one."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from eagerjit.autograd import engine
+from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
+from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.saved import operations
+from eagerjit.autograd.stale import stale_value
+from eagerjit.compiled.joint import Backward, Part, compile_part
+from eagerjit.compiled.twice import Twice, hidden_values, visited
+from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
+from eagerjit.runtime import mode
+from eagerjit.runtime.source import here
+from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
+
+
+class Compiled:
+    """The op of a node that is compiled: gradients come from a Part, one for those that come in and those wanted."""
+
+    rules = None
+    fused_rules = False
+    accumulates = partial = True
+    name: str
+    keys: list[Hashable]
+    """What the node's inputs are to a Part."""
+
+    def __init__(self) -> None:
+        self.overwritten: dict[int, Any] = {}
+
+    def n_outputs(self, node: GradNode) -> int:
+        """How many results gradients may reach, hidden ones included."""
+        return len(node.output)
+
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
+        """The gradients of these results for the inputs with these keys."""
+        raise NotImplementedError
+
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
+        """Refuse values that were overwritten after they were saved."""
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients for the node's inputs."""
+        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
+
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
+        raise NotImplementedError
+
+    def wanted(self, needs: tuple[bool, ...]) -> tuple[Hashable, ...]:
+        """The keys of the inputs that need a gradient."""
+        return tuple(itertools.compress(self.keys, needs))
+
+
+class CallOp(Compiled):
+    """The op of a node that is a compiled call."""
+
+    def __init__(self, backward: Backward, arguments: tuple[Any, ...]):
+        super().__init__()
+        self.differentiable, self.arguments = backward, arguments
+        self.name, self.keys = backward.name, list(backward.leaves)
+        self.kept: list[Tensor] = []
+        self.inner, self.end = backward.inner, backward.end
+        self.freed: list[frozenset[int] | None] = []
+        self.last: frozenset[int] | None = None
+
+    def connect(self, flat: Sequence[Any]) -> None:
+        """Put the call on the tape as one node."""
+        backward, arguments = self.differentiable, self.arguments
+        tensors = tuple(backward.tensors.values(arguments))
+        if backward.apart:
+            pairs = zip(backward.leaves, tensors, strict=True)
+            tensors = tuple([t.detach() if leaf in backward.apart else t for leaf, t in pairs])
+        node = object.__new__(GradNode)
+        node.op = self
+        node.inputs = tensors
+        node.output = tuple([flat[i]._data for i in backward.roots])
+        node.sequence = mode.next_sequence()
+        node.versions = tuple([0 if t._storage is None else t._storage.version for t in tensors])
+        node.code, node.offset = here() or (None, None)
+        node.hooks = node.overwritten = node.replaced = None
+        self.kept = [flat[i] for i in backward.kept]
+        for position, index in enumerate(backward.roots):
+            out = flat[index]
+            out._node, out._index, out._requires_grad = node, position, True
+
+    def n_outputs(self, node: GradNode) -> int:
+        """The results that have gradients, then the values inside that gradients of gradients reach."""
+        return len(self.differentiable.roots) + len(self.differentiable.hidden)
+
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
+        """Refuse values that were overwritten after the plain call would have saved them, or that this one reads."""
+        if not self.overwritten and _unwritten(node):
+            return
+        backward = self.differentiable
+        part = self.part(_present(grads), self.wanted(needs))
+        assert node.inputs is not None and node.versions is not None
+        stale = {
+            leaf: (tensor, version)
+            for leaf, tensor, version in zip(backward.leaves, node.inputs, node.versions, strict=True)
+            if version_of(tensor) != version
+        }
+        for saved in part.saved:
+            if saved.result >= 0:
+                position = backward.roots.index(saved.result) if saved.result in backward.roots else -1
+                if position in self.overwritten and saved.is_read():
+                    raise saved.error(node.outputs()[position], 0, self.overwritten[position])
+            elif saved.leaf in stale and saved.is_read():
+                tensor, version = stale[saved.leaf]
+                raise saved.error(tensor, version, tensor._storage.source)
+        for leaf in part.plain.read:
+            if leaf in stale:
+                tensor, version = stale[leaf]
+                raise stale_value(node, backward.leaves.index(leaf), tensor, version)
+
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
+        """The gradients of these results for these leaves, compiled when first asked for."""
+        backward = self.differentiable
+        found = backward.parts.get((present, wanted))
+        if found is None:
+            with backward.record(self.arguments) as (tracer, results):
+                roots = [results[i] for i in backward.roots]
+                numbers = {made: i for i, made in enumerate(operations(tracer, roots))}
+                roots += hidden_values(tracer, roots, list(backward.hidden))
+                roots = [roots[i] for i in present]
+                leaves = leaves_with_gradients(tracer)
+                reached = frozenset(numbers[made] for made in operations(tracer, roots))
+                led = visited(list(numbers), roots, leaves, wanted)
+                incoming = [cotangent(tracer, r) for r in roots]
+                walked = walk(tracer, roots, incoming, leaves, results, wanted)
+                found = compile_part(backward, tracer, results, walked)
+                found.reached, found.visited = reached if len(reached) < len(numbers) else None, led
+            backward.parts[present, wanted] = found
+        return found
+
+    def again(self) -> list[Tensor]:
+        """The results that have gradients, by the plain call."""
+        return _results_again(self.differentiable, self.arguments)
+
+    def release(self) -> bool:
+        """Note that the graph that was walked last is used up; whether that is all of it."""
+        self.freed.append(self.last)
+        return self.last is None
+
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """Run the compiled gradient; one that is to be differentiated in turn goes on the tape as a node."""
+        if state.tracer is not None:
+            return self._traced(node, grads, needs, known)
+        present, wanted = _present(grads), self.wanted(needs)
+        part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
+        if any(f is None or (f if part.reached is None else f & part.reached) for f in self.freed):
+            raise engine.used_up(node)
+        self.last = part.visited
+        starts = dict(zip(self.keys, known, strict=True))
+        begun = {key: starts[key] for key in part.repeated if starts[key] is not None}
+        if not create_graph:
+            found = part.totals(assumed, self.kept, self.arguments, starts)
+            return tuple([found.get(key) for key in self.keys])
+        twice = self._twice(present, wanted, assumed, begun)
+        keeps: Sequence[Tensor] = ()
+        before = mode.set_grad_mode(False)
+        try:
+            if twice.keeping is None:
+                found = part.totals(assumed, self.kept, self.arguments, begun)
+            else:
+                computed = twice.keeping.run(assumed, self.kept, self.arguments)
+                keeps = computed[len(twice.targets) :]
+                found = dict(zip(twice.targets, computed, strict=False))
+        finally:
+            mode.set_grad_mode(before)
+        if twice.outputs:
+            GradientOp(self, twice, keeps).connect(node, [*assumed, *begun.values()], found)
+            again = functools.partial(_results_again, self.differentiable, self.arguments)
+            gradients = functools.partial(_gradients_again, node, self, present, assumed, begun, twice.outputs)
+            GRADIENTS[found[twice.outputs[0]]._node] = node, again, gradients  # type: ignore[index]  # just connected
+        for key, start in starts.items():
+            if start is not None and key in found and key not in begun:
+                found[key] = start + found[key]
+        return tuple([found.get(key) for key in self.keys])
+
+    def _twice(
+        self,
+        present: tuple[int, ...],
+        wanted: tuple[Hashable, ...],
+        grads: list[Tensor],
+        starts: dict[Hashable, Tensor],
+    ) -> Twice:
+        """The history of the gradients of these results for these leaves."""
+        flags = tuple([t._requires_grad for t in (*grads, *starts.values())])
+        key = present, wanted, flags, tuple(starts)
+        found = self.differentiable.twice.get(key)
+        if found is None:
+            found = self.differentiable.twice[key] = Twice(self.differentiable, self.arguments, *key)
+        return found
+
+    def _traced(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]) -> Any:
+        """The gradient as part of a trace: the plain call's operations."""
+        backward = self.differentiable
+        roots = _results_again(backward, self.arguments)
+        present = _present(grads)
+        targets = list(node.inputs or ())
+        needed = list(itertools.compress(targets, needs))
+        found = engine.run([roots[i] for i in present], [grads[i] for i in present], needed, True, mode.grad_mode())
+        by_id = {id(t): g for t, g in zip(needed, found, strict=True)}
+        pairs = [(k, by_id.get(id(t))) for k, t in zip(known, targets, strict=True)]
+        return tuple([g if k is None or g is None else k + g for k, g in pairs])
+
+
+class GradientOp(Compiled):
+    """The op of a node that is the gradient of a compiled call: it depends on values inside that call too."""
+
+    def __init__(self, call: CallOp, twice: Twice, keeps: Sequence[Tensor]):
+        super().__init__()
+        self.kept = [*call.kept, *keeps]
+        self.call, self.twice, self.name, self.keys = call, twice, twice.name, twice.keys
+
+    def connect(self, node: GradNode, given: list[Tensor], found: dict[Hashable, Tensor]) -> None:
+        """Put the gradient on the tape."""
+        twice, self.call_node = self.twice, node
+        hidden = []
+        for position in twice.hidden:
+            value = new_tensor(None)
+            value._node, value._index, value._requires_grad = node, position, True
+            hidden.append(value)
+        made = object.__new__(GradNode)
+        made.op = self
+        made.inputs = (*given, *hidden, *(node.inputs or ()))
+        made.output = tuple([found[key]._data for key in twice.outputs])
+        made.sequence = mode.next_sequence()
+        made.versions = tuple([0 if t._storage is None else t._storage.version for t in made.inputs])
+        made.code, made.offset = node.code, node.offset
+        made.hooks = made.overwritten = made.replaced = None
+        self.values = given
+        for index, key in enumerate(twice.outputs):
+            found[key]._node, found[key]._index, found[key]._requires_grad = made, index, True
+
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
+        """Refuse tensors that were overwritten since, where the gradient reads them."""
+        if _unwritten(node):
+            return
+        read = set(self.part(_present(grads), self.wanted(needs)).plain.read)
+        assert node.inputs is not None and node.versions is not None
+        for index, (key, tensor, version) in enumerate(zip(self.keys, node.inputs, node.versions, strict=True)):
+            if version_of(tensor) != version and (key in read or isinstance(key, tuple)):
+                raise stale_value(node, index, tensor, version)
+
+    def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
+        """The gradient of these gradients, compiled when first asked for."""
+        return self.twice.part(present, wanted, self.call.arguments)
+
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """Run the compiled gradient of the gradient."""
+        values = [*(v.contiguous() for v in self.values), *(g.contiguous() for g in grads if g is not None)]
+        starts = dict(zip(self.keys, known, strict=True))
+        part = self.part(_present(grads), self.wanted(needs))
+        found = part.totals(values, self.kept, self.call.arguments, starts)
+        return tuple([found.get(key) for key in self.keys])
+
+    def joins(self, node: GradNode, edges: list[Any], call: GradNode, call_edges: list[Any]) -> bool:
+        """Whether one compiled gradient does for this node and its call's: all between them is inside the call."""
+        if call.hooks is not None or call.overwritten is not None or self.call.overwritten or self.call.freed:
+            return False
+        given, leaves = edges[: len(self.values)], edges[-len(call_edges) :]
+        inside = all(e is None for e in given) and all(map(operator.is_, leaves, call_edges))
+        return inside and _unwritten(call) and _unwritten(node, len(given))
+
+    def backward_with_call(
+        self, grads: Sequence[Any], call_grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any]
+    ) -> Any:
+        """Gradients for the inputs of the call, from those of its gradient and of its results."""
+        call = self.call
+        part = self.twice.part_with_call(_present(grads), _present(call_grads), call.wanted(needs), call.arguments)
+        call.last = part.visited
+        values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
+        found = part.totals(values, self.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
+        return tuple([found.get(key) for key in call.keys])
+
+
+def _unwritten(node: GradNode, count: int | None = None) -> bool:
+    """Whether no input, or none of the first, was written since the node was made."""
+    found = [0 if t._storage is None else t._storage.version for t in (node.inputs or ())[:count]]
+    return found == list((node.versions or ())[:count])
+
+
+def _present(grads: Sequence[Any]) -> tuple[int, ...]:
+    return tuple([i for i, g in enumerate(grads) if g is not None])
+
+
+def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
+    """The results of a compiled call that have gradients, by the plain call."""
+    if backward.report.trace.writes or backward.changes:
+        what = "changes Python objects" if backward.changes else "writes tensors in place"
+        raise RuntimeError(f"{backward.name}: a gradient of this order needs the function to run again, and it {what}")
+    before = mode.set_grad_mode(True)
+    try:
+        outputs = backward.rerun(arguments)
+    finally:
+        mode.set_grad_mode(before)
+    return [outputs[i] for i in backward.roots]
+
+
+def _gradients_again(
+    node: GradNode,
+    call: CallOp,
+    present: tuple[int, ...],
+    grads: list[Tensor],
+    starts: dict[Hashable, Tensor],
+    outputs: list[Hashable],
+) -> list[Tensor]:
+    """Its gradients, from the results that the plain call made."""
+    wanted = [t for t in node.inputs or () if t._requires_grad]
+    found = engine.run([EXPANDED[node][i] for i in present], grads, wanted, True, True)
+    by_id = {id(t): g for t, g in zip(wanted, found, strict=True)}
+    totals: list[Tensor] = []
+    for key in outputs:
+        grad: Any = by_id[id((node.inputs or ())[call.keys.index(key)])]
+        totals.append(starts[key] + grad if key in starts else grad)
+    return totals

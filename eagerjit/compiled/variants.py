@@ -1,0 +1,229 @@
+"""A compiled version of a jitted function: what finishes a call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eagerjit import pytree
+from eagerjit.autograd.node import GradNode
+from eagerjit.compiled.compilation import Report
+from eagerjit.compiled.joint import Backward
+from eagerjit.compiled.tape import CallOp
+from eagerjit.compiler.signature import Load
+from eagerjit.recording.host_steps import REFUSED, HostSteps
+from eagerjit.recording.leaves import key_of
+from eagerjit.recording.rebuilding import finds_arguments
+from eagerjit.recording.results import Finish
+from eagerjit.runtime.execute import MISS
+from eagerjit.runtime.program import Op
+from eagerjit.tensors.placement import host_array, store
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.asking import containers_of
+from eagerjit.watching.clocks import Readings
+from eagerjit.watching.comparing import Structure
+from eagerjit.watching.journal import Path
+from eagerjit.watching.slots import Arguments, Slot
+from eagerjit.watching.world import Heard, Inquiry, follow
+
+FAILED = object()
+
+
+class Call(tuple[Any, ...]):
+    """(args, kwargs, answers of the world) of a call as they were given, its leaves, and what clocks say around it."""
+
+    readings: list[Any]
+    leaves: Sequence[Any]
+
+    @property
+    def heard(self) -> Heard:
+        """What the world answered."""
+        return self[2]  # type: ignore[no-any-return]
+
+
+@dataclass
+class Variant:
+    """One compiled version of a function: how to run it, when it applies, and what came of compiling it.
+
+    before, after   what is done to the results before and after the call is put on the tape
+    commit          (action, target) of every change of Python objects; their arguments are part of what is rebuilt
+    slots           where the call finds tensors and numbers that it changes
+    clocks          what it asks of clocks
+    inquiries       what it asks the world
+    lacking         (argument, attribute) that it does not have
+    catches         whether an error may end inside of it
+    calls           calls of functions that keep their results, which have to give the same again
+    host            what NumPy computes before the rest
+    """
+
+    executable: Any
+    structure: Any
+    result: Any
+    n_user: int
+    report: Report
+    guards: list[Callable[[], bool]]
+    state: Structure
+    backward: Backward | None = None
+    freed: list[tuple[int, GradNode]] = field(default_factory=list)
+    before: list[Finish] = field(default_factory=list)
+    after: list[Finish] = field(default_factory=list)
+    rebuild: Callable[[Sequence[Any], Any], Any] | None = None
+    key: tuple[Any, ...] = ()
+    numbers: list[int] = field(default_factory=list)
+    notes: list[tuple[Callable[..., None], list[int]]] = field(default_factory=list)
+    commit: list[tuple[Callable[..., None], Any]] = field(default_factory=list)
+    slots: list[Slot] = field(default_factory=list)
+    clocks: Readings = field(default_factory=Readings)
+    calls: list[Callable[[], bool]] = field(default_factory=list)
+    inquiries: list[Inquiry] = field(default_factory=list)
+    lacking: list[tuple[int, str]] = field(default_factory=list)
+    catches: bool = False
+    host: HostSteps | None = None
+
+    def begin(self) -> None:
+        """Let native code know that all is as it was at the recording."""
+        if len(self.executable.epochs):
+            self.executable.epochs[0] = self.state.epoch
+
+    def guards_hold(self, leaves: Sequence[Any]) -> bool:
+        """Whether everything that Python compares is as it was."""
+        if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
+            return False
+        return not self.calls or (self.key == key_of(leaves) and all(call() for call in self.calls))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the executable's result is the function's result."""
+        return self.rebuild is None and self.backward is None and not (
+            self.freed or self.before or self.after or self.numbers or self.notes
+        )
+
+    @property
+    def native(self) -> bool:
+        """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
+        python = self.guards or self.calls or self.lacking
+        around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
+        found = self.rebuild is not None and finds_arguments(self.result)
+        return not (python or around or found or (self.may_fail and self.is_repeated))
+
+    @property
+    def may_fail(self) -> bool:
+        """Whether the executable checks what may be an error."""
+        return bool(self.executable.program.errors or self.executable.program.calls)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
+        return bool(self.commit or self.report.trace.writes or self.catches)
+
+    def given(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of the compiled call: the leaves, and what NumPy computes of them."""
+        if self.host is None:
+            return leaves
+        return (*leaves, self.host.run(leaves) if self.key == key_of(leaves) else MISS)
+
+    def run(self, leaves: Sequence[Any], call: Call) -> Any:
+        """Run the executable: its outputs, MISS, or FAILED.
+
+        A check that fails in a kernel comes after what the function prints, does to objects and writes before it: that
+        the plain call has to do, which then raises the error. Tensors are as before the call by then.
+        """
+        if self.inquiries:
+            outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
+            if outcome is not None:
+                return FAILED if outcome else MISS
+            if any(answer.ran for answer in call.heard) and not all(guard() for guard in self.guards):
+                name = self.report.traced.name
+                raise RuntimeError(f"{name}: a function that keeps its results has changed what the call reads")
+        call.leaves = leaves = self.given(leaves)
+        if leaves and (leaves[-1] is MISS or leaves[-1] is REFUSED):
+            return MISS if leaves[-1] is MISS else FAILED
+        if self.clocks.clocks:
+            call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
+        before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
+        try:
+            return self.executable.run(tuple(leaves))
+        except Exception:
+            if before is None and not self.is_repeated:
+                raise
+            for array, values in before or ():
+                store(array, values)
+            return FAILED
+
+    def _known(self, leaves: Sequence[Any], call: Call) -> set[int]:
+        """The tensors of a call that no answer may be, and the containers that it changes, by identity."""
+        places = {id(inquiry.place) for inquiry in self.inquiries}
+        known = [*leaves, *self.report.objects, *[s.read() for s in self.slots if id(s.holder) not in places]]
+        tensors = [x for x in known if isinstance(x, Tensor)]
+        found = {*map(id, tensors), *(id(t._grad) for t in tensors), *containers_of(call[0]), *containers_of(call[1])}
+        return found | {id(target) for _, target in self.commit if type(target) is not Path}
+
+    def _written(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arrays that a call writes in place, among its arguments and captured tensors."""
+        trace, objects = self.report.trace, self.report.objects
+        loads = {b.leaf: b for b in trace.bindings if isinstance(b, Load)}
+
+        def tensor(leaf: int) -> Any:
+            if leaf < len(leaves):
+                return leaves[leaf]
+            load = loads[leaf]
+            if load.op == Op.LOAD_GRAD:
+                return tensor(load.operands[0])._grad
+            return objects[load.operands[0]] if load.op == Op.LOAD_OBJECT else None
+
+        found = [tensor(leaf) for leaf, _ in trace.writes]
+        return [t._data for t in found if isinstance(t, Tensor)]
+
+    def written_at(self) -> str:
+        """The line that writes a tensor from outside."""
+        trace = self.report.trace
+        named = (self.report.objects[line] for line in trace.lines if line >= 0)
+        return next(named, trace.graph.name)
+
+    def finish(self, flat: tuple[Any, ...], arguments: tuple[Any, ...], originals: Any = None) -> Any:
+        """The function's result from the executable's outputs; `originals` are (args, kwargs) as they were given."""
+        if self.clocks.clocks:
+            originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
+        if self.slots:
+            arguments = Arguments(arguments)
+            arguments.slots = {slot: slot.read() for slot in self.slots}
+        for inquiry in self.inquiries:
+            inquiry.forget()
+        for action, indices in self.notes:
+            action(*[flat[i] for i in indices])
+        for index, node in self.freed:
+            flat[index]._node, flat[index]._requires_grad = node, True
+        for effect in self.before:
+            effect(flat, arguments)
+        if self.backward is not None:
+            CallOp(self.backward, arguments).connect(flat)
+        for effect in self.after:
+            effect(flat, arguments)
+        user: Sequence[Any] = flat[: self.n_user]
+        if self.numbers:
+            user = tuple([host_array(x._data).item() if i in self.numbers else x for i, x in enumerate(user)])
+        if self.rebuild is None:
+            return user[0] if self.result == pytree.LEAF else user
+        built = self.rebuild(user, originals)
+        if not self.commit:
+            return built
+        result, given = built
+        for (action, target), operands in zip(self.commit, given, strict=True):
+            action(target.find(originals) if type(target) is Path else target, *operands)
+        return result
+
+
+def freed_node(name: str, source: str) -> GradNode:
+    """The node of a result whose graph was used up inside the function: of which operation, on which line."""
+    node = object.__new__(GradNode)
+    node.op, node.code = _Used(name), source
+    node.inputs = node.output = node.versions = node.offset = None
+    node.hooks = node.overwritten = node.replaced = None
+    node.sequence = 0
+    return node
+
+
+class _Used:
+    def __init__(self, name: str):
+        self.name = name

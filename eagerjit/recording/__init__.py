@@ -1,0 +1,1 @@
+"""What a recorded call computes: its inputs, its graph, its results."""

@@ -1,0 +1,137 @@
+"""The arguments of a call as leaves: NumPy's arrays as tensors, its numbers as Python's.
+
+The structure says at each leaf what it is: LEAF, Again (a tensor met before, by the number of its leaf), or a class of
+NumPy's. So calls with one tensor in two places, or with an array where others have a tensor, are of different kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.pytree import LEAF, Again, Structure
+from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber
+from eagerjit.runtime.native.context import MOST_ARRAYS
+from eagerjit.tensors.creation import from_numpy
+from eagerjit.tensors.placement import place_number
+from eagerjit.tensors.tensor import Tensor
+
+
+def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
+    """The structure of a call's (args, kwargs), and its leaves."""
+    leaves: list[Any] = []
+    structure = pytree.flatten((args, kwargs), leaves)
+    met = [id(x) for x in leaves if isinstance(x, Tensor)]
+    if len(set(met)) == len(met) and not any(isinstance(x, (np.ndarray, np.generic)) for x in leaves):
+        return structure, leaves
+    kept: list[Any] = []
+    known: dict[int, int] = {}
+    marks = iter([_mark(x, kept, known) for x in leaves])
+    return with_marks(structure, marks), kept
+
+
+def _mark(value: Any, kept: list[Any], known: dict[int, int]) -> Structure:
+    """What a leaf is; it is kept as a compiled call takes it."""
+    if id(value) in known:
+        kept.append(kept[known[id(value)]])
+        return Again(known[id(value)])
+    mark: Any = LEAF
+    if isinstance(value, Tensor) or type(value) is np.ndarray:
+        known[id(value)] = len(kept)
+    if type(value) is np.ndarray:
+        made = over_array(value)
+        value, mark = (value, mark) if made is None else (made, np.ndarray)
+    elif type(value) in NUMBERS:
+        number = value.item()
+        if isinstance(number, float) or -(2**63) <= number < 2**63:
+            value, mark = number, type(value)
+    kept.append(value)
+    return mark
+
+
+def over_array(array: np.ndarray) -> Tensor | None:
+    """A tensor over an array's memory, None for arrays that tensors cannot lie over."""
+    try:
+        return from_numpy(array)
+    except (TypeError, ValueError):
+        return None
+
+
+def with_marks(structure: Structure, marks: Iterator[Structure]) -> Structure:
+    """A structure with other marks at its leaves."""
+    if type(structure) is not tuple:
+        return next(marks)
+    kind, keys, children = structure
+    return kind, keys, tuple([with_marks(c, marks) for c in children])
+
+
+def arrays_among(marks: Sequence[Structure]) -> int | None:
+    """Bits for the arrays among arguments that native code takes; None where it does not take one of these."""
+    plain = all(mark == LEAF or type(mark) is Again or mark is np.ndarray for mark in marks)
+    arrays = sum(1 << i for i, mark in enumerate(marks) if _is_array(marks, mark))
+    return arrays if plain and (not arrays or len(marks) <= MOST_ARRAYS) else None
+
+
+def _is_array(marks: Sequence[Structure], mark: Structure) -> bool:
+    return (marks[mark] if type(mark) is Again else mark) is np.ndarray
+
+
+def marks_of(structure: Structure) -> Iterator[Structure]:
+    """What each leaf of a structure is, in order."""
+    if type(structure) is not tuple:
+        yield structure
+        return
+    for child in structure[2]:
+        yield from marks_of(child)
+
+
+def _call(structure: Structure, leaves: Sequence[Any], convert: Callable[[Any, Any], Any]) -> Any:
+    out: list[Any] = []
+    for mark, leaf in zip(marks_of(structure), leaves, strict=False):  # a call may have more than its arguments
+        out.append(out[mark] if type(mark) is Again else convert(mark, leaf))
+    return pytree.unflatten(structure, out)
+
+
+def traced_call(structure: Structure, inputs: Sequence[Any]) -> Any:
+    """(args, kwargs) for the function that is recorded, from the inputs of the trace."""
+    return _call(structure, inputs, _stand_in)
+
+
+def plain_call(structure: Structure, leaves: Sequence[Any]) -> Any:
+    """(args, kwargs) of a plain call, from leaves."""
+    return _call(structure, leaves, _original)
+
+
+def _stand_in(mark: Any, value: Any) -> Any:
+    if mark is np.ndarray:
+        return TracedArray(value)
+    return TracedNumber(value, mark) if isinstance(mark, type) else value
+
+
+def _original(mark: Any, value: Any) -> Any:
+    if mark is np.ndarray:
+        return value._data.view()
+    return mark(value) if isinstance(mark, type) else value
+
+
+def key_of(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """What a variant depends on at least: dtypes, ranks, sizes of 0 and 1, memory order and gradients of tensors."""
+    out: list[Any] = []
+    for x in leaves:
+        if isinstance(x, Tensor):
+            array = x._data
+            sizes = tuple(min(d, 2) for d in array.shape)
+            out.append((array.dtype, sizes, array.flags.c_contiguous, x._requires_grad, place_number(x)))
+        else:
+            out.append(type(x) if type(x) in (int, float) else x)
+    return tuple(out)
+
+
+def overlaps(leaves: Sequence[Any]) -> tuple[tuple[int, int], ...]:
+    """The pairs of tensors among the leaves that may share memory."""
+    arrays = [(i, x._data) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+    pairs = ((i, j) for n, (i, a) in enumerate(arrays) for j, b in arrays[:n] if np.may_share_memory(a, b))
+    return tuple(pairs)

@@ -1,0 +1,383 @@
+"""Python numbers of a call being traced: inputs of the compiled function, not constants.
+
+They act as int and float do. Where Python code needs the number itself (a truth value, an index, a C function), it gets
+the number of this call, and the trace notes that it holds for this value only.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.compiler import sizes
+from eagerjit.recording.integer_range import in_range
+from eagerjit.state import state
+
+if TYPE_CHECKING:
+    from eagerjit.compiler.ir import Node
+
+
+def expression(value: Any) -> sizes.Expr:
+    """The size that an int or a SymbolicInt stands for."""
+    if isinstance(value, SymbolicInt):
+        return sizes.simplified(value.expression)
+    return operator.index(value)
+
+
+def wrap(size: sizes.Expr) -> Any:
+    """What user code sees of a size: an int where it is known."""
+    size = sizes.simplified(size)
+    return size if isinstance(size, int) else SymbolicInt(size)
+
+
+class SymbolicInt:
+    """An int whose value is known only when the compiled function is called; `isinstance` takes it for an int."""
+
+    __slots__ = ("expression",)
+    __class__ = property(lambda self: int)  # type: ignore[assignment]
+
+    def __init__(self, size: sizes.Size):
+        self.expression = size
+
+    def _value(self) -> int:
+        """This call's number; the trace holds for it alone."""
+        assumptions = sizes.active.assumptions
+        if assumptions is None:
+            raise RuntimeError(f"the symbolic size {self.expression} left the function that was traced")
+        value = sizes.evaluate(self.expression, assumptions.hints)
+        assumptions.decide("==", self.expression, value)
+        return value
+
+    __index__ = _value
+    __int__ = _value
+
+    def __float__(self) -> float:
+        return float(self._value())
+
+    def __getattr__(self, name: str) -> Any:
+        return _rarer(self, name)
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __bool__(self) -> bool:
+        return not sizes.equal(self.expression, 0)
+
+    def __repr__(self) -> str:
+        return str(self._value())
+
+    def __eq__(self, other: object) -> bool:
+        if _is_int(other):
+            return sizes.equal(self.expression, expression(other))
+        if isinstance(other, (float, TracedFloat)):
+            return bool(_floated(self) == other)
+        return isinstance(other, bool) and self._value() == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        return sizes.less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
+
+    def __gt__(self, other: Any) -> bool:
+        return sizes.less(expression(other), self.expression) if _is_int(other) else _floated(self) > other
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other if _is_int(other) else _floated(self) <= other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other if _is_int(other) else _floated(self) >= other
+
+    def __neg__(self) -> Any:
+        return operator.mul(self, -1)
+
+    def __abs__(self) -> Any:
+        return -self if self < 0 else self
+
+    def __truediv__(self, other: Any) -> Any:
+        return to_float(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / to_float(self)
+
+    def __rpow__(self, other: Any) -> Any:
+        return python_number(operator.pow, other, self) if isinstance(other, float) else other ** self._value()
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and other >= 0:
+            out: Any = 1
+            for _ in range(other):
+                out = out * self
+            return out
+        return to_float(self) ** other if isinstance(other, (float, TracedFloat)) else self._value() ** other
+
+
+def _floated(value: SymbolicInt) -> Any:
+    """What is compared with a float: a float of the call, where that is the int exactly."""
+    size = value.expression
+    exact = state.tracer is not None and sizes.less(size, _EXACT) and sizes.less(-_EXACT, size)
+    return to_float(value) if exact else value._value()
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, SymbolicInt)) and not isinstance(value, bool)
+
+
+def _integer_operator(function: Callable[..., Any], other_function: Callable[..., Any]) -> tuple[Any, Any]:
+    def forward(self: SymbolicInt, other: Any) -> Any:
+        other = int(other) if isinstance(other, bool) else other
+        if _is_int(other):
+            try:
+                return wrap(function(expression(self), expression(other)))
+            except OverflowError:
+                return other_function(self._value(), plain(other))
+        if isinstance(other, (float, TracedFloat)):
+            return other_function(to_float(self), other)
+        return NotImplemented
+
+    def reflected(self: SymbolicInt, other: Any) -> Any:
+        other = int(other) if isinstance(other, bool) else other
+        if _is_int(other):
+            try:
+                return wrap(function(expression(other), expression(self)))
+            except OverflowError:
+                return other_function(plain(other), self._value())
+        if isinstance(other, (float, TracedFloat)):
+            return other_function(other, to_float(self))
+        return NotImplemented
+
+    return forward, reflected
+
+
+def _subtract(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+    return sizes.add(a, sizes.mul(b, -1))
+
+
+def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Division that raises Python's error for a zero divisor and assumes otherwise from then on."""
+
+    def divide(a: sizes.Expr, b: sizes.Expr) -> sizes.Expr:
+        if sizes.equal(b, 0):
+            raise ZeroDivisionError("integer division or modulo by zero")
+        return function(a, b) if isinstance(b, int) and b != -1 else in_range(function)(a, b)
+
+    return divide
+
+
+for _name, _function, _other in (
+    ("add", in_range(sizes.add), operator.add),
+    ("sub", in_range(_subtract), operator.sub),
+    ("mul", in_range(sizes.mul), operator.mul),
+    ("floordiv", _checked(sizes.floordiv), operator.floordiv),
+    ("mod", _checked(sizes.mod), operator.mod),
+):
+    _forward, _reflected = _integer_operator(_function, _other)
+    setattr(SymbolicInt, f"__{_name}__", _forward)
+    setattr(SymbolicInt, f"__r{_name}__", _reflected)
+
+
+class TracedFloat:
+    """A float whose value is known only when the compiled function is called.
+
+    `value` is this call's, or None where it comes from a tensor and has not been looked at.
+    `isinstance` takes it for a float.
+    """
+
+    __slots__ = ("node", "value")
+    __class__ = property(lambda self: float)  # type: ignore[assignment]
+
+    def __init__(self, node: Node, value: float | None):
+        self.node = node
+        self.value = value
+
+    def _value(self) -> float:
+        """This call's number; the trace holds for it alone."""
+        if state.tracer is None:
+            raise RuntimeError("a number of a traced function left it")
+        if self.value is None:
+            return float(state.tracer.ask(self.node, "a tensor's value was used as a Python number"))
+        state.tracer.specialize(self.node)
+        return self.value
+
+    __float__ = _value
+
+    def __int__(self) -> int:
+        return int(self._value())
+
+    def __bool__(self) -> bool:
+        return bool(self != 0.0)
+
+    def __abs__(self) -> Any:
+        if state.tracer is None:
+            raise RuntimeError("a number of a traced function left it")
+        return TracedFloat(state.tracer.absolute(self), None if self.value is None else abs(self.value))
+
+    def __hash__(self) -> int:
+        return hash(self._value())
+
+    def __repr__(self) -> str:
+        return repr(self._value())
+
+    def __format__(self, specification: str) -> str:
+        return format(self._value(), specification)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._value(), digits)
+
+    def __getattr__(self, name: str) -> Any:
+        return _rarer(self, name)
+
+
+def _rarer(number: Any, name: str) -> Any:
+    """An attribute of Python's number that has no other meaning here: `hex`, `real`, `bit_length`."""
+    if name.startswith("__"):
+        raise AttributeError(f"'{number.__class__.__name__}' object has no attribute '{name}'")
+    return getattr(number._value(), name)
+
+
+def to_float(value: Any) -> Any:
+    """A number as a float, one of the trace where it is that."""
+    if type(value) is TracedFloat:
+        return value
+    if isinstance(value, SymbolicInt) and state.tracer is not None:
+        return state.tracer.float_of(value)
+    return float(value)
+
+
+def _is_number(value: Any) -> bool:
+    known = isinstance(value, (bool, int, float, SymbolicInt, TracedFloat))
+    return known and not hasattr(type(value), "is_later")
+
+
+def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:
+    def forward(self: TracedFloat, other: Any) -> Any:
+        return _calculate(name, function, self, other)
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        return _calculate(name, function, other, self)
+
+    return forward, reflected
+
+
+def _calculate(name: str, function: Callable[..., Any], a: Any, b: Any) -> Any:
+    """Record a float operation whose machine result is the same in Python and in compiled code."""
+    if not all(map(_is_number, (a, b))):
+        return NotImplemented
+    tracer = state.tracer
+    if tracer is None:
+        raise RuntimeError("a number of a traced function left it")
+    a, b = (x if isinstance(x, (float, TracedFloat)) else to_float(x) for x in (a, b))
+    values = [x.value if isinstance(x, TracedFloat) else x for x in (a, b)]
+    value = None if None in values else function(*values)
+    return TracedFloat(tracer.calculate(name, a, b), value)
+
+
+for _name, _operation in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
+    _forward, _reflected = _float_operator(_name, _operation)
+    setattr(TracedFloat, f"__{_name}__", _forward)
+    setattr(TracedFloat, f"__r{_name}__", _reflected)
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """a / b: recorded where the divisor is not zero, else done in Python, which raises."""
+    if not all(map(_is_number, (a, b))):
+        return NotImplemented
+    return _calculate("div", operator.truediv, a, b) if b else plain(a) / 0.0
+
+
+_EXACT = 2**53
+"""Integers below are floats exactly."""
+
+
+def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison as a condition of the compiled call; where it cannot be one, the trace is tied to the number."""
+
+    def compare(self: TracedFloat, other: Any) -> Any:
+        if type(other) not in (bool, int, float, SymbolicInt, TracedFloat):
+            return NotImplemented
+        tracer = state.tracer
+        exact = isinstance(other, (float, TracedFloat)) or -_EXACT < other < _EXACT
+        if tracer is None or tracer.arguments is None or not exact:
+            return function(self._value(), plain(other))
+        other = to_float(other)
+        values = self.value, other.value if isinstance(other, TracedFloat) else other
+        return tracer.compare(name, self, other, None if None in values else function(*values))
+
+    return compare
+
+
+def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A float that only Python calculates as Python does, `math.cos` or a power, of numbers of the call.
+
+    The first recording is tied to the numbers. When they vary, it is a call of the Python function in the compiled one.
+    """
+    tracer = state.tracer
+    values = [x.value if isinstance(x, TracedFloat) else x for x in map(to_float, arguments)]
+    if tracer is None or tracer.arguments is None:
+        return function(*map(plain, arguments))
+    if None in values:  # calculated from a tensor
+        return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], None), None)
+    if not tracer.numbers_vary:
+        return function(*map(plain, arguments))
+    try:
+        result = function(*values)
+    except (ArithmeticError, TypeError, ValueError):
+        result = None
+    if type(result) is not float:
+        return function(*map(plain, arguments))
+    return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], True), result)
+
+
+def _specialized(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """An operation that only Python does exactly as Python does: on this call's number."""
+
+    def forward(self: TracedFloat, *others: Any) -> Any:
+        return function(self._value(), *map(plain, others))
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        return function(plain(other), self._value())
+
+    return forward, reflected
+
+
+def plain(value: Any) -> Any:
+    """A number of the trace as Python's own, which ties the trace to it; other values as they are."""
+    return value._value() if type(value) in (SymbolicInt, TracedFloat) else value
+
+
+def _python_operator(function: Callable[..., Any]) -> tuple[Any, Any]:
+    """An operator that only Python calculates as Python does."""
+
+    def forward(self: TracedFloat, other: Any) -> Any:
+        return python_number(function, self, other) if _is_number(other) else function(self._value(), other)
+
+    def reflected(self: TracedFloat, other: Any) -> Any:
+        return python_number(function, other, self) if _is_number(other) else function(other, self._value())
+
+    return forward, reflected
+
+
+for _name in ("pow", "floordiv", "mod"):
+    _forward, _reflected = _python_operator(getattr(operator, _name))
+    setattr(TracedFloat, f"__{_name}__", _forward)
+    setattr(TracedFloat, f"__r{_name}__", _reflected)
+for _name in ("and", "or", "xor", "lshift", "rshift", "divmod"):
+    _function = {"divmod": divmod, "and": operator.and_, "or": operator.or_}.get(_name) or getattr(operator, _name)
+    _forward, _reflected = _specialized(_function)
+    for _class in (SymbolicInt, TracedFloat) if _name == "divmod" else (SymbolicInt,):
+        setattr(_class, f"__{_name}__", _forward)
+        setattr(_class, f"__r{_name}__", _reflected)
+for _name, _function in (
+    ("__invert__", operator.invert), ("__format__", format), ("__round__", round), ("__floor__", math.floor),
+    ("__ceil__", math.ceil), ("__trunc__", math.trunc), ("bit_length", int.bit_length),
+    ("is_integer", lambda value: True),
+):  # fmt: skip
+    setattr(SymbolicInt, _name, _specialized(_function)[0])
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(TracedFloat, f"__{_name}__", _comparison(_name, getattr(operator, _name)))
+TracedFloat.__truediv__ = _divide  # type: ignore[operator]
+TracedFloat.__rtruediv__ = lambda self, other: _divide(other, self)  # type: ignore[attr-defined]
+TracedFloat.__neg__ = lambda self: self * -1.0  # type: ignore[operator]
+SymbolicInt.__reduce_ex__ = TracedFloat.__reduce_ex__ = lambda self, protocol: "itself"  # type: ignore  # for copies

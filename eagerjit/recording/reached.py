@@ -1,0 +1,59 @@
+"""Tensors from outside that a recorded call reaches: what compiled calls compare of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.runtime.program import Op
+from eagerjit.state import untraced
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.comparing import tensors_in
+from eagerjit.watching.observation import TraceBreak
+
+if TYPE_CHECKING:
+    from eagerjit.recording.trace import Tracer
+
+
+class Memory:
+    """That a captured view still lies in the memory of the tensor it was made from."""
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+    def _jit_state(self, changing: Any) -> Any:
+        """The arrays from the view to what it views, which keep each other alive."""
+        out, tensor = [id(self.tensor._data)], self.tensor
+        while tensor._view is not None:
+            tensor = tensor._view.base
+            out.append(id(tensor._data))
+        return out
+
+
+def keep_constant_arrays_apart(tracer: Tracer) -> None:
+    """Guard that no array whose contents are constants of the recording lies in memory that the call writes.
+
+    Raises TraceBreak where one does now: recorded again, the array is an input.
+    """
+    written = [t._data for t in tracer.written.values()]
+    for array in tracer.constant_arrays.values() if written else ():
+        if any(np.may_share_memory(array, memory) for memory in written):
+            tracer.journal.arrays_written.append(array)
+            raise TraceBreak("it writes an array whose contents it has read", tracer.begins)
+        from eagerjit.recording.leaves import over_array  # which imports the tracer
+
+        with untraced():
+            tensor = over_array(array)
+        if tensor is not None:
+            leaf = tracer.new_leaf()
+            tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(tensor))
+            tracer.tensor_leaf(tensor, leaf, symbolic=False)
+
+
+def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
+    """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
+    known = {id(t) for t in tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
+    for leaf, value in inputs:
+        if isinstance(value, Tensor) and id(value) in known:
+            tracer.guard_object(leaf, Op.IS, value)

@@ -1,0 +1,241 @@
+"""What a traced function returns, and what it gives to objects outside, as leaves and the structure to build it again.
+
+Structures are those of `pytree`, with three more kinds: objects met again (AGAIN, number), containers of the arguments
+(ARGUMENT, path), and instances of classes. What was there before the call is a leaf: it is returned as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+from types import CoroutineType, MethodType
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.compiler.ir import Node
+from eagerjit.pytree import LEAF, Structure
+from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.runtime.dtypes import DType
+from eagerjit.tensors.tensor import Shape, Tensor
+from eagerjit.watching.clocks import Later, evaluated
+from eagerjit.watching.journal import Journal, Path
+
+AGAIN, ARGUMENT = "again", "argument"
+_NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
+_LEAVES = (Tensor, *_NUMBERS, str, bytes, type(None), type, range, slice, DType)
+
+
+class Flattening:
+    """Flattens values of one call; a container that several of them hold is built once."""
+
+    def __init__(self, journal: Journal, source: str):
+        self.journal, self.source = journal, source
+        self.leaves: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        self.arrays: list[np.ndarray] = []
+        self.plain = True
+        self._alive: list[Any] = []
+
+    def flatten(self, value: Any) -> Structure:
+        """The structure of a value; its leaves are added. Raises TraceBreak for what cannot be built again."""
+        kind = type(value)
+        if kind is Later:
+            self.plain = False
+            return Later, value.function, tuple([self.flatten(a) for a in value.arguments])
+        if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
+            return self._of_numpy(value)
+        if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
+            if isinstance(value, Tensor) and type(value._data) is not Node and not self.journal.is_fresh(value):
+                self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself
+            self.leaves.append(value)
+            return LEAF
+        if isinstance(value, tuple):
+            keys = kind._fields if hasattr(kind, "_fields") else None
+            self.plain = self.plain and (kind is tuple or keys is not None)
+            return kind, keys, tuple([self.flatten(v) for v in value])
+        path = self.journal.paths.get(id(value))
+        if path is not None:
+            self.plain = False
+            return ARGUMENT, path, ()
+        if id(value) in self.numbers:
+            self.plain = False
+            return AGAIN, self.numbers[id(value)], ()
+        if not self.journal.is_fresh(value) or self._is_method_of_outside(value):
+            self.leaves.append(value)
+            return LEAF
+        self.numbers[id(value)] = len(self.numbers)
+        self._alive.append(value)
+        if kind is list:
+            return kind, None, tuple([self.flatten(v) for v in value])
+        if kind in (dict, OrderedDict, Counter):
+            self.plain = self.plain and kind is dict
+            return kind, self._keys(value), tuple([self.flatten(v) for v in value.values()])
+        if kind in (defaultdict, deque) and not self.journal.is_fresh(getattr(value, "default_factory", None)):
+            self.plain = False
+            held = value if kind is deque else value.values()
+            made_with = value.maxlen if kind is deque else (value.default_factory, self._keys(value))
+            return kind, made_with, tuple([self.flatten(v) for v in held])
+        self.plain = self.plain and dataclasses.is_dataclass(kind)
+        if kind in (set, frozenset):
+            return kind, None, tuple([self.flatten(v) for v in value])
+        if kind is np.ndarray:
+            if any(np.may_share_memory(value, other) for other in (*self.arrays, *self.journal.snapshots.arrays())):
+                raise self.journal.refuse("it returns or keeps an array that shares memory with another", self.source)
+            self.arrays.append(value)
+            self.leaves.append(value.copy())
+            return np.ndarray, None, (LEAF,)
+        if isinstance(value, CoroutineType):
+            value.close()  # nobody will wait for it
+        if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
+            raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
+        names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
+        return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
+
+    def _is_method_of_outside(self, value: Any) -> bool:
+        """Whether a value is a method of an object from outside: as good as the one that another call would make."""
+        parts = (value.__self__, value.__func__) if type(value) is MethodType else (value,)
+        return not any(self.journal.is_fresh(p) or id(p) in self.journal.paths for p in parts)
+
+    def _of_numpy(self, value: Any) -> Structure:
+        """A number of NumPy's, or an array that NumPy computed in this call."""
+        self.plain = False
+        if type(value) is TracedNumber:
+            return value.kind, None, (self.flatten(value.number),)
+        if not self.journal.tracer.host.is_new(value.tensor):
+            raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
+        if id(value.tensor) in self.numbers:
+            return AGAIN, self.numbers[id(value.tensor)], ()
+        self.numbers[id(value.tensor)] = len(self.numbers)
+        self.leaves.append(value.tensor)
+        return TracedArray, None, (LEAF,)
+
+    def _keys(self, value: dict[Any, Any]) -> tuple[Any, ...]:
+        found: list[Any] = []
+        pytree.flatten(list(value), found)
+        if any(isinstance(k, Tensor) for k in found):
+            raise self.journal.refuse("it returns a dictionary whose keys are tensors", self.source)
+        return tuple(map(plain, value))
+
+
+def _is_plain_class(kind: type) -> bool:
+    """Whether an instance is its attributes and nothing else."""
+    plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__
+    slots = any("__slots__" in vars(base) and vars(base)["__slots__"] for base in kind.__mro__)
+    simple = plain and not slots and not hasattr(kind, "_jit_state")
+    return simple and any("__dict__" in vars(base) for base in kind.__mro__)
+
+
+def finds_arguments(structure: Structure) -> bool:
+    """Whether a value holds a container, or an array, of the call's arguments."""
+    if type(structure) is not tuple:
+        return False
+    return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
+
+
+def rebuild(structure: Structure, leaves: Sequence[Any], originals: Any) -> Any:
+    """The value again; `originals` are the (args, kwargs) of this call."""
+    return _build(structure, iter(leaves), originals, [])
+
+
+def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -> Any:
+    if structure == LEAF:
+        return next(leaves)
+    kind, keys, children = structure
+    if kind is AGAIN:
+        return made[keys]
+    if kind is ARGUMENT:
+        return keys.find(originals)
+    if kind is Later:
+        return evaluated(keys, [_build(c, leaves, originals, made) for c in children], originals.readings)
+    if issubclass(kind, np.generic):
+        return kind(_build(children[0], leaves, originals, made))
+    if issubclass(kind, tuple):
+        parts = [_build(c, leaves, originals, made) for c in children]
+        return kind(*parts) if keys is not None else kind(parts)
+    position = len(made)
+    made.append(None)
+    if kind is np.ndarray:
+        made[position] = next(leaves).copy()
+    elif kind is TracedArray:
+        made[position] = _as_given(next(leaves)._data)
+    elif kind is frozenset:
+        made[position] = frozenset([_build(c, leaves, originals, made) for c in children])
+    elif kind in (list, set):
+        out = made[position] = kind()
+        for child in children:
+            (out.append if kind is list else out.add)(_build(child, leaves, originals, made))
+    elif kind is deque:
+        row = made[position] = deque(maxlen=keys)
+        for child in children:
+            row.append(_build(child, leaves, originals, made))
+    elif kind in (dict, OrderedDict, Counter, defaultdict):
+        table = made[position] = kind() if kind is not defaultdict else defaultdict(keys[0])
+        for key, child in zip(keys if kind is not defaultdict else keys[1], children, strict=True):
+            table[key] = _build(child, leaves, originals, made)
+    else:
+        instance = made[position] = object.__new__(kind)
+        for name, child in zip(keys, children, strict=True):
+            object.__setattr__(instance, name, _build(child, leaves, originals, made))
+    return made[position]
+
+
+def _as_given(array: np.ndarray) -> np.ndarray:
+    """What NumPy gave, of which a tensor has a view."""
+    base = array.base
+    whole = type(base) is np.ndarray and base.base is None and base.shape == array.shape
+    return base if whole and base.strides == array.strides else array  # type: ignore
+
+
+def rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any], Any], Any] | None:
+    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
+    if shape == pytree.LEAF:
+        return _first if extra else None
+    in_order = len(order) != 1 and order == list(range(len(order)))
+    if pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra:
+        return None
+    return functools.partial(_restore, shape, order)
+
+
+def _first(flat: Sequence[Any], originals: Any) -> Any:
+    return flat[0]
+
+
+def _restore(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
+    return pytree.unflatten(shape, [flat[i] for i in order])
+
+
+def rebuilt(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
+    """The function's result, and what it gives to objects, from its tensors."""
+    return rebuild(shape, [flat[i] for i in order], originals)
+
+
+def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:
+    """Where each container among the arguments lies: they are copies of those that the caller gave.
+
+    With a start, those of an answer that lies there.
+    """
+    found: dict[int, Path] = {}
+
+    def visit(value: Any, path: tuple[Any, ...]) -> None:
+        if isinstance(value, dict):
+            parts: Any = value.items()
+        elif isinstance(value, (list, tuple)):
+            parts = enumerate(value)
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type) and pytree.is_its_fields(value):
+            parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        elif isinstance(value, (TracedArray, TracedNumber)):
+            parts = ()
+        else:
+            return
+        if len(path) > 1:
+            found[id(value)] = Path(path)
+        for key, part in parts:
+            visit(part, (*path, key))
+
+    visit(call, start)
+    return found

@@ -1,0 +1,400 @@
+"""Recording a call of a function: its arguments become inputs, its results and effects those of a compiled Variant."""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.autograd.node import first_freed
+from eagerjit.compiled.joint import Backward, compile_call
+from eagerjit.compiled.variants import Variant, freed_node
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.matching import is_same_recording
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.signature import SameGuard
+from eagerjit.recording import related
+from eagerjit.recording import results as call_results
+from eagerjit.recording.host_steps import HostSteps
+from eagerjit.recording.host_work import HostWork
+from eagerjit.recording.identities import guard_identities
+from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.reached import guard_known, keep_constant_arrays_apart
+from eagerjit.recording.rebuilding import Flattening, paths_of, rebuilder, rebuilt
+from eagerjit.recording.retelling import told_again
+from eagerjit.recording.trace import Tracer
+from eagerjit.recording.turns import collecting_later, recording
+from eagerjit.recording.varying import Varying
+from eagerjit.runtime import dtypes, mode
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.callables import unchanged_keywords
+from eagerjit.watching.clocks import Readings
+from eagerjit.watching.comparing import Hooks, Structure, Unchanged, structure_of
+from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
+from eagerjit.watching.hearing import answers_of
+from eagerjit.watching.journal import Journal, Operation
+from eagerjit.watching.modes_left import modes_kept
+from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.observer import Observer
+from eagerjit.watching.slots import Slot
+from eagerjit.watching.value_guards import guard_argument, guard_method
+from eagerjit.watching.world import Heard, Inquiry, Rehearsed
+
+_MOST_UNSTABLE = 8
+_MOST_ARRAYS = 8
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """What came of the call: structures of arguments and results, leaves of both, and what it did to objects."""
+
+    structure: Any
+    shape: Any
+    out: list[Any]
+    leaves: list[Any]
+    plain: bool
+    operations: list[Operation]
+    clocks: Readings
+    inquiries: list[Inquiry]
+
+
+class Recording:
+    """Records calls of one function."""
+
+    def __init__(self, function: Callable[..., Any], name: str, options: Any):
+        self.function, self.name, self.fullgraph, self.options = function, name, options.fullgraph, options
+        self.stored: set[str] = set()
+        self.seen: dict[tuple[int, Any], Any] = {}
+        self.slots: set[tuple[int, Any]] = set()
+        self.replaced: set[tuple[int, Any]] = set()  # slots that calls read before they put something else there
+        self.arrays: set[int] = set()
+        self.unstable = 0
+
+    def record(self, structure: Any, leaves: list[Any]) -> Variant:
+        """Record and compile a call on these arguments; raises TraceBreak where that cannot be done."""
+        return self.trace(structure, leaves, Rehearsed())()
+
+    def trace(
+        self, structure: Any, leaves: list[Any], heard: Heard, patience: float = -1.0, numbers_vary: bool = False
+    ) -> Callable[[], Variant]:
+        """Record a call on these arguments, which has heard this. What is returned compiles it: once, in any thread.
+
+        With `numbers_vary`, functions of Python's own are called with the numbers of every call; see `python_number`.
+        Raises Busy if another thread is recording for more than `patience` seconds (-1: without end).
+        """
+        for left in range(_MOST_ARRAYS, -1, -1):
+            tracer = Tracer(self.name, needs_grad=True, begins=self.where())
+            varying = Varying(numbers_vary, self.slots, self.seen, self.arrays)
+            try:
+                with recording(patience):
+                    compile = self._traced(tracer, structure, leaves, varying, heard)
+                    self.slots |= varying.slots | self.replaced
+                    tracer.arguments = None
+                    self._check_leaks(tracer)
+                break
+            except TraceBreak:
+                written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
+                if written <= self.arrays or not left:
+                    raise
+                self.arrays |= written  # recorded again, they are inputs
+
+        def variant() -> Variant:
+            with collecting_later(), tracer:
+                return compile()
+
+        return variant
+
+    def where(self) -> str:
+        """The line where the function begins."""
+        code, _ = unwrap(self.function)
+        return self.name if code is None else f"{code.__code__.co_filename}:{code.__code__.co_firstlineno}"
+
+    def _traced(
+        self, tracer: Tracer, structure: Any, leaves: list[Any], varying: Varying, heard: Heard
+    ) -> Callable[[], Variant]:
+        """Record; no traced tensor outlives this frame unless the function kept it."""
+        grad_mode = mode.gradients()
+        with tracer:
+            tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
+            inputs = self._arguments(tracer, structure, leaves)
+            host = tracer.host
+            call = traced_call(structure, inputs)
+            observer, flattening, shape = self._run(tracer, call, varying, heard, grad_mode)
+            journal, out = observer.journal, flattening.leaves
+            function, owner = unwrap(self.function)
+            owners = [x for x in (owner, *leaves) if x is not None]
+            surroundings = inspect_code(function, observer, owners)
+            guards = add_guards(tracer, surroundings, journal)
+            owners += surroundings.owners
+            owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
+            guard_known(tracer, [*enumerate(inputs), *journal.world.tensors], owners, surroundings.values())
+            guard_identities(tracer, host.n_arguments)
+            owners += tracer.owners + journal.owners
+            reached = [t for t, _ in tracer.outside() if t._requires_grad]
+            owners += [Hooks(reached)] if reached else []
+            structure_now = structure_of(owners, journal.changing())
+            guard_modules(tracer, journal, owners)
+            keep_constant_arrays_apart(tracer)
+            self._check_stability(journal, guards)
+            self.replaced |= journal.written.keys() & journal.read_first
+            call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
+                              journal.world.inquiries)  # fmt: skip
+            journal.operations = []
+            found = journal.world.inquiries, journal.beginning, HostSteps(host.steps, host.errors)
+            again = functools.partial(self._recorded_again, structure, varying.settled(), found)
+            vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
+            return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
+
+    def _run(self, tracer: Tracer, call: Any, varying: Varying, *world: Any) -> tuple[Observer, Flattening, Any]:
+        """Run the function and undo what it does to objects: its observer, its results and their structure."""
+        tracer.numbers_vary = varying.functions
+        observer = Observer(tracer, self.stored, varying)
+        journal = tracer.journal = observer.journal
+        journal.checks += tracer.checks + unchanged_keywords(self.function)
+        journal.paths = paths_of(call)
+        journal.world.open(*world)
+        try:
+            with modes_kept(journal, self.where()), observer:
+                result = self._call(*call)
+            if tracer.broken is not None:
+                raise tracer.broken
+            journal.finished()
+            journal.snapshots.renew_all()
+            tracer.host.check()
+            related.check(tracer, self.where())
+            journal.clocks.check(tracer)
+            flattening = Flattening(journal, self.where())
+            shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
+        finally:
+            journal.undo()
+        return observer, flattening, shape
+
+    def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
+        """Refuse a function that in call after call changes what it depends on: each call would need a version."""
+        self.replaced |= journal.windows.found(self.seen, guards)
+        changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
+        self.unstable += bool(changed)
+        if self.unstable > _MOST_UNSTABLE:
+            raise TraceBreak("it depends on what it changes itself in every call", changed[0])
+
+    def _call(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return self.function(*args, **kwargs)
+        except Exception as error:
+            raise TraceBreak(f"{type(error).__name__}: {error}", self.where()) from error
+
+    def _variant(
+        self,
+        tracer: Tracer,
+        call: _Recorded,
+        grad_mode: int,
+        guards: list[Callable[[], bool]],
+        structure_now: Structure,
+        again: Any,
+    ) -> Callable[[], Variant]:
+        """What compiles the recording to a Variant."""
+        structure, out, inquiries = call.structure, call.out, call.inquiries
+        unique = list({id(x): x for x in out}.values())
+        order = [next(i for i, u in enumerate(unique) if u is x) for x in out]
+        numbers = [i for i, x in enumerate(unique) if isinstance(x, (SymbolicInt, TracedFloat))]
+        results, new_grads, own, notes = self._results(tracer, unique)
+        kept, forward = call_results.retained(results), len(tracer.nodes)
+        related, flags = call_results.relations(tracer, results), tracer.changed_flags()
+
+        def rerun(arguments: Sequence[Any]) -> list[Any]:
+            call_args, call_kwargs = plain_call(structure, arguments)
+            again: list[Any] = []
+            heard = answers_of(inquiries, arguments)
+            pytree.flatten(told_again(self.function, call_args, call_kwargs, heard), again)
+            return list({id(x): x for x in again}.values())
+
+        conditions = {
+            "grad_mode": grad_mode,
+            "epoch": True,
+            "gradients": new_grads,
+            "fastmath": self.options.fastmath,
+            "cuda_graphs": self.options.cuda_graphs,
+            "distinct": arrays_among(structure[2][0][2]) is not None,
+        }
+        compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
+        freed = [
+            (i, freed_node(met.name, met.source)) for i, r in enumerate(results[: len(unique)])
+            if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
+            and (met := first_freed(r._node)) is not None
+        ]  # fmt: skip
+        n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
+        commit = [(o.apply, o.target) for o in call.operations]
+        shape = call.shape if commit else call.shape[2][0]
+        whole = bool(commit) or not call.plain
+        slots = [s for s in tracer.slots.values() if type(s) is Slot]
+        guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
+        host = tracer.host.work()
+        before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
+        after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
+        after += call_results.required(results, self.where())
+
+        def compiled() -> Variant:
+            executable, report, backward = compile()
+            extra = n_results > n_user or backward is not None
+            rebuild = functools.partial(rebuilt, shape, order) if whole else rebuilder(shape, order, extra)
+            if backward is not None:
+                backward.changes = bool(commit)
+            return Variant(
+                executable,
+                structure,
+                shape,
+                n_user,
+                report,
+                guards,
+                structure_now,
+                backward,
+                freed,
+                before,
+                after,
+                rebuild,
+                key,
+                numbers,
+                notes,
+                commit,
+                slots,
+                clocks,
+                tracer.kept_results,
+                inquiries,
+                tracer.lacking,
+                catches,
+                host,
+            )
+
+        return compiled
+
+    def _results(self, tracer: Tracer, unique: list[Any]) -> tuple[list[Any], Any, Any, Any]:
+        """All that the call gives: what the function returned, then new gradients, and tensors that others need.
+
+        With them what becomes of these: (leaf, result) for gradients of outside tensors, (result, result) for those of
+        results, and (function, results) to be called.
+        """
+        results = [self._output(tracer, x) for x in unique]
+        new_grads = self._new_gradients(tracer, results)
+        results += call_results.hidden_bases(tracer, results)
+        own = call_results.own_gradients(results)
+        notes = []
+        for action, tensors in tracer.notes:
+            notes.append((action, list(range(len(results), len(results) + len(tensors)))))
+            results += tensors
+        tracer.notes.clear()
+        return results, new_grads, own, notes
+
+    @contextmanager
+    def _recorded_again(
+        self, structure: Any, varying: Varying, done: Any, backward: Backward, arguments: Sequence[Any]
+    ) -> Iterator[tuple[Tracer, list[Any]]]:
+        """A second recording of a call that was compiled, within which its gradients can be recorded in other ways."""
+        tracer = Tracer(self.name, needs_grad=True)
+        before = mode.set_grad_mode(True)
+        try:
+            with recording(-1.0), tracer:
+                tracer.arguments, tracer.given = arguments, list(backward.answers)
+                asked, beginning, work = done
+                inputs = self._arguments(tracer, structure, arguments, work)
+                world = answers_of(asked, arguments), True, asked
+                with beginning.again(arguments):
+                    out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
+                results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))
+                call_results.retained(results)
+                if not is_same_recording(tracer.nodes, backward.forward):
+                    raise RuntimeError(f"{self.name}: what the function reads has changed since it was called")
+                yield tracer, results
+        except TraceBreak as problem:
+            raise RuntimeError(f"{self.name}: its gradient cannot be compiled: {problem}") from problem
+        finally:
+            mode.set_grad_mode(before)
+
+    def _output(self, tracer: Tracer, value: Any) -> Any:
+        """A result as something that a compiled call can return."""
+        value = related.original(tracer, value)
+        if isinstance(value, (SymbolicInt, TracedFloat)):
+            dtype = dtypes.int64 if isinstance(value, SymbolicInt) else dtypes.float64
+            node = tracer.constant(value, dtype)
+            return tracer.wrap(tracer.record(elementwise.cast, (node,), dtype=dtype))
+        if isinstance(value, (Generator, Awaitable)):
+            raise TraceBreak(f"it returns a {type(value).__name__}, whose code runs later", self.where())
+        return value
+
+    def _new_gradients(self, tracer: Tracer, results: list[Any]) -> list[tuple[int, int]]:
+        """Gradients that the call leaves in tensors from outside, added to its results."""
+        out = []
+        for tensor, grad in tracer.gradients.values():
+            if grad is tensor._grad:
+                continue
+            if grad is None:
+                out.append((tracer.leaf_of[id(tensor)], -1))
+                continue
+            found = next((i for i, r in enumerate(results) if r is grad), None)
+            if found is None:
+                results.append(grad)
+                found = len(results) - 1
+            out.append((tracer.leaf_of[id(tensor)], found))
+        return out
+
+    def _arguments(
+        self, tracer: Tracer, structure: Any, leaves: Sequence[Any], before: HostSteps | None = None
+    ) -> list[Any]:
+        """Make the arguments inputs or guards; one object in several places is one input. `before`: see `HostWork`."""
+        inputs: list[Any] = []
+        marks = list(marks_of(structure))
+        for mark, leaf in zip(marks, leaves, strict=False):
+            if type(mark) is pytree.Again:
+                tracer.bindings.append(SameGuard(tracer.new_leaf(), int(mark)))
+                inputs.append(inputs[mark])
+            elif type(mark) is related.ViewOf:
+                tracer.new_leaf()
+                inputs.append(None)
+            else:
+                inputs.append(self._argument(tracer, leaf))
+        end = len(marks) + related.additional(marks)
+        more = [self._argument(tracer, leaf) for leaf in leaves[len(marks) : end]]
+        tracer.host = HostWork(tracer, leaves, before)
+        related.relate(tracer, marks, leaves, inputs, more)
+        for position, mark in enumerate(marks):
+            inputs[position] = inputs[mark] if type(mark) is pytree.Again else inputs[position]
+        for leaf, value in enumerate(inputs):
+            if isinstance(value, MethodType):
+                guard_method(tracer, leaf, value)
+        return inputs
+
+    def _argument(self, tracer: Tracer, value: Any) -> Any:
+        """Make an argument an input or a guard of the trace."""
+        leaf = tracer.new_leaf()
+        kind = type(value)
+        if isinstance(value, Tensor):
+            tracer.tensor_leaf(value, leaf, symbolic=True)
+            return value
+        if kind is float:
+            return tracer.float_leaf(value, leaf)
+        if kind is int and -(2**63) <= value < 2**63:
+            return tracer.int_leaf(value, leaf)
+        if isinstance(value, np.ndarray):
+            raise TraceBreak("an argument is a NumPy array that no tensor can lie over", self.where())
+        if isinstance(value, (dict, list, set, deque, bytearray)):
+            tracer.checks.append(Unchanged(value, frozenset()))
+        guard_argument(tracer, leaf, value)
+        return value
+
+    def _check_leaks(self, tracer: Tracer) -> None:
+        """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
+        tracer.journal = tracer.observation = None
+        for generation in (0, 2):  # what is garbage was mostly made in the recording, so it is in the youngest one
+            if tracer.leaked():
+                gc.collect(generation)
+        if leaked := tracer.leaked():
+            source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
+            raise TraceBreak("a tensor made in the function is kept outside of it", source)

@@ -1,0 +1,259 @@
+"""What the results of a compiled call are besides values: views of other tensors, counts of writes, kept gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.layout import layout
+from eagerjit.compiler.signature import IntLeaf, TensorLeaf
+from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime import mode
+from eagerjit.tensors.tensor import Tensor, View, share_storage, storage_of
+from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.slots import Slot, value_at
+
+Finish = Callable[[Sequence[Any], Sequence[Any]], None]
+"""What is done to (results, arguments) when a compiled call has run."""
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a result was made in the trace."""
+    return isinstance(value, Tensor) and type(value._data) is Node
+
+
+def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
+    """Tensors that several results view and that are no results: a write to one result has to reach the others."""
+    found: dict[int, Tensor] = {}
+    views: dict[int, int] = {}
+    known = set(map(id, results))
+    for result in filter(is_traced, results):
+        if type(result) is not Tensor:
+            raise TraceBreak(f"a {type(result).__name__} made of a traced tensor outlives the call", user_line())
+        base, _ = _base(tracer, result, known)
+        if base is not result and is_traced(base) and id(base) not in known:
+            found[id(base)] = base
+            views[id(base)] = views.get(id(base), 0) + 1
+    return [t for t in found.values() if views[id(t)] > 1]
+
+
+def _base(tracer: Tracer, result: Tensor, known: set[int]) -> tuple[Tensor, list[View]]:
+    """The first other result or outside tensor that a result views, else what it is made of; the way there."""
+    steps: list[View] = []
+    base = result
+    while base._view is not None and is_traced(base) and not tracer.is_silent(base):
+        steps.append(base._view)
+        base = base._view.base
+        if id(base) in known:
+            break
+    return base, steps[::-1]
+
+
+def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
+    """What makes results views of arguments, of outside tensors and of each other, and gives them their versions."""
+    out: list[Finish] = []
+    positions = {id(r): i for i, r in enumerate(results)}
+    for index, result in enumerate(results):
+        if not is_traced(result):
+            continue
+        base, steps = _base(tracer, result, set(positions))
+        if base is not result and (id(base) in positions or not is_traced(base)):
+            if layout(tracer.place(result)).root is not layout(tracer.place(base)).root:
+                raise TraceBreak("a view that compiled code would copy is returned", tracer.value(result).source)
+            source = positions.get(id(base))
+            leaf = -1 if source is not None else tracer.leaf_of[id(base)]
+            outside = tracer.slots.get(leaf, base) if source is None else None
+            out.append(_Related(index, source, leaf, outside, steps, _origins(tracer, steps)))
+        elif result._storage is not None and result._storage.version:
+            out.append(_Written(index, result._storage.version))
+    # A base has the versions of its writes before it shares them.
+    return sorted(out, key=lambda effect: isinstance(effect, _Related))
+
+
+def origins(tracer: Tracer) -> dict[str, tuple[Any, int]]:
+    """Where a call finds the sizes and ints that are symbols: (place, dimension or -1); see `value_at`."""
+    known: dict[str, tuple[Any, int]] = {}
+    for b in tracer.bindings:
+        if not isinstance(b, (IntLeaf, TensorLeaf)):
+            continue
+        place = tracer.slots.get(b.leaf, b.leaf)
+        if isinstance(b, IntLeaf):
+            known[str(b.size)] = place, -1
+        else:
+            known.update({str(d): (place, i) for i, d in enumerate(b.node.type.shape) if isinstance(d, sizes.Size)})
+    return known
+
+
+def _origins(tracer: Tracer, steps: list[View]) -> dict[str, tuple[Any, int]]:
+    """Where a call finds the sizes that these views are made with."""
+    known, needed = origins(tracer), set[str]()
+    for step in steps:
+        for x in _flat(step.arguments):
+            if isinstance(x, SymbolicInt):
+                needed |= sizes.symbols(x.expression)
+    if not needed <= known.keys():
+        raise TraceBreak("a view whose size depends on values is returned", tracer.begins)
+    return {name: known[name] for name in needed}
+
+
+def _flat(arguments: tuple[Any, ...]) -> list[Any]:
+    return [x for a in arguments for x in (_flat(a) if isinstance(a, tuple) else [a])]
+
+
+@dataclass
+class _Written:
+    """A result in new memory that was written in place."""
+
+    index: int
+    version: int
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        storage_of(flat[self.index]).version = self.version
+
+
+@dataclass
+class _Related:
+    """A result that views another result (`source`), an argument (`leaf`) or an `outside` tensor, by these steps."""
+
+    index: int
+    source: int | None
+    leaf: int
+    outside: Tensor | Slot | None
+    steps: list[View]
+    origins: dict[str, tuple[Any, int]]
+
+    def __post_init__(self) -> None:
+        # What the views were made of belongs to the trace.
+        self.steps = [View(None, s.op, tuple(map(_kept, s.arguments)), s.tracked) for s in self.steps]  # type: ignore
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        base: Any = flat[self.source] if self.source is not None else value_at(self.outside, arguments)
+        if self.source is None and self.leaf < len(arguments):
+            base = arguments[self.leaf]
+        values = {n: _number(value_at(place, arguments), axis) for n, (place, axis) in self.origins.items()}
+        result = flat[self.index]
+        share_storage(result, base)
+        for step in self.steps[:-1]:
+            before = mode.set_grad_mode(step.tracked)
+            try:
+                base = step.op(base, *(_evaluated(a, values) for a in step.arguments))
+            finally:
+                mode.set_grad_mode(before)
+        last = self.steps[-1]
+        result._view = View(base, last.op, tuple(_evaluated(a, values) for a in last.arguments), last.tracked)
+        if last.tracked:
+            result._storage.register(result)
+
+
+def _number(argument: Any, axis: int) -> int:
+    return argument if axis < 0 else argument._data.shape[axis]
+
+
+def _kept(argument: Any) -> Any:
+    """An argument of a view as an expression in sizes."""
+    if isinstance(argument, tuple):
+        return tuple(map(_kept, argument))
+    return argument.expression if isinstance(argument, SymbolicInt) else argument
+
+
+def _evaluated(argument: Any, values: dict[str, int]) -> Any:
+    if isinstance(argument, tuple):
+        return tuple(_evaluated(a, values) for a in argument)
+    return sizes.evaluate(argument, values) if isinstance(argument, sizes.Size) else argument
+
+
+# -- gradients of results ---------------------------------------------------------------------------------------------
+
+
+def retained(results: Sequence[Any]) -> list[int]:
+    """The results whose gradients are to be kept: the compiled call's results are asked to, not those of the trace."""
+    out = []
+    for index, result in enumerate(results):
+        keep = (result._hooks or {}).get("retained", {}).get(0) if is_traced(result) else None
+        if keep is not None and result._node is not None and result._node.inputs is not None:
+            hooks = result._node.hooks[result._index]
+            hooks.pop(next(key for key, hook in hooks.items() if hook is keep))
+            out.append(index)
+    return out
+
+
+def own_gradients(results: list[Any]) -> list[tuple[int, int]]:
+    """(result, its gradient): gradients that the call itself left in results that it made, added to the results."""
+    out = []
+    for index, result in enumerate(list(results)):
+        grad = result._grad if is_traced(result) else None
+        if grad is not None:
+            found = next((i for i, r in enumerate(results) if r is grad), len(results))
+            if found == len(results):
+                results.append(grad)
+            out.append((index, found))
+    return out
+
+
+@dataclass
+class KeepGradients:
+    """Gives results the gradients that the call left in them, and lets others keep those to come."""
+
+    own: list[tuple[int, int]]
+    retained: list[int]
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        for index, grad in self.own:
+            flat[index]._grad = flat[grad]
+        for index in self.retained:
+            flat[index].retain_grad()
+
+
+def required(results: list[Any], place: Any) -> list[Any]:
+    """What makes leaves of results that require gradients with no history: `zeros(2, requires_grad=True)`.
+
+    Raises TraceBreak where gradients of other results flow to such a leaf.
+    """
+    leaves = [i for i, r in enumerate(results) if is_traced(r) and r._requires_grad and r._node is None]
+    if any(is_reached(results[i], results) for i in leaves):
+        raise TraceBreak("it returns a tensor made to require gradients along with what depends on it", place)
+    return [RequireResults(leaves)] if leaves else []
+
+
+def is_reached(leaf: Tensor, results: list[Any]) -> bool:
+    """Whether gradients of other results flow to a leaf."""
+    waiting = [r for r in results if is_traced(r)]
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()._node
+        if node is None or id(node) in seen or node.inputs is None:
+            continue
+        seen.add(id(node))
+        given = [x for i in node.inputs for x in (i if isinstance(i, (tuple, list)) else (i,))]
+        inputs = [x for x in given if isinstance(x, Tensor)]
+        if any(x is leaf for x in inputs):
+            return True
+        waiting += inputs
+    return False
+
+
+@dataclass
+class RequireResults:
+    """Makes results leaves that require gradients."""
+
+    results: list[int]
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        for index in self.results:
+            flat[index]._requires_grad = True
+
+
+@dataclass
+class RequireGradients:
+    """Sets `requires_grad` of outside tensors: (leaf, tensor, value)."""
+
+    changes: list[tuple[int, Tensor, bool]]
+
+    def __call__(self, flat: Sequence[Any], arguments: Sequence[Any]) -> None:
+        for leaf, tensor, value in self.changes:
+            target = arguments[leaf] if leaf < len(arguments) else tensor
+            target._requires_grad = value

@@ -1,0 +1,71 @@
+"""Functions of Python's that round numbers of a traced call, to ints that stay numbers of the call, or test them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.recording.arrays import TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain, to_float
+from eagerjit.runtime import dtypes
+from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.clocks import Later, later
+
+ROUNDED: dict[Any, Any] = {
+    math.floor: elementwise.floor, math.ceil: elementwise.ceil, math.trunc: elementwise.trunc, int: elementwise.trunc,
+}  # fmt: skip
+"""Python's functions that make ints of floats, as operations."""
+
+_BOUND = 2.0**62
+
+
+def _is_finite(value: Any) -> bool:
+    return bool(value - value == 0.0)
+
+
+TESTS: dict[Any, Callable[[Any], bool]] = {
+    math.isfinite: _is_finite,
+    math.isnan: lambda value: bool(value != value),
+    math.isinf: lambda value: bool(value == value) and not _is_finite(value),
+}
+"""Functions that ask something of a number: comparisons, which are conditions of the compiled call."""
+
+
+def rounded(function: Callable[[Any], int], value: Any) -> Any:
+    """A number of the call as an int of the call; as with other functions, the first recording is tied to its value."""
+    if type(value) is Later:
+        return later(function, value)
+    value = _only_number(value)
+    if type(value) is not TracedFloat:
+        return value if type(value) is SymbolicInt else function(value)
+    tracer = state.tracer
+    known = value.value is not None and not (tracer is not None and tracer.numbers_vary)
+    if tracer is None or tracer.arguments is None or known or not _is_within(value):
+        return function(plain(value))
+    node = tracer.record(ROUNDED[function], (value.node,))
+    return tracer.measure(
+        tracer.record(elementwise.cast, (node,), dtype=dtypes.int64), f"{function.__name__} was called", negative=True
+    )
+
+
+def _is_within(value: Any) -> bool:
+    return bool(value > -_BOUND) and bool(value < _BOUND)
+
+
+def as_float(value: Any) -> Any:
+    """`float`, which would need the number itself: of a number of the call, or of a tensor with one element."""
+    if type(value) is Later:
+        return later(float, value)
+    return to_float(_only_number(value))
+
+
+def _only_number(value: Any) -> Any:
+    """The one element of a tensor, Python's number for one of NumPy's."""
+    from eagerjit.tensors.conversion import scalar
+
+    if type(value) is TracedNumber:
+        return value.number
+    return scalar(value) if isinstance(value, Tensor) else value

@@ -1,0 +1,52 @@
+"""Attributes that programs give to tensors, read and assigned while a function is recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.compiler.ir import Node
+from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.comparing import PLAIN, Unchanged
+from eagerjit.watching.observation import TraceBreak
+
+if TYPE_CHECKING:
+    from eagerjit.watching.journal import Journal
+
+
+def is_given(tensor: Any, name: str) -> bool:
+    """Whether an attribute of a tensor is the program's: none that its class has."""
+    return isinstance(tensor, Tensor) and not hasattr(type(tensor), name)
+
+
+def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
+    """Code is about to read an attribute: of a tensor, every call needs to find the same, or that there is none."""
+    if not is_given(tensor, name):
+        return
+    tracer = journal.tracer
+    if type(tensor._data) is Node or (id(tensor), name) in journal.written:
+        return
+    tracer.value(tensor)
+    leaf, arguments = tracer.leaf_of[id(tensor)], len(tracer.arguments or ())
+    if name not in vars(tensor):
+        if leaf < arguments:
+            tracer.lacking.append((leaf, name))
+        else:
+            journal.checks.append(lambda: name not in vars(tensor))
+        return
+    value, found = vars(tensor)[name], tracer.new_leaf()
+    if isinstance(value, Tensor) and leaf < arguments:
+        raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", source)
+    tracer.load(found, Op.LOAD_ATTRIBUTE, leaf, tracer.object(name))
+    by_value = isinstance(value, PLAIN) and not isinstance(value, (bool, type(None), complex, bytes))
+    tracer.guard_object(found, Op.EQUAL if by_value else Op.IS, value)
+    if isinstance(value, (list, dict, set)):
+        journal.checks.append(Unchanged(value, frozenset()))
+
+
+def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, source: str) -> None:
+    """Code is about to assign or delete an attribute: compiled calls do it to tensors that they find themselves."""
+    arguments = {id(x) for x in journal.tracer.arguments or ()}
+    if type(tensor._data) is Node or id(tensor) in arguments:
+        journal.refuse(f"it assigns the attribute {name} of a tensor that it made or was given", source)
+    journal.assign(tensor, name, value, "attribute", source)

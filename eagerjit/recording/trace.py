@@ -1,0 +1,400 @@
+"""The tracer: records every operation of a call as a Graph.
+
+Recording works on types alone: a traced tensor holds a Node where others hold an ndarray. Tensors from outside
+(arguments, parameters, whatever else the function reaches) keep their identity and become inputs of the graph when they
+are first read. In-place writes are values of the trace until it ends; the compiled call then performs them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.passes.complexes import is_complex, is_split
+from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.recording.reached import Memory
+from eagerjit.recording.traced_numbers import Numbers
+from eagerjit.recording.traced_places import Places
+from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.program import Op
+from eagerjit.runtime.source import here
+from eagerjit.state import set_tracer
+from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
+from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
+
+
+class Tracer(Places, Numbers):
+    """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
+
+    single_example = False
+    """Whether tensors stand for one of many examples."""
+
+    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
+        """The result of an op for every example, where tensors stand for one of many."""
+        raise NotImplementedError
+
+    values_only = False
+    """Whether this records the body of an op: nobody sees which of its values share memory."""
+
+    evaluated = False
+    """Whether NumPy evaluates the recording, instead of its being compiled."""
+
+    def __init__(self, name: str, needs_grad: bool = False, begins: str = ""):
+        super().__init__()
+        self.name, self.begins = name, begins or name  # and the line where its code begins
+        self.needs_grad = needs_grad
+        self.first_sequence = mode.next_sequence()
+        self.inputs: list[Node] = []
+        self.nodes: list[Node] = []
+        self.bindings: list[Binding] = []
+        self.objects: list[Any] = []
+        self.n_leaves = 0
+        self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
+        self.source: str | None = None
+        self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
+        self.written: dict[int, Tensor] = {}
+        self.leaf_of: dict[int, int] = {}
+        self.owners: list[Any] = []
+        self.observation: Any = None
+        self.broken: Any = None
+        self.journal: Any = None
+        self.checks: list[Any] = []
+        self.guards: list[Any] = []
+        self.lacking: list[tuple[int, str]] = []  # attributes that arguments do not have
+        self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
+        self.notes: list[tuple[Any, list[Tensor]]] = []
+        self.created: list[weakref.ref[Tensor]] = []
+        self._values: dict[int, tuple[Tensor, Node, int]] = {}
+        self._arguments: dict[int, Node] = {}
+        self._versions: dict[int, list[Any]] = {}
+        self._writes: dict[int, int] = {}
+        self._silent: dict[int, Tensor] = {}
+        self._related: dict[int, Tensor] = {}
+        self.flags: dict[int, tuple[Tensor, bool]] = {}
+
+    def __enter__(self) -> Tracer:
+        self._before = set_tracer(self), sizes.active.assumptions
+        sizes.active.assumptions = self.assumptions
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        tracer, sizes.active.assumptions = self._before
+        set_tracer(tracer)
+        for storage, writes in self._versions.values():
+            storage.version -= writes  # other threads may have written it meanwhile
+        self._versions.clear()
+        for tensor, flag in self.flags.values():
+            tensor._requires_grad = flag
+
+    # -- leaves -------------------------------------------------------------------------------------------------------
+
+    def new_leaf(self) -> int:
+        """The number of one more leaf."""
+        self.n_leaves += 1
+        return self.n_leaves - 1
+
+    def object(self, value: Any) -> int:
+        """The index of a constant object."""
+        for index, known in enumerate(self.objects):
+            if known is value:
+                return index
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
+        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
+        refuse_subclass(tensor)
+        array: np.ndarray = tensor._data
+        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
+            refuse_evaluated(dtype)
+        shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
+        strides: tuple[sizes.Expr, ...] | None = None
+        if not array.flags.c_contiguous:
+            steps = [s // array.itemsize for s in array.strides]
+            strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
+            self._refuse_contiguous(shape, strides)
+        type_ = TensorType(dtype, shape)
+        node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())
+        self.inputs.append(node)
+        grad = int(tensor._requires_grad) if self.needs_grad else 2
+        self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+        self._arguments[id(tensor)] = node
+        self.leaf_of[id(tensor)] = leaf
+        return node
+
+    def _refuse_contiguous(self, shape: tuple[sizes.Expr, ...], strides: tuple[sizes.Expr, ...]) -> None:
+        """Note the stride that keeps memory from being contiguous: what is a view and what a copy depends on it."""
+        for d, actual, expected in zip(shape, strides, contiguous_strides(shape), strict=True):
+            if d != 1 and not sizes.equal(actual, expected):
+                return
+
+    def float_leaf(self, value: float, leaf: int) -> TracedFloat:
+        """Make a Python float an input."""
+        node = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, TensorType(dtypes.float64, ()))
+        self.inputs.append(node)
+        self.bindings.append(FloatLeaf(leaf, node))
+        self._floats[node] = (leaf, value)
+        return TracedFloat(node, value)
+
+    def int_leaf(self, value: int, leaf: int) -> Any:
+        """Make a Python int an input."""
+        symbol = self.new_symbol("n", value)
+        self.bindings.append(IntLeaf(leaf, symbol))
+        return SymbolicInt(symbol)
+
+    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
+        """Require that a leaf is (or equals, or is an instance of) this object."""
+        self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
+
+    def load(self, leaf: int, op: Op, *operands: int) -> None:
+        """How a leaf beyond the arguments is found when the compiled function is called."""
+        self.bindings.append(Load(leaf, op, operands))
+
+    def item_number(self, container: dict[str, Any], key: str) -> Any:
+        """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
+        value = container[key]
+        known = self._items.get((id(container), key))
+        if known is not None:
+            return known
+        holder, leaf = self.new_leaf(), self.new_leaf()
+        self.load(holder, Op.LOAD_OBJECT, self.object(container))
+        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
+        if type(value) is float:
+            value = self.float_leaf(value, leaf)
+        else:
+            self.guard_object(leaf, Op.EQUAL if type(value) in (int, str, tuple) else Op.IS, value)
+        self._items[id(container), key] = value
+        return value
+
+    def capture(self, tensor: Tensor) -> Node:
+        """Make a tensor that the function reached without an argument an input: sizes are those it has."""
+        if not isinstance(tensor._data, np.ndarray):
+            raise RuntimeError("a tensor of another trace was used: it left the function that was traced")
+        leaf = self.new_leaf()
+        self.load(leaf, Op.LOAD_OBJECT, self.object(tensor))
+        if not self._is_related(tensor):
+            return self.tensor_leaf(tensor, leaf, symbolic=False)
+        self._related[id(tensor)] = tensor
+        self.leaf_of[id(tensor)] = leaf
+        self.owners.append(Memory(tensor))
+        node = tensor._view.read(self, self.value(tensor._view.base))
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+        return node
+
+    def _is_related(self, tensor: Tensor) -> bool:
+        """Whether a captured tensor is read through the one it views, so that writes to either are seen in both.
+
+        Arguments stand for themselves: the next call may get others. So do tensors with gradients of their own.
+        """
+        if tensor._view is None:
+            return False
+        while tensor._view is not None:
+            if tensor._requires_grad or not tensor._view.op.in_place or id(tensor) in self._arguments:
+                return False
+            tensor = tensor._view.base
+            if id(tensor) in self._related:
+                return True
+        if tensor._requires_grad or not isinstance(tensor._data, np.ndarray):
+            return False
+        return id(tensor) not in self._arguments or self.leaf_of[id(tensor)] >= len(self.arguments or ())
+
+    # -- values -------------------------------------------------------------------------------------------------------
+
+    def value(self, tensor: Tensor) -> Node:
+        """The node that holds a tensor's present value."""
+        if self.journal is not None and self.journal.snapshots:
+            self.journal.snapshots.renew(tensor)
+        known = self._values.get(id(tensor))
+        view = tensor._view
+        if known is not None and (view is None or known[2] == self.writes_to(tensor)):
+            return known[1]
+        if known is None and type(tensor._data) is not Node:
+            return self.capture(tensor)
+        if view is None:
+            return tensor._data
+        node = view.read(self, self.value(view.base))
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+        return node
+
+    def writes_to(self, tensor: Tensor) -> int:
+        """How often the memory of a tensor was written in this trace."""
+        while tensor._view is not None and id(tensor) not in self._arguments:
+            tensor = tensor._view.base
+        return self._writes.get(id(tensor), 0)
+
+    def place(self, tensor: Tensor) -> Node:
+        """A node that lies where a tensor does: a view in its base's memory, whatever was written there since."""
+        if type(tensor._data) is not Node:
+            self.value(tensor)
+            if id(tensor) in self._arguments:
+                return self._arguments[id(tensor)]
+        view = tensor._view
+        return self.value(tensor) if view is None else view.read(self, self.place(view.base))
+
+    def shape_of(self, tensor: Tensor) -> Shape:
+        """A tensor's sizes as user code sees them."""
+        return Shape(map(wrap, self.value(tensor).type.shape))
+
+    def wrap(self, node: Node) -> Tensor:
+        """A tensor of this trace."""
+        tensor = new_tensor(node)
+        self.created.append(weakref.ref(tensor))
+        return tensor
+
+    def view(self, base: Tensor, node: Node) -> Tensor:
+        """A tensor of this trace that shares its memory with another."""
+        tensor = self.wrap(node)
+        self._values[id(tensor)] = (tensor, node, self.writes_to(base))
+        return tensor
+
+    def is_silent(self, tensor: Tensor) -> bool:
+        """Whether a tensor was made by `silence`."""
+        return id(tensor) in self._silent
+
+    def silence(self, tensor: Tensor) -> Tensor:
+        """Let writes through this view of another tensor go unnoticed by the versions that gradients compare."""
+        tensor._storage = Storage()
+        self._silent[id(tensor)] = tensor
+        return tensor
+
+    def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
+        """Append one primitive. A misfit is the RuntimeError that the eager call raises."""
+        try:
+            type_ = primitive.type_rule(*(n.type for n in inputs), **attributes)
+        except ValueError as error:
+            raise RuntimeError(str(error)) from None
+        if not self.evaluated:
+            self._refuse_evaluated(primitive, type_, [n.type for n in inputs], attributes)
+        shape = tuple(map(self._settled, type_.shape))
+        if shape != type_.shape:
+            type_ = TensorType(type_.dtype, shape)
+            if "shape" in attributes:
+                attributes["shape"] = shape
+        node = Node(primitive, inputs, attributes, type_, user_line() if self.source is None else self.source)
+        self.nodes.append(node)
+        self.check_places(node)
+        return node
+
+    def _refuse_evaluated(
+        self, primitive: Primitive, result: TensorType, given: list[TensorType], attributes: dict[str, Any]
+    ) -> None:
+        """End a recording with an operation that only NumPy computes."""
+        if result.dtype in dtypes.FLOAT8:
+            refuse_evaluated(result.dtype)
+        if is_complex(result, *given) and not is_split(primitive, attributes):
+            refuse_evaluated(next(t.dtype for t in (*given, result) if t.dtype.is_complex))
+
+    def _settled(self, size: sizes.Expr) -> sizes.Expr:
+        """A size of a result: 0 and 1, which broadcast and reduce in ways of their own, are always known."""
+        if isinstance(size, int) or sizes.least(size) > 1:
+            return size
+        if self.assumptions.decide("<", 1, size):
+            return size
+        number = sizes.evaluate(size, self.assumptions.hints)
+        self.assumptions.decide("==", size, number)
+        return number
+
+    def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
+        """Make `node` the tensor's value from here on; views and their base follow."""
+        # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
+        node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
+        view = tensor._view
+        if self.journal is not None and self.journal.snapshots:
+            self.journal.snapshots.release(tensor)
+        known = self.value(tensor)
+        self.keep_place(node, known)
+        if view is not None and id(tensor) not in self._arguments:
+            if id(tensor) in self._silent:
+                noticed = False
+                if view.base._node is not None and type(view.base._data) is Node:
+                    raise TraceBreak("a value that has a gradient is overwritten through .data", user_line())
+            self.write(view.base, view.write(self, self.value(view.base), node), noticed)
+        else:
+            self._writes[id(tensor)] = self._writes.get(id(tensor), 0) + 1
+            storage = storage_of(tensor)
+            counts = self._versions.setdefault(id(storage), [storage, 0])
+            if noticed:
+                counts[1] += 1
+                storage.version += 1
+                storage.source = here()
+            if type(tensor._data) is not Node:
+                check_writable(tensor._data)
+                self.written[id(tensor)] = tensor
+        if type(tensor._data) is Node and known is tensor._data:
+            tensor._data = node
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+
+    # -- gradients ----------------------------------------------------------------------------------------------------
+
+    def get_grad(self, tensor: Tensor) -> Tensor | None:
+        """A tensor's grad; one from before the call becomes an input, its absence a guard."""
+        known = self.gradients.get(id(tensor))
+        if known is not None:
+            return known[1]
+        if type(tensor._data) is Node:
+            return tensor._grad
+        self.value(tensor)
+        leaf = self.new_leaf()
+        self.load(leaf, Op.LOAD_GRAD, self.leaf_of[id(tensor)])
+        before = tensor._grad
+        if before is None:
+            self.guard_object(leaf, Op.IS, None)
+        else:
+            self.tensor_leaf(before, leaf, symbolic=False)
+        self.gradients[id(tensor)] = (tensor, before)
+        return before
+
+    def set_requires_grad(self, tensor: Tensor, flag: bool) -> None:
+        """Let an outside leaf require a gradient, or not, from here on; the compiled call does it too."""
+        self.value(tensor)
+        self.flags.setdefault(id(tensor), (tensor, tensor._requires_grad))
+        tensor._requires_grad = flag
+
+    def changed_flags(self) -> list[tuple[int, Tensor, bool]]:
+        """(leaf, tensor, whether it requires a gradient now) for those where that has changed."""
+        return [(self.leaf_of[id(t)], t, not flag) for t, flag in self.flags.values() if t._requires_grad != flag]
+
+    def set_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        """Give a tensor another grad; the compiled call does it when it ends."""
+        if type(tensor._data) is Node:
+            tensor._grad = grad
+            return
+        self.value(tensor)
+        self.gradients[id(tensor)] = (tensor, grad)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def final_writes(self) -> list[tuple[int, Node]]:
+        """(leaf, value) for every outside tensor that was written; each value has memory of its own."""
+        return [(self.leaf_of[id(tensor)], self.value(tensor)) for tensor in self.written.values()]
+
+    def times_written(self) -> list[int]:
+        """Per tensor of `final_writes` by how much its version counter moves; once for those that share one."""
+        counted: set[int] = set()
+        out = []
+        for tensor in self.written.values():
+            storage = storage_of(tensor)
+            out.append(0 if id(storage) in counted else self._versions[id(storage)][1])
+            counted.add(id(storage))
+        return out
+
+    def outside(self) -> list[tuple[Tensor, int]]:
+        """Every tensor from outside that was read, with its leaf."""
+        return [(self._values[key][0], leaf) for key, leaf in self.leaf_of.items() if key in self._values]
+
+    def leaked(self) -> list[Tensor]:
+        """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
+        self._values.clear()
+        self._silent.clear()
+        self.originals.clear()
+        self.gradients.clear()
+        return [t for t in (r() for r in self.created) if t is not None]

@@ -1,0 +1,134 @@
+"""Numbers of a call being traced, as nodes of its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.ops.host import NUMBER, host
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.questions import Questions
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.host import FUNCTIONS
+from eagerjit.runtime.program import Op
+from eagerjit.watching.observation import TraceBreak, user_line
+
+
+class Numbers(Questions):
+    """What a tracer does with Python numbers that are inputs of the compiled function, or calculated from these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._floats: dict[Node, tuple[int, float]] = {}
+        self._items: dict[tuple[int, str], Any] = {}
+        self.numbers_vary = False
+
+    def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
+        """Append one primitive."""
+        raise NotImplementedError
+
+    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
+        """Require that a leaf is this object, or equals it."""
+        raise NotImplementedError
+
+    def note_item(self, container: dict[str, Any], key: str, value: Any) -> None:
+        """A dictionary got a number while being recorded: what reads it from here on reads this one."""
+        self._items[id(container), key] = value
+
+    def constant(self, value: Any, dtype: dtypes.DType) -> Node:
+        """A number as a 0-d node of a dtype: a literal, or a number of this call converted."""
+        if isinstance(value, TracedFloat):
+            return self._converted(value.node, dtype)
+        if isinstance(value, SymbolicInt):
+            return self._converted(self.record(elementwise.size_value, (), size=value.expression), dtype)
+        if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+            raise OverflowError("int too big to convert")
+        return self.record(elementwise.constant, (), value=_plain(value, dtype), dtype=dtype)
+
+    def _floats_of(self, values: Sequence[Any]) -> tuple[Node, ...]:
+        """Python numbers, ints of any size among them, as nodes of float64."""
+        return tuple(self.constant(float(x) if type(x) is int else x, dtypes.float64) for x in values)
+
+    def _converted(self, node: Node, dtype: dtypes.DType) -> Node:
+        return node if node.type.dtype is dtype else self.record(elementwise.cast, (node,), dtype=dtype)
+
+    def calculate(self, name: str, a: Any, b: Any) -> Node:
+        """Record a float operation of Python's."""
+        operands = self._floats_of((a, b))
+        return self.record(getattr(elementwise, name), operands)
+
+    def float_given(self, node: Node) -> float:
+        """The value of a float that is an input, in the call being recorded."""
+        return self._floats[node][1]
+
+    def absolute(self, value: TracedFloat) -> Node:
+        """Record the absolute value of a float."""
+        return self.record(elementwise.abs_, (value.node,))
+
+    def compare(self, name: str, a: TracedFloat, b: Any, known: bool | None) -> bool:
+        """Whether a comparison holds in this call, which becomes a condition of the compiled one."""
+        node = self.record(getattr(elementwise, name), self._floats_of((a, b)))
+        return bool(self.ask(node, "a tensor's value was compared by Python code", known))
+
+    def python_call(self, function: Callable[..., Any], arguments: Sequence[Any], known: bool | None) -> Node:
+        """Record a call of a Python function of floats that gives a float, and that it gives one.
+
+        TraceBreak is raised where it is not `known` and does not.
+        """
+        nodes = self._floats_of(arguments)
+        called = {"function": python_function(function), "arguments": (NUMBER,) * len(nodes), "shape": ()}
+        value, made = (
+            self.record(host, nodes, **called, result=i, dtype=dtype)
+            for i, dtype in enumerate((dtypes.float64, dtypes.bool_))
+        )
+        if not self.ask(made, "a Python function was called", known):
+            raise TraceBreak(f"{function.__name__} gives no float", user_line())
+        return value
+
+    def float_of(self, value: SymbolicInt) -> TracedFloat:
+        """A size as a float."""
+        hint = sizes.evaluate(value.expression, self.assumptions.hints)
+        return TracedFloat(self.constant(value, dtypes.float64), float(hint))
+
+    def specialize(self, node: Node) -> None:
+        """Tie this trace to the present value of every number that `node` was calculated from."""
+        if node in self._floats:
+            leaf, value = self._floats[node]
+            self.guard_object(leaf, Op.EQUAL, value)
+        for operand in node.inputs:
+            self.specialize(operand)
+        if node.op is elementwise.size_value:
+            size = node.attributes["size"]
+            self.assumptions.decide("==", size, sizes.evaluate(size, self.assumptions.hints))
+
+
+def python_function(function: Callable[..., Any]) -> str:
+    """The name under which compiled calls know a function of Python floats.
+
+    It gives the float, and whether there is one: not where the function raises or gives something else.
+    """
+    name = f"python.{function.__module__}.{function.__name__}"
+
+    def call(*arguments: float) -> tuple[np.ndarray, np.ndarray]:
+        try:
+            found = function(*arguments)
+        except (ArithmeticError, ValueError):
+            found = None
+        made = type(found) is float
+        return np.asarray(found if made else 0.0, np.float64), np.asarray(made)
+
+    FUNCTIONS.setdefault(name, call)
+    return name
+
+
+def _plain(value: Any, dtype: dtypes.DType) -> int | float | bool:
+    """A literal as it is after conversion, so that equal constants print alike."""
+    with np.errstate(over="ignore"):
+        number = np.asarray(value).astype(dtype.numpy).item()
+    return float(number) if dtype.is_floating_point else number

@@ -1,0 +1,1 @@
+"""Tensors: the class, how they are made, converted, moved and printed."""

@@ -1,0 +1,327 @@
+"""Between tensors and the rest of Python: numbers, lists, arrays, other dtypes; and what a tensor says about itself."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import layout
+from eagerjit.compiler.ir import Node
+from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.devices import CPU, Device
+from eagerjit.ops import views
+from eagerjit.ops.counted import measured
+from eagerjit.ops.index import concrete, own_array
+from eagerjit.recording.numbers import TracedFloat, wrap
+from eagerjit.runtime import dtypes, making
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.remembered import Remembered
+from eagerjit.state import state
+from eagerjit.tensors import creation
+from eagerjit.tensors.making import strided
+from eagerjit.tensors.placement import array_at, copied_array, device_of, host_array, wanted
+from eagerjit.tensors.printing import format_tensor
+from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor, storage_of
+
+# -- to numbers and arrays --------------------------------------------------------------------------------------------
+
+
+def _asked(tracer: Any, input: Tensor, reason: str) -> Any:
+    """A number that Python code acts on: this call's, and a condition of the compiled call."""
+    node = tracer.value(input.reshape(()).clone())
+    value = tracer.ask(node, reason)
+    return float(value) if input.dtype.is_floating_point else value
+
+
+LISTED = 64
+"""Elements up to which a trace makes each number of a list one of the call's own."""
+
+
+def item(input: Tensor) -> Any:
+    """The one element as a Python number."""
+    tracer = state.tracer
+    if tracer is not None and input.numel() == 1 and input.dtype is not dtypes.uint64:  # numbers of a call are signed
+        if input.dtype.is_floating_point:
+            return TracedFloat(tracer.value(input.reshape(()).to(dtypes.float64, copy=True)), None)
+        if input.dtype is not dtypes.bool_:
+            return measured(input, "a tensor's value was asked for with item()", negative=True)
+        return _asked(tracer, input, "a tensor's value was asked for with item()")
+    if tracer is None:
+        array = input._data
+        if type(array) is not np.ndarray:
+            array = host_array(array)
+        if array.size == 1 and array.dtype.kind in "fib":
+            return array.item()
+    array = concrete(input, "a tensor's value was asked for with item()")
+    if array.size != 1:
+        raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
+    value = array.reshape(()).item()
+    return float(value) if input.dtype.is_floating_point else value
+
+
+def scalar(input: Tensor) -> Any:
+    """The one element, for int() and float()."""
+    if input.numel() != 1:
+        shape = list(input.shape)
+        raise ValueError(f"only one element tensors can be converted to Python scalars, not one of shape {shape}")
+    return item(input)
+
+
+def tolist(input: Tensor) -> Any:
+    """Nested lists of Python numbers."""
+    if state.tracer is not None and input.numel() <= LISTED:
+        return [tolist(part) for part in input.unbind()] if input.ndim else item(input)
+    array = concrete(input, "a tensor's values were asked for with tolist()")
+    return (array.astype(np.float32) if array.dtype == dtypes.bfloat16.numpy else array).tolist()
+
+
+def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
+    """An ndarray over the same memory.
+
+    Raises RuntimeError for a tensor that requires grad and TypeError for one on a device, unless `force`: then it is
+    the values.
+    """
+    if input._requires_grad and not force:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+    if not force and (place := device_of(input)) is not CPU:
+        raise TypeError(
+            f"can't convert {place} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+            "first."
+        )
+    return concrete(input, "a tensor was turned into an ndarray").view()
+
+
+def to_array(input: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """NumPy's view of a tensor."""
+    array = numpy(input)
+    if dtype is not None and array.dtype != dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def truth(input: Tensor) -> bool:
+    """bool() of a tensor with one element."""
+    tracer = state.tracer
+    if tracer is not None and input.numel() == 1:
+        return bool(_asked(tracer, input != 0, "a tensor's value decided a branch"))
+    array = concrete(input, "a tensor's value decided a branch")
+    if array.size == 0:
+        raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+    if array.size > 1:
+        raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+    return bool(array.reshape(()))
+
+
+def as_index(input: Tensor) -> int:
+    """The one integer as an index."""
+    if input.dtype.is_floating_point or input.numel() != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(input))
+
+
+def length(input: Tensor) -> Any:
+    """The size of the first dimension."""
+    if input.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return int(input.shape[0])
+
+
+def iterate(input: Tensor) -> Any:
+    """The slices along the first dimension."""
+    if input.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(views.unbind(input, 0))
+
+
+def contains(input: Tensor, element: Any) -> bool:
+    """Whether an element equals the number."""
+    if not isinstance(element, (Tensor, Number)):
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+    return bool((input == element).any())
+
+
+def formatted(input: Tensor, specification: str) -> str:
+    """A 0-d tensor formats as its number."""
+    plain = input.ndim == 0 and type(input) is Tensor
+    return format(item(input), specification) if plain else format(format_tensor(input), specification)
+
+
+# -- what it is -------------------------------------------------------------------------------------------------------
+
+
+@Remembered
+def is_contiguous(input: Tensor, *, memory_format: Any = None) -> bool:
+    """Whether elements lie in row-major order, or with channels last, without gaps."""
+    if getattr(memory_format, "name", "").startswith("channels_last"):
+        rank = 4 if memory_format.name == "channels_last" else 5
+        return input.ndim == rank and is_contiguous(input.movedim(1, -1))
+    if state.tracer is not None:
+        return _is_contiguous_node(state.tracer.place(input))
+    return input._data.flags.c_contiguous
+
+
+def _is_contiguous_node(node: Node) -> bool:
+    """The same in a trace; where algebra cannot tell, the sizes and strides of this call decide and are guarded."""
+    if layout.is_contiguous(node):
+        return True
+    shape = [wrap(d) for d in node.type.shape]
+    if any(d == 0 for d in shape):
+        return True
+    if node.op.family == "argument":
+        return False
+    actual = [wrap(s) for s in layout.layout(node).strides]
+    expected = contiguous_strides(node.type.shape)
+    return all(d == 1 or a == wrap(e) for d, a, e in zip(shape, actual, expected, strict=True))
+
+
+@Remembered
+def stride(input: Tensor, dim: int | None = None) -> Any:
+    """Steps in elements, per dimension."""
+    if state.tracer is not None:
+        steps = tuple(map(wrap, layout.layout(state.tracer.place(input)).strides))
+    elif input._data.size:
+        steps = tuple(s // input._data.itemsize for s in input._data.strides)
+    else:  # NumPy's are any
+        steps = contiguous_strides(tuple(max(d, 1) for d in input._data.shape))
+    return steps if dim is None else steps[views.dimension(dim, len(steps))]
+
+
+@Remembered
+def size(input: Tensor, dim: int | None = None) -> Any:
+    """All sizes, or one."""
+    shape = input.shape
+    return shape if dim is None else shape[views.dimension(dim, len(shape))]
+
+
+@Remembered
+def numel(input: Tensor) -> Any:
+    """The number of elements."""
+    return input.shape.numel()
+
+
+def storage_offset(input: Tensor) -> int:
+    """Elements before the first one in the memory that the tensor views."""
+    array = own_array(input, "a tensor's place in memory was asked for")
+    base = input
+    while base._view is not None:
+        base = base._view.base
+    return (array.ctypes.data - base._data.ctypes.data) // array.itemsize
+
+
+def data_ptr(input: Tensor) -> int:
+    """The address of the first element."""
+    return own_array(input, "a tensor's address was asked for").ctypes.data
+
+
+def _new(function: Any) -> Any:
+    def method(self: Tensor, *args: Any, dtype: DType | None = None, **kwargs: Any) -> Tensor:
+        kwargs.setdefault("device", device_of(self))
+        return function(*args, dtype=dtype or self.dtype, **kwargs)
+
+    method.__name__, method.__doc__ = f"new_{function.__name__}", function.__doc__
+    return method
+
+
+NEW = {f"new_{name}": _new(getattr(creation, name)) for name in ("full", "tensor", "empty", "zeros", "ones")}
+for _name, _kind, _operator in (
+    ("new_empty", making.EMPTY, None),
+    ("new_zeros", making.ZEROS, creation.WITH_ZEROS),
+    ("new_ones", making.ONES, creation.WITH_ONES),
+):
+    NEW[_name] = making.MakeCall(making.NEW + _kind, NEW[_name], _operator)
+
+
+def get_data(self: Tensor) -> Tensor:
+    """The same memory without history, and without in-place writes being noticed."""
+    if state.tracer is not None:
+        return state.tracer.silence(views.detach(self))
+    return new_tensor(self._data)
+
+
+def set_data(self: Tensor, value: Tensor) -> None:
+    """Give the tensor other memory."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if state.tracer is not None:
+        own_array(self, "a tensor was given other memory")
+    self._data = value._data
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """copy.deepcopy of a leaf."""
+    if self._node is not None:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+        )
+    made = new_tensor(copied_array(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
+    made._requires_grad = self._requires_grad
+    memo[id(self)] = made
+    if self._grad is not None:
+        made._grad = copy.deepcopy(self._grad, memo)
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def shallow_copy(self: Tensor) -> Tensor:
+    """copy.copy: another tensor over the same memory."""
+    made = views.detach(self) if type(self) is Tensor else new_tensor(self._data, type(self))
+    made._storage = storage_of(self)
+    made._requires_grad = self._requires_grad
+    made.__dict__.update(self.__dict__)
+    return made
+
+
+def reduce_ex(self: Tensor, protocol: Any) -> Any:
+    """How pickle makes the tensor anew."""
+    array = concrete(self, "a tensor was pickled")
+    kind = type(self) if is_asked(type(self)) else Parameter if isinstance(self, Parameter) else Tensor
+    place = device_of(self)
+    given = () if place is CPU else (place,)
+    made = rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad, *given)
+    return (*made, self.__dict__) if kind not in (Parameter, Tensor) and self.__dict__ else made
+
+
+def rebuild(kind: type, array: np.ndarray, requires_grad: bool, place: Device = CPU) -> Tensor:
+    """A tensor from its pickled parts."""
+    own = array.view(dtypes.BY_NUMPY[array.dtype].numpy)  # pickled dtypes are objects of their own
+    made = new_tensor(own if place == CPU else array_at(own, wanted(place)), kind)
+    made._requires_grad = requires_grad
+    return made
+
+
+def _part(self: Tensor, name: str) -> Tensor:
+    if name == "real" and not self.dtype.is_complex:
+        return self
+    from eagerjit.ops import complexes
+
+    return getattr(complexes, name)(self)
+
+
+def _swapped(self: Tensor, name: str) -> Tensor:
+    if self.ndim == 1:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
+    return views.transpose(self, -2, -1) if self.ndim else self
+
+
+def _constant_property(value: Any, doc: str) -> property:
+    return property(lambda self: value, doc=doc)
+
+
+PROPERTIES = {
+    "data": property(get_data, set_data, doc="The same memory without history."),
+    "device": property(device_of, doc="Where the tensor lives."),
+    "layout": _constant_property(strided, "How elements lie in memory."),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes per element."),
+    "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
+    "T": property(views.reversed_dims, doc="Dimensions in reverse order."),
+    "mT": property(lambda self: _swapped(self, "mT"), doc="The last two dimensions swapped."),
+    "real": property(lambda self: _part(self, "real"), doc="Real parts: a view; a real tensor itself."),
+    "imag": property(lambda self: _part(self, "imag"), doc="Imaginary parts: a view."),
+    "mH": property(lambda self: _swapped(self, "mH").conj(), doc="`mT`, conjugated."),
+    "H": property(lambda self: views.t(self).conj(), doc="The transpose of a matrix, conjugated."),
+}

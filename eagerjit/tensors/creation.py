@@ -1,0 +1,299 @@
+"""Making tensors filled with a rule; those made of data are `from_data.py`'s."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ops import elementwise
+from eagerjit.dispatch import Op, emit
+from eagerjit.ops.views import shape_argument
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression, to_float
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.making import ARANGE, EMPTY, EYE, FULL, LIKE, LINSPACE, ONES, ZEROS, MakeCall
+from eagerjit.state import Defaults, state
+from eagerjit.tensors.elements import to_array
+from eagerjit.tensors.fitting import HALVES, check_fit, fitted
+from eagerjit.tensors.from_data import as_tensor, constant_array, finish, from_numpy, tensor
+from eagerjit.tensors.making import makes
+from eagerjit.tensors.placement import device_filled
+from eagerjit.tensors.promotion import number_dtype
+from eagerjit.tensors.tensor import Tensor, new_tensor
+
+__all__ = ["as_tensor", "constant_array", "finish", "from_numpy", "tensor", "to_array"]
+
+Sizes = tuple[Any, ...]
+
+_MANY = 1 << 12  # elements that threads fill, in memory that is kept for reuse
+
+
+# -- filled -----------------------------------------------------------------------------------------------------------
+
+
+def sizes_of(size: Sizes) -> Sizes:
+    """Sizes given one by one or as one sequence. Raises TypeError for none, RuntimeError for negative ones."""
+    if not size:
+        raise TypeError("a size is missing: give sizes one by one, or a sequence of them, which may be empty")
+    if len(size) == 1 and type(size[0]) is not int and isinstance(size[0], (tuple, list)):
+        size = tuple(size[0])
+    for d in size:
+        if type(d) is not int or d < 0:
+            break
+    else:
+        return size
+    shape = shape_argument(size)
+    for d in shape:
+        if type(d) is int and d < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {d}: {list(shape)}")
+    return shape
+
+
+@makes
+def empty(*size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory; inside a jitted function zeros."""
+    shape, dtype = sizes_of(size), dtype or Defaults.dtype
+    if state.tracer is not None:
+        return filled(shape, 0, dtype)
+    made = new_tensor(np.empty(shape, dtype.numpy)) if state.device is None else device_filled(shape, None, dtype)
+    return finish(made, requires_grad)
+
+
+@makes
+def full(
+    size: Any, fill_value: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """One value everywhere; its type decides the dtype."""
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(f"full(): argument 'size' must be tuple of ints, not {type(size).__name__}")
+    shape = sizes_of((size,))
+    if isinstance(fill_value, Tensor):
+        made = fill_value.to(dtype or fill_value.dtype).expand(shape).clone()
+        return finish(made, requires_grad)
+    if isinstance(fill_value, np.generic):
+        fill_value = fill_value.item()
+    return finish(filled(shape, fill_value, dtype or number_dtype(fill_value)), requires_grad)
+
+
+def _filled_body(value: Any, shape: Sizes, dtype: DType) -> Tensor:
+    """One value everywhere."""
+    from eagerjit.ops import views
+    from eagerjit.ops.pointwise import as_dtype
+
+    return emit(elementwise.cast, views.expand(as_dtype(value, dtype), shape), dtype=dtype)
+
+
+_filled_op = Op("filled", _filled_body, None, ("value",), differentiable=False, shapes=("shape",))
+
+
+def filled(shape: Sizes, value: Any, dtype: DType) -> Tensor:
+    """A contiguous tensor of one value."""
+    tracer = state.tracer
+    if tracer is None and state.device is not None:
+        return device_filled(shape, value, dtype)
+    if tracer is None and math.prod(shape) >= _MANY and dtype in dtypes.ALL:
+        check_fit(value, dtype)
+        return _filled_op.call(fitted(value, dtype), tuple(shape), dtype)
+    if tracer is None and type(value) is int and (value == 0 or value == 1):
+        if value == 0:
+            return new_tensor(np.zeros(shape, dtype.numpy))
+        array = np.empty(shape, dtype.numpy)
+        array.fill(1)
+        return new_tensor(array)
+    if dtype not in HALVES or any(d != 1 for d in shape):
+        check_fit(value, dtype)
+    if tracer is None:
+        array = np.empty(shape, dtype.numpy)
+        if dtype is dtypes.float32 and type(value) in (int, float):
+            array.fill(value)
+            return new_tensor(array)
+        with np.errstate(over="ignore"):
+            array.fill(fitted(value, dtype))
+        return new_tensor(array)
+    from eagerjit.compiler.ops import views
+
+    scalar = tracer.constant(value, dtype)
+    spread = tracer.record(views.expand, (scalar,), shape=tuple(map(expression, shape)))
+    return tracer.wrap(tracer.record(elementwise.cast, (spread,), dtype=dtype))
+
+
+@makes
+def zeros(
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Zeros."""
+    made = filled(sizes_of(size), 0, dtype or Defaults.dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+@makes
+def ones(
+    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """Ones."""
+    made = filled(sizes_of(size), 1, dtype or Defaults.dtype)
+    return made.requires_grad_() if requires_grad else made
+
+
+@makes
+def empty_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """`empty` with the shape and dtype of input."""
+    return empty(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+@makes
+def zeros_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Zeros with the shape and dtype of input."""
+    if not options and state.tracer is None:
+        return filled(input._data.shape, 0, dtype or input.dtype)
+    return zeros(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+@makes
+def ones_like(input: Tensor, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """Ones with the shape and dtype of input."""
+    if not options and state.tracer is None:
+        return filled(input._data.shape, 1, dtype or input.dtype)
+    return ones(tuple(input.shape), dtype=dtype or input.dtype, **options)
+
+
+@makes
+def full_like(input: Tensor, fill_value: Any, *, dtype: DType | None = None, **options: Any) -> Tensor:
+    """One value with the shape and dtype of input."""
+    return full(tuple(input.shape), fill_value, dtype=dtype or input.dtype, **options)
+
+
+_BOUNDS = (int, float, np.generic, Tensor, SymbolicInt, TracedFloat)
+"""What a sequence may begin and end with."""
+
+
+# -- sequences --------------------------------------------------------------------------------------------------------
+
+
+def _arange_body(start: Any, step: Any, length: Any, dtype: DType) -> Tensor:
+    """start + i * step."""
+    wide = dtypes.int64 if not dtype.is_floating_point else dtypes.float64
+    index = emit(elementwise.iota, size=expression(length), dtype=wide)
+    if not (type(step) is int and step == 1):
+        index = index * step
+    if not (type(start) is int and start == 0):
+        index = index + start
+    return emit(elementwise.cast, index, dtype=dtype)
+
+
+_arange = Op("arange", _arange_body, None, differentiable=False)
+_long_arange = Op("long_arange", _arange_body, None, ("start", "step", "length"), differentiable=False)
+
+
+@makes
+def arange(
+    start: Any = None, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """start, start + step, ... before end."""
+    start, end = (0, start) if end is None else (0 if start is None else start, end)
+    if end is None:
+        raise TypeError("arange() missing 1 required argument: 'end'")
+    if state.tracer is None and dtype is None and type(start) is type(end) is type(step) is int and start <= end:
+        if step > 0:
+            length = (end - start + step - 1) // step
+            if length >= _MANY:
+                made = _long_arange.call(start, step, length, dtypes.int64)
+            else:
+                made = new_tensor(np.arange(start, end, step))
+            return made.requires_grad_() if requires_grad else made
+    if wrong := [x for x in (start, end, step) if not isinstance(x, _BOUNDS)]:
+        raise TypeError(f"arange(): arguments must be Numbers, not {type(wrong[0]).__name__}")
+    start, end, step = (x.item() if isinstance(x, (Tensor, np.generic)) else x for x in (start, end, step))
+    whole = all(isinstance(x, (int, SymbolicInt)) for x in (start, end, step))
+    dtype = dtype or (dtypes.int64 if whole else Defaults.dtype)
+    if dtype is dtypes.bool_:
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
+    if (not whole and not dtype.is_floating_point) or (type(end) is int and not -(2**63) <= end < 2**63):
+        for bound in (start, end, step):
+            check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not whole and not math.isfinite(float(end) - float(start)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))
+    if state.tracer is not None:
+        return _arange.run((start, step, length, dtype))
+    if length >= _MANY and dtype in dtypes.ALL:
+        return finish(_long_arange.call(start, step, length, dtype), requires_grad)
+    if whole and not dtype.is_floating_point:
+        array = np.arange(start, end, step, dtype=np.int64)
+    else:
+        array = start + np.arange(length, dtype=np.float64) * step
+    return finish(new_tensor(array.astype(dtype.numpy, copy=False)), requires_grad)
+
+
+def _linspace_body(start: Any, end: Any, steps: Any, dtype: DType) -> Tensor:
+    """Counted in equal steps from the nearer end, so that both ends are exact."""
+    step = (end - start) / (steps - 1)
+    index = emit(elementwise.iota, size=expression(steps), dtype=dtypes.int64)
+    first, second = index.double() * step + start, end - (steps - 1 - index).double() * step
+    return emit(elementwise.cast, first.where(index * 2 < steps, second), dtype=dtype)
+
+
+_linspace = Op("linspace", _linspace_body, None, ("start", "end", "steps"), differentiable=False)
+
+
+@makes
+def linspace(
+    start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """`steps` evenly spaced values from start to end, both included."""
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if steps < 2:
+        return full((steps,), to_float(start), dtype=dtype or Defaults.dtype, requires_grad=requires_grad)
+    made = _linspace.call(to_float(start), to_float(end), steps, dtype or Defaults.dtype)
+    return finish(made, requires_grad)
+
+
+@makes
+def logspace(
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: DType | None = None, device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """base ** linspace(start, end, steps)."""
+    array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)
+    return finish(constant_array(array), requires_grad)
+
+
+@makes
+def eye(
+    n: int, m: int | None = None, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """The identity matrix, or a rectangle with ones on its diagonal."""
+    if isinstance(n, Tensor) and n.ndim:
+        raise TypeError("eye(): argument 'n' (position 1) must be int, not Tensor")
+    columns = n if m is None else m
+    dtype = dtype or Defaults.dtype
+    if n < 0 or columns < 0:
+        raise RuntimeError(f"eye: n and m must be greater or equal to 0, got {n} and {columns}")
+    if state.tracer is not None:
+        return (arange(n).unsqueeze(1) == arange(columns)).to(dtype)
+    rows, columns = operator.index(n), operator.index(columns)
+    if state.device is not None:
+        return finish(new_tensor(np.eye(rows, columns, dtype=dtype.numpy)), requires_grad)
+    made = filled((rows, columns), 0, dtype)
+    made._data[:columns].reshape(-1)[:: columns + 1] = 1
+    return finish(made, requires_grad)
+
+
+empty, empty_like = MakeCall(EMPTY, empty), MakeCall(LIKE + EMPTY, empty_like)
+WITH_ZEROS, WITH_ONES = (_filled_op.call, 0.0), (_filled_op.call, 1.0)
+zeros, zeros_like = (MakeCall(k + ZEROS, function, WITH_ZEROS) for k, function in ((0, zeros), (LIKE, zeros_like)))
+ones, ones_like = (MakeCall(k + ONES, function, WITH_ONES) for k, function in ((0, ones), (LIKE, ones_like)))
+full, arange, linspace, eye = (
+    MakeCall(kind, function) for kind, function in ((FULL, full), (ARANGE, arange), (LINSPACE, linspace), (EYE, eye))
+)

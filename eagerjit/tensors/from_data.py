@@ -1,0 +1,159 @@
+"""Tensors from data: numbers, nested sequences, NumPy's arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.devices import CPU
+from eagerjit.recording.arrays import LARGE, TracedArray, TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.making import FROM_NUMPY, TENSOR, MakeCall
+from eagerjit.state import state, untraced
+from eagerjit.tensors.elements import array_dtype, inferred_dtype, to_array
+from eagerjit.tensors.making import dtype_argument
+from eagerjit.tensors.placement import moved, wanted
+from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.watching.observation import TraceBreak, user_line
+
+
+def finish(tensor: Tensor, requires_grad: bool) -> Tensor:
+    """A new leaf with `requires_grad` as asked."""
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def tensor(
+    data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """A tensor with a copy of the data: numbers, nested sequences, an ndarray or a tensor."""
+    place = wanted(device) if device is not None or not isinstance(data, Tensor) else None
+    if place is not None or pin_memory:
+        made = tensor(data.cpu() if isinstance(data, Tensor) else data, dtype=dtype, device=CPU)
+        return finish(made.pin_memory() if place is None else moved(made, place), requires_grad)
+    dtype = dtype_argument("tensor", dtype)
+    if state.tracer is not None and isinstance(data, np.ndarray):
+        data = _as_read(data)
+    if isinstance(data, Tensor):
+        copied = (data.detach() if device is None else data.detach().cpu()).clone()
+        return finish(copied if dtype is None else copied.to(dtype), requires_grad)
+    if state.tracer is not None and _is_traced(data):
+        return _stacked(data, dtype or inferred_dtype(data))
+    if not isinstance(data, (bool, int, float, complex, list, tuple, range, np.ndarray, np.generic)):
+        if not hasattr(data, "__array__"):
+            if isinstance(data, str):
+                raise TypeError("new(): invalid data type 'str'")
+            if dtype is not None:
+                raise TypeError(f"must be real number, not {type(data).__name__}")
+            raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
+        data = np.asarray(data)
+    return finish(constant_array(to_array(data, dtype or inferred_dtype(data))), requires_grad)
+
+
+def _as_read(array: Any) -> Any:
+    """In a trace, a tensor over an array, whose contents are then those of each call; small arrays may stay arrays."""
+    try:
+        return from_numpy(array)
+    except (TypeError, ValueError):
+        if array.nbytes > LARGE:
+            raise
+        return array
+
+
+def constant_array(array: np.ndarray) -> Tensor:
+    """A tensor over an array of its own; in a trace a copy of a captured constant, so that it may be written."""
+    made = new_tensor(array)
+    return made if state.tracer is None else made.clone()
+
+
+def _is_traced(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(map(_is_traced, data))
+    if type(data) in (SymbolicInt, TracedFloat, TracedArray, TracedNumber):
+        return True
+    return isinstance(data, Tensor) and type(data._data) is Node
+
+
+def _stacked(data: Any, dtype: DType) -> Tensor:
+    """Nested data with numbers of the trace among it."""
+    from eagerjit.ops.index import stack
+    from eagerjit.tensors.creation import full
+
+    if isinstance(data, (list, tuple)):
+        return stack([_stacked(d, dtype) for d in data])
+    if type(data) is TracedArray:
+        data = data.shared()
+    return data.to(dtype) if isinstance(data, Tensor) else full((), data, dtype=dtype)
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """A tensor over the data, sharing memory with a tensor or ndarray where dtype allows."""
+    dtype = dtype_argument("as_tensor", dtype)
+    if isinstance(data, Tensor):
+        there = data if device is None else moved(data, wanted(device))
+        return there if dtype is None else there.to(dtype)
+    if (place := wanted(device)) is not None:
+        return moved(as_tensor(data, dtype, CPU), place)
+    if isinstance(data, np.ndarray):
+        shared = from_numpy(data)
+        return shared if dtype is None else shared.to(dtype)
+    return tensor(data, dtype=dtype, device=CPU)
+
+
+def asarray(
+    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None,
+    requires_grad: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over data: sharing its memory where it can, never with `copy`, always or ValueError with copy=False."""
+    shared = as_tensor(obj, device=device)
+    if dtype is not None and shared.dtype is not dtype_argument("asarray", dtype):
+        if copy is False:
+            raise ValueError(f"can't alias tensor with dtype {shared.dtype} into dtype {dtype}.")
+        return finish(shared.to(dtype), bool(requires_grad))
+    if copy is False and not isinstance(obj, (Tensor, np.ndarray)):
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    found = shared.clone() if copy and isinstance(obj, (Tensor, np.ndarray)) else shared
+    return finish(found.detach() if requires_grad is False and found.requires_grad else found, bool(requires_grad))
+
+
+def _snapshot(tracer: Any, array: np.ndarray) -> Tensor:
+    """A tensor for an array that the traced code made, whose strides are those of a new tensor."""
+    with untraced():
+        in_order = from_numpy(array).is_contiguous()
+        kept = from_numpy(array.copy())
+    if not in_order:
+        raise TraceBreak("an array made inside, whose elements do not lie in order, becomes a tensor", user_line())
+    made = kept.clone()
+    tracer.journal.snapshots.add(made, array)
+    return made
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares memory with an ndarray."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    tracer = state.tracer
+    if tracer is not None and type(array) is TracedArray:
+        return array.shared()
+    if tracer is not None and tracer.journal is not None and tracer.journal.is_fresh(array):
+        return _snapshot(tracer, array)
+    known = dtypes.BY_NUMPY.get(array.dtype)
+    if known is not None and array.dtype is known.numpy and array.flags.carray:
+        return new_tensor(array.view())
+    dtype = array_dtype(array)
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order")
+    if not array.flags.aligned:
+        raise ValueError("given numpy array is not aligned to its elements' size")
+    if any(s % array.itemsize for s in array.strides) or any(s < 0 for s in array.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative or no multiple of the element size, and "
+            "tensors with such strides are not supported. (You can work around this by array.copy().)"
+        )
+    return new_tensor(array.view(dtype.numpy))
+
+
+tensor, from_numpy = MakeCall(TENSOR, tensor), MakeCall(FROM_NUMPY, from_numpy)

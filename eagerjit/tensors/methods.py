@@ -1,0 +1,350 @@
+"""Attaches operators and methods to Tensor, from the ops."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from typing import Any
+
+from eagerjit import late
+from eagerjit.autograd import api
+from eagerjit.calling import public
+from eagerjit.ops import (
+    activation,
+    arithmetic,
+    composite,
+    counted,
+    elementary,
+    index,
+    linear,
+    normalization,
+    pointwise,
+    reduce,
+    subscript,
+    views,
+)
+from eagerjit.ops.inplace import INPLACE, inplace
+from eagerjit.ops.pointwise import POINTWISE, factor, is_operand
+from eagerjit.runtime import mode
+from eagerjit.runtime.entry import install_method
+from eagerjit.runtime.remembered import Remembered
+from eagerjit.tensors import conversion as c
+from eagerjit.tensors import moving, places
+from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.printing import format_tensor
+from eagerjit.tensors.tensor import Tensor
+
+BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floordiv", "mod": "remainder",
+    "pow": "pow", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+}  # fmt: skip
+"""Operators that have a reflected and an in-place form."""
+
+SHIFTS = {
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift", "ilshift": "bitwise_left_shift_",
+    "irshift": "bitwise_right_shift_", "rlshift": "reflected_left_shift", "rrshift": "reflected_right_shift",
+}  # fmt: skip
+
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+OPS = {
+    **{name: op.call for name, op in POINTWISE.items() if name not in ("add", "sub", "div", "where", "cast")},
+    "clamp": arithmetic.clamp.call, "clip": arithmetic.clamp.call, "square": arithmetic.square.call,
+    "masked_fill": arithmetic.masked_fill.call, "addcmul": arithmetic.addcmul.call, "addcdiv": arithmetic.addcdiv.call,
+    "lerp": arithmetic.lerp.call, "fmod": arithmetic.fmod.call, "isclose": arithmetic.isclose.call,
+    "sum": reduce.sum_.call, "mean": reduce.mean.call, "prod": reduce.prod.call, "amax": reduce.amax.call,
+    "amin": reduce.amin.call, "all": reduce.all_.call, "any": reduce.any_.call, "argmax": reduce.argmax.call,
+    "argmin": reduce.argmin.call, "logsumexp": reduce.logsumexp.call,
+    "matmul": linear.matmul.call, "addmm": linear.addmm.call,
+    **{name: op.call for name, op in elementary.ELEMENTARY.items()},
+    "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
+    "gather": index.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
+    "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": moving.clone.call,
+}  # fmt: skip
+"""Methods that are ops themselves."""
+
+ALIASES = {
+    "absolute": "abs", "negative": "neg", "multiply": "mul", "floor_divide": "floordiv", "arctan2": "atan2",
+    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "sgn": "sign",
+    "fix": "trunc", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+}  # fmt: skip
+for _alias, _name in ALIASES.items():
+    OPS[_alias] = OPS[_name]
+
+
+def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """self where the condition holds, else other."""
+    return pointwise.where.call(condition, self, other)
+
+
+def round_(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Nearest integers, halves to even; or that many decimals."""
+    scale = 10.0**decimals
+    rounded = POINTWISE["round"].call(input) if decimals == 0 else POINTWISE["round"].call(input * scale) / scale
+    return rounded if out is None else write_out("round", rounded, out)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "add": pointwise.add, "sub": pointwise.sub, "subtract": pointwise.sub, "div": pointwise.div,
+    "divide": pointwise.div, "true_divide": pointwise.div, "round": round_,
+    **{name: getattr(views, name) for name in (
+        "reshape", "detach", "permute", "transpose", "t", "movedim", "expand_as", "squeeze",
+        "unsqueeze", "flatten", "unflatten", "narrow", "select", "split", "chunk", "unbind", "view_as",
+    )},
+    "swapaxes": views.transpose, "swapdims": views.transpose, "moveaxis": views.movedim,
+    **{name: getattr(arithmetic, name) for name in ("clamp_min", "clamp_max", "allclose", "equal", "nan_to_num")},
+    **{name: getattr(composite, name) for name in (
+        "tile", "repeat_interleave", "flip", "roll", "mv", "diag", "trace",
+    )},
+    **elementary.FUNCTIONS,
+    "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
+    "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot,
+    "index_select": index.index_select, "nonzero": counted.nonzero,
+    "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
+}  # fmt: skip
+"""What is both a method and a function of the namespace."""
+
+for _name in "mm dot mv var std norm trace diag clamp_min clamp_max".split():
+    FUNCTIONS[_name] = public(FUNCTIONS[_name])
+
+METHODS: dict[str, Any] = {
+    **moving.CONVERTERS, **c.NEW,
+    "item": c.item, "tolist": c.tolist, "numpy": c.numpy, "to": moving.to, "cpu": moving.cpu, "cuda": moving.cuda,
+    "contiguous": moving.contiguous, "type": moving.type_,
+    "is_contiguous": c.is_contiguous, "stride": c.stride, "size": c.size, "nelement": c.numel,
+    "storage_offset": c.storage_offset, "data_ptr": c.data_ptr,
+    "view": views.view, "expand": views.expand, "slice": views.slice_dim, "where": where_method,
+    "repeat": composite.repeat, "sum_to_size": composite.sum_to_size,
+}  # fmt: skip
+"""What is a method only."""
+
+SPECIAL = {
+    "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
+    "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
+    "__copy__": c.shallow_copy,
+    "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
+    **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
+    "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
+    "__complex__": lambda self: complex(c.scalar(self)),
+    "__pos__": lambda self: self, "__reversed__": lambda self: composite.flip(self, tuple(range(self.ndim))),
+    "__array_priority__": 1000, "__neg__": OPS["neg"], "__abs__": OPS["abs"], "__invert__": OPS["bitwise_not"],
+}  # fmt: skip
+
+
+def method(function: Any) -> Any:
+    """Mark a function of this module as a Tensor method."""
+    METHODS[function.__name__] = function
+    return function
+
+
+@method
+@Remembered
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self.ndim
+
+
+METHODS["ndimension"] = dim
+
+
+@method
+def element_size(self: Tensor) -> int:
+    """Bytes per element."""
+    return self.dtype.itemsize
+
+
+@method
+def is_floating_point(self: Tensor) -> bool:
+    """Whether elements are real numbers."""
+    return self.dtype.is_floating_point
+
+
+@method
+def is_complex(self: Tensor) -> bool:
+    """Whether elements are complex numbers."""
+    return self.dtype.is_complex
+
+
+@method
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor in other's dtype."""
+    views.check_other("type_as", other)
+    return moving.to(self, other.dtype)
+
+
+@method
+def reshape_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor with other's shape."""
+    views.check_other("reshape_as", other)
+    return views.reshape(self, *other.shape)
+
+
+@method
+def backward(
+    self: Tensor, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    """Adds the gradients of this tensor to the `.grad` of the leaves it depends on."""
+    api.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+class Handle:
+    """Removes a hook: `remove()`, or at the end of a `with` block. `id` is the hook's key in its table."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any]):
+        self._hooks, self.id = hooks, next(Handle._numbers)
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        if self._hooks.pop(self.id, None) is not None:
+            mode.bump_epoch()
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def add_hook(hooks: dict[int, Any], hook: Any) -> Handle:
+    """Put a hook in a table."""
+    handle = Handle(hooks)
+    hooks[handle.id] = hook
+    mode.bump_epoch()
+    return handle
+
+
+def _leaf_hooks(tensor: Tensor, kind: str) -> dict[int, Any]:
+    if tensor._hooks is None:
+        tensor._hooks = {}
+    return tensor._hooks.setdefault(kind, {})
+
+
+@method
+def register_hook(self: Tensor, hook: Any) -> Handle:
+    """Calls hook(gradient) whenever the gradient of this tensor is computed; a tensor it returns takes its place."""
+    if not self._requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self._node is None:
+        return add_hook(_leaf_hooks(self, "grad"), hook)
+    if self._node.hooks is None:
+        self._node.hooks = {}
+    return add_hook(self._node.hooks.setdefault(self._index, {}), hook)
+
+
+@method
+def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> Handle:
+    """Calls hook(tensor) after this leaf's `.grad` was updated."""
+    if self._node is not None or not self._requires_grad:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return add_hook(_leaf_hooks(self, "post"), hook)
+
+
+@method
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of a tensor that is not a leaf in `.grad`."""
+    if not self._requires_grad:
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    if self._node is None or (self._hooks or {}).get("retained"):
+        return
+    reference = weakref.ref(self)
+
+    def keep(gradient: Tensor) -> None:
+        tensor = reference()
+        if tensor is not None:
+            known = tensor.grad
+            tensor.grad = gradient.detach().clone() if known is None else known + gradient
+
+    _leaf_hooks(self, "retained")[0] = keep
+    register_hook(self, keep)
+
+
+@method
+def detach_(self: Tensor) -> Tensor:
+    """Drop the tensor's history in place."""
+    if self._view is not None and self._view.tracked:
+        raise RuntimeError("Can't detach views in-place. Use detach() instead")
+    self._node, self._index, self._requires_grad = None, 0, False
+    return self
+
+
+@method
+def zero_(self: Tensor) -> Tensor:
+    """Set all elements to 0, in place."""
+    return _fill(self, 0)
+
+
+_fill = INPLACE["fill_"].method()
+
+
+@method
+def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """Write values at the positions that the index tensors name, in place; or add them."""
+    filled = list(indices) + [None] * (self.ndim - len(indices))
+    subscript.index_put(self, subscript.integer_indices(filled, self.shape), values, accumulate)
+    return self
+
+
+def _scaled(name: str) -> Any:
+    write = INPLACE[name].method()
+
+    def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
+        if scaled:
+            other, alpha = pointwise.only(scaled), other
+        return write(self, other if type(alpha) is int and alpha == 1 else other * factor(alpha, self, other))
+
+    function.__name__, function.__doc__ = name, write.__doc__
+    return function
+
+
+Tensor._increase = INPLACE["add_"].method()  # type: ignore[attr-defined]  # what the engine adds gradients with: add_ without alpha
+
+
+def _divided(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """In-place version of `div`."""
+    name = {None: "div_", "floor": "floordiv_", "trunc": "div_trunc_"}[rounding_mode]
+    return WRITES[name](self, other)
+
+
+def _augmented(name: str) -> Any:
+    write = WRITES[name]
+
+    def function(self: Tensor, other: Any) -> Any:
+        return write(self, other) if is_operand(other) else NotImplemented
+
+    return function
+
+
+for _op in (
+    arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv,
+    arithmetic.lerp, arithmetic.fmod, activation.relu,
+):  # fmt: skip
+    if f"{_op.name}_" not in INPLACE:
+        inplace(_op)
+
+WRITES = {name: op.method() for name, op in INPLACE.items()}
+METHODS.update(WRITES)
+METHODS.update({f"{alias}_": WRITES[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in WRITES})
+METHODS.update(add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=WRITES["clamp_"])
+
+
+def install() -> None:
+    """Attach everything."""
+    for name, op_call in OPS.items():
+        install_method(Tensor, name, op_call)
+    of_places = places.FUNCTIONS, places.METHODS, places.PROPERTIES
+    for table in (late.methods(), FUNCTIONS, METHODS, SPECIAL, c.PROPERTIES, *of_places):
+        for name, value in table.items():
+            setattr(Tensor, name, value)
+    for name, op in BINARY.items():
+        install_method(Tensor, f"__{name}__", POINTWISE[op].operator())
+        install_method(Tensor, f"__r{name}__", POINTWISE[op].operator(reflected=True))
+        setattr(Tensor, f"__i{name}__", _augmented(f"{op}_"))
+    for name in COMPARISONS:
+        install_method(Tensor, f"__{name}__", POINTWISE[name].operator())
+    install_method(Tensor, "__matmul__", linear.matmul.operator())
+    install_method(Tensor, "__rmatmul__", linear.matmul.operator(reflected=True))
+
+
+install()

@@ -1,0 +1,143 @@
+"""Arguments of a type that a function does not take: found when the call fails, and named as PyTorch names them.
+
+Checking first would cost every call; what a call of a wrong type raises otherwise is whatever breaks first inside.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+import sys
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.planned import Plan, Planned
+from eagerjit.runtime.source import is_library
+from eagerjit.tensors.tensor import Tensor
+
+_NUMBERS = (numbers.Number, np.generic, Tensor)
+_ACCEPTED: dict[str, tuple[type, ...]] = {
+    "Tensor": (Tensor,),
+    "int": _NUMBERS,
+    "float": _NUMBERS,
+    "bool": _NUMBERS,
+    "str": (str,),
+    "None": (type(None),),
+    "DType": (DType,),
+    "Sequence": (list, tuple, int, np.integer, Tensor),
+    "tuple": (list, tuple, int, np.integer, Tensor),
+    "list": (list, tuple, int, np.integer, Tensor),
+}
+"""What passes for each type of an annotation: only what can't be meant is a mistake."""
+
+_CALL_OPS: dict[CodeType, Callable[..., Any]] = {}
+_OPERANDS = {"input": _NUMBERS, "self": _NUMBERS, "other": _NUMBERS, "dim": (*_ACCEPTED["tuple"], type(None), str)}
+"""The same for parameters that any of several types fit."""
+
+
+def explained(function: Callable[..., Any], name: str = "", module: str = "", like: Any = None) -> Callable[..., Any]:
+    """The function, raising TypeError where a call fails that was given an argument of a wrong type.
+
+    Parameters and annotations are those of `like` where the function itself takes any.
+    """
+    known = like or function
+    code = getattr(known, "__code__", None)
+    parameters = code.co_varnames[: code.co_argcount] if code else ()
+    positional = parameters[: code.co_argcount] if code else ()
+    annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            public = _called_by_user(call)
+            if public is not None:
+                from eagerjit.overriding import asked_after_all
+
+                answer = asked_after_all(public, args, kwargs)
+                if answer is not NotImplemented:
+                    return answer
+            given = [*zip(positional, args, strict=False), *kwargs.items()]
+            wrong = None if type(error) is TypeError else _mistake(called, given, parameters, annotations, error)
+            if wrong is None:
+                raise
+            raise wrong from error
+
+    call.__name__ = call.__qualname__ = called
+    call.__module__ = module or function.__module__
+    return call
+
+
+def _called_by_user(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """What the user called: a function that has failed, or what passed its arguments on to it; None for neither."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code is OpCall.__call__.__code__:
+        frame = frame.f_back
+    return _CALL_OPS.get(frame.f_code) if is_library(frame.f_code.co_filename) else function
+
+
+def explained_functions(functions: dict[str, Any], module: str) -> dict[str, Any]:
+    """The plain functions of a namespace explained; ops, and functions marked `@calls_op`, explain theirs alone."""
+    return {
+        n: explained(f, n, module) if type(f) is FunctionType and f.__code__ not in _CALL_OPS else f
+        for n, f in functions.items()
+    }
+
+
+def planned(plan: Callable[..., Plan]) -> Planned:
+    """A planned function whose plan is explained."""
+    return Planned(explained(plan))
+
+
+def calls_op(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a function that passes its arguments on to an op and is called too often to be wrapped."""
+    _CALL_OPS[function.__code__] = function  # type: ignore[attr-defined]
+    return function
+
+
+def _mistake(
+    name: str, given: Sequence[tuple[str, Any]], parameters: Sequence[str], annotations: dict[str, Any],
+    error: Exception,
+) -> TypeError | None:  # fmt: skip
+    """What to raise instead of `error`, if an argument can't be meant."""
+    for parameter, value in given:
+        annotation = annotations.get(parameter)
+        expected = _expected(parameter, annotation, error)
+        if expected and (not isinstance(value, expected) or _is_several(value, annotation)):
+            place = f" (position {parameters.index(parameter) + 1})" if parameter in parameters else ""
+            wanted = _wanted(annotation)
+            return TypeError(f"{name}(): argument '{parameter}'{place} must be {wanted}, not {type(value).__name__}")
+    return None
+
+
+def _expected(parameter: str, annotation: Any, error: Exception) -> tuple[type, ...]:
+    if not isinstance(annotation, str) or annotation in ("Any", "object"):
+        return _OPERANDS.get(parameter, ())
+    accepted: tuple[type, ...] = ()
+    for part in annotation.split(" | "):
+        kinds = _ACCEPTED.get(part.partition("[")[0])
+        if kinds is None:
+            return ()
+        accepted += kinds
+    numbers_fit = Tensor in accepted and not isinstance(error, AttributeError)
+    return (*accepted, *_NUMBERS) if numbers_fit else accepted
+
+
+def _is_several(value: Any, annotation: Any) -> bool:
+    """Whether a tensor stands where its one element would do, and has more of them."""
+    single = isinstance(annotation, str) and "Tensor" not in annotation and annotation not in ("Any", "object")
+    return single and isinstance(value, Tensor) and value.ndim > 0
+
+
+def _wanted(annotation: Any) -> str:
+    """The type as PyTorch's messages write it."""
+    if not isinstance(annotation, str) or annotation in ("Any", "object"):
+        return "Tensor or Number"
+    first = annotation.partition(" | ")[0]
+    return "tuple of ints" if first.startswith(("Sequence", "tuple", "list")) else first

@@ -1,0 +1,88 @@
+"""How old objects are: whether a recording has made them.
+
+An object is *fresh* if it was made while the trace was running: nobody else has seen it, and what is done to it needs
+no repeating. The garbage collector knows the age of objects: a recording begins with an empty youngest generation, and
+none is collected until it ends.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.watching.observation import TraceBreak, user_line
+
+_FROZEN_BY_PYTHON = gc.get_freeze_count() if sys.version_info[:2] == (3, 12) else 0  # as it starts
+
+
+class Ages:
+    """The part of a journal that tells old objects from new ones."""
+
+    def __init__(self) -> None:
+        self._young: set[int] = set()
+        self._made: set[int] = set()
+        self._outside: set[int] = set()
+        self._alive: list[Any] = []
+        self._ended = False
+
+    def refuse(self, reason: str, source: str) -> TraceBreak:
+        """End the recording unsuccessfully."""
+        raise NotImplementedError
+
+    def is_fresh(self, value: Any) -> bool:
+        """Whether an object was made in this recording."""
+        key = id(value)
+        if key in self._outside:
+            return False
+        if isinstance(value, np.ndarray):
+            # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
+            own = value.base is None or self.is_fresh(value.base)
+            fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
+        elif not gc.is_tracked(value):
+            fresh = self._only_young_know(value)
+        else:
+            fresh = key in self._young or (not self._ended and key in self._look_again())
+        self._alive.append(value)
+        if not fresh:
+            self._outside.add(key)
+        return fresh
+
+    def making(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a function of NumPy's, and remember an array that nobody had before."""
+        strict: Any = {kind: "raise" for kind, what in np.geterr().items() if what != "ignore"}
+        try:
+            with np.errstate(**strict):
+                made = function(*args, **kwargs)
+        except FloatingPointError as error:
+            raise self.refuse(f"NumPy warns: {error}", user_line()) from None
+        if type(made) is np.ndarray and made.base is None and sys.getrefcount(made) == 2:
+            self._made.add(id(made))
+            self._alive.append(made)
+        return made
+
+    def _decide(self, value: Any) -> None:
+        """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
+        if isinstance(value, dict) and not gc.is_tracked(value):
+            self.is_fresh(value)
+
+    def _look_again(self) -> set[int]:
+        self._young = set(map(id, gc.get_objects(generation=0)))
+        return self._young
+
+    def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
+        """Whether no object from before holds one that the collector does not track, and so many made since do."""
+        if gc.get_freeze_count() > _FROZEN_BY_PYTHON:  # no frozen object is named among holders
+            if isinstance(value, (dict, tuple, np.ndarray)):
+                self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
+            return False
+        young, holders = self._look_again(), gc.get_referrers(value)
+        if len(holders) < at_least or not all(id(holder) in young for holder in holders):
+            return False
+        # The attributes of an old object may be in a dictionary only since somebody has asked for it.
+        tables = [holder for holder in holders if type(holder) is dict]
+        others = [r for table in tables for r in gc.get_referrers(table) if r is not holders and r is not tables]
+        return all(id(r) in young for r in others)

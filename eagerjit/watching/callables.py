@@ -1,0 +1,398 @@
+"""What calling something does besides its result, as far as it is not Python code that can be watched itself."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import functools
+import io
+import logging
+import operator
+import os
+import warnings
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FrameType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording import tensor_attributes
+from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
+from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, rounded
+from eagerjit.runtime.source import is_library
+from eagerjit.tensors.methods import Handle
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching import lookup
+from eagerjit.watching.asking import only_looks, takes_items
+from eagerjit.watching.bytecode import BLIND
+from eagerjit.watching.clocks import CLOCKS, NANOSECONDS, Later
+from eagerjit.watching.comparing import Unchanged, has_attributes, has_own_attributes
+from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, items_of
+from eagerjit.watching.implicit import note_attribute
+from eagerjit.watching.journal import is_consumed
+from eagerjit.watching.library_calls import (
+    LibraryCalls,
+    calls_back,
+    is_any_of,
+    is_of_interpreter,
+    is_of_the_world,
+    module_of,
+    registries,
+)
+from eagerjit.watching.memoized import Remembering, remembered
+from eagerjit.watching.observation import is_internal
+from eagerjit.watching.putting_off import PutOff, write_later
+from eagerjit.watching.slots import ABSENT
+from eagerjit.watching.texts import LOGGED
+from eagerjit.watching.world import is_watched
+
+_READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
+"""Methods of containers that tell what they hold."""
+
+REFUSED = frozenset("open input exec eval compile breakpoint globals locals vars __import__ print".split())
+_HARMLESS = frozenset(
+    "len isinstance issubclass sum min max sorted enumerate zip range list tuple dict set frozenset iter map filter "
+    "any all repr str getattr hasattr type id abs round super callable reversed bool int float format hash divmod pow "
+    "slice property staticmethod classmethod object bytes ord chr bin hex oct ascii complex print".split()
+)
+_SETTINGS = frozenset(
+    "set_default_dtype seed set_rng_state set_num_threads set_printoptions set_default_device "
+    "use_deterministic_algorithms set_deterministic_debug_mode set_float32_matmul_precision set_default_tensor_type "
+    "set_num_interop_threads set_warn_always".split()
+)
+_OBJECT_SETTINGS = frozenset(
+    "load_state_dict register_forward_hook register_forward_pre_hook "
+    "register_full_backward_hook register_buffer register_parameter register_module add_module add_param_group "
+    " append extend insert update pop clear set_epoch "
+    "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
+)
+_OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
+_NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
+_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
+_SWITCHES = ("train", "eval")
+
+
+class Calls(PutOff, LibraryCalls):
+    """Judges the calls of user code: which are noted, which are put off, which end the recording."""
+
+    def about_to(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
+    ) -> Callable[..., Any] | None:
+        """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
+        world = self.journal.world
+        instead = world.instead(function, args, kwargs) or self._judged(function, args, kwargs, frame, source)
+        instead = instead or world.with_items(function, args, kwargs)
+        given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
+        if given is None:
+            return instead  # type: ignore[no-any-return]
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = given(*args, **kwargs)
+            return (instead or function)(*args, **kwargs)
+
+        return called
+
+    def when_called(self, function: Any, frame: FrameType, source: str, *args: Any, **kwargs: Any) -> Any:
+        """Judge a call when others make it, and make it."""
+        instead = self.about_to(function, args, kwargs, frame, source)
+        return (function if instead is None else instead)(*args, **kwargs)
+
+    def _judged(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        """What is to be called instead of a callable that is no question, None for itself."""
+        while type(function) is functools.partial:
+            self.journal.checks += unchanged_keywords(function)
+            args, kwargs = (*function.args, *args), {**function.keywords, **kwargs}
+            function = function.func
+        if hasattr(type(function), "_jit_state"):
+            self.journal.owners.append(function)
+            return None
+        bound = getattr(function, "__self__", None)
+        if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
+            return self._method(function.__func__, (bound, *args), kwargs, frame, source)
+        if isinstance(function, FunctionType):
+            return self._method(function, args, kwargs, frame, source)
+        if isinstance(function, (MethodDescriptorType, WrapperDescriptorType)) and args:
+            return self.builtin_method(function.__name__, args[0], args[1:], kwargs, source)
+        bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
+        if bound_native and not isinstance(bound, ModuleType):
+            if isinstance(bound, CONTAINERS) and not is_changing(bound, function.__name__):
+                self.journal.handed_over[id(bound)] = bound  # no name may lead to it
+            return self.builtin_method(function.__name__, bound, args, kwargs, source)
+        if type(function).__module__.startswith("eagerjit"):
+            return None
+        return self._function(function, args, kwargs, frame, source)
+
+    def _function(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        name, module = getattr(function, "__name__", ""), module_of(function)
+        journal = self.journal
+        if function is builtins.print:
+            return self._print(args, kwargs, source)
+        if function is warnings.warn:
+            return self._warn(args, kwargs, frame, source)
+        if is_any_of(function, (setattr, delattr)) and len(args) > 1 and isinstance(args[1], str):
+            self.attribute(args[0], args[1], args[2] if function is setattr else ABSENT, source)
+            return None
+        if is_any_of(function, (getattr, hasattr)) and len(args) > 1 and isinstance(args[1], str):
+            tensor_attributes.note_read(journal, args[0], args[1], source)
+            note_attribute(journal, args[0], args[1])
+            return None
+        if not kwargs and any(isinstance(x, Tensor) or type(x) in _NUMBERS for x in args):
+            if function is float or function in ROUNDED:
+                return as_float if function is float else functools.partial(rounded, function)
+            if module == "math":
+                return functools.partial(_calculated, TESTS.get(function, functools.partial(python_number, function)))
+        if module == "builtins" and name in REFUSED and getattr(builtins, name, None) is function:
+            return self.refused(f"calls {name}", source)
+        if function is id and any(isinstance(a, Tensor) for a in args):
+            journal.tracer.compares_identities = True
+        if function is type and len(args) == 1 and type(args[0]) in _STAND_INS:
+            return _class_of
+        if function is len and len(args) == 1 and isinstance(args[0], (Tensor, TracedArray)):
+            return _length
+        if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
+            return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
+        if made_by_host(function, args, kwargs):
+            return functools.partial(by_host, function)
+        if function in CONVERTING and len(args) == 1 and type(args[0]) is TracedArray:
+            return functools.partial(converted, function)
+        if name in _OF_MEMORY and any(type(x) in (TracedArray, TracedNumber) for x in args):
+            return self.refused(f"calls {name} of an array that is an input", source)
+        if self._reads_iterator(function, args, kwargs):
+            return self.refused("reads an iterator", source)
+        if type(function) is weakref.ref:
+            return self.refused("follows a weak reference, whose object it would keep alive", source)
+        if type(function) is Remembering:
+            known = remembered(journal, function, args, kwargs, source)
+            return known or functools.partial(journal.world.ask, function, "__call__")
+        if module == "time" and function in CLOCKS | NANOSECONDS:
+            return functools.partial(journal.clocks.read, journal.tracer, function)
+        if is_of_the_world(module, name):
+            return self.refused(f"calls {module}.{name}".replace("posix.", "os."), source)
+        if is_of_interpreter(function):
+            return self.refused(f"calls {module}.{name}", source)
+        if type(function) is operator.attrgetter:
+            return self._note_attributes_got(function, args)
+        if function is dir and args and not journal.is_fresh(args[0]):
+            names = dir(args[0])
+            journal.checks.append(lambda: dir(args[0]) == names)
+        if module == "builtins" and name in _HARMLESS:
+            self._note_class_asked(function, args)
+            for value in args:
+                journal.look_behind(value)
+                if isinstance(value, CONTAINERS):
+                    journal.note_read(value, None)
+            return None
+        if isinstance(function, type) and has_own_attributes(function):
+            journal.classes_read |= {(id(function), n): function for n in ("__init__", "__new__")}
+        refused = self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
+        numpys = module.partition(".")[0] == "numpy" and not isinstance(function, type)
+        return refused or (functools.partial(journal.making, function) if numpys else None)
+
+    def _method(self, function: Any, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        """A Python function: the user's is watched itself; of libraries some do what cannot be watched."""
+        if not is_library(function.__code__.co_filename):
+            self.journal.called[id(function)] = function
+            return None
+        owner, name, module = args[0] if args else None, function.__name__, module_of(function)
+        if not (module.startswith("eagerjit") or is_internal(function.__code__)):
+            return None
+        if isinstance(owner, logging.Logger):
+            return self._log(owner, name, args, kwargs, frame, source)
+        if module == "logging" and name in LOGGED:
+            return self._log(logging.getLogger(), name, (None, *args), kwargs, frame, source)
+        if owner is os.environ or function is os.getenv:
+            before = dict(os.environ)
+            self.journal.checks.append(lambda: dict(os.environ) == before)
+            if name in ("get", "getenv", "__contains__", "__getitem__", "copy", "keys", "items", "values"):
+                return None
+        if module.startswith("eagerjit"):
+            if hasattr(type(owner), "notes_changes") and name in CHANGING[dict]:
+                return self.builtin_method(name, owner, args[1:], kwargs, source)
+            if name in ("__setattr__", "__delattr__") and len(args) > 1 and not isinstance(owner, Tensor):
+                value = args[2] if name == "__setattr__" else ABSENT  # by a `__setattr__` of the program's own
+                self.journal.assign(owner, args[1], value, "attribute", source)
+                return None
+            if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
+                return self._switch(owner, function, source)
+            changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
+            if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
+                return self.refused(f"calls {name}", source)
+            if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
+                self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)
+            return self._tells(function, args, kwargs)
+        if is_of_the_world(module, name) or is_of_interpreter(function):
+            return self.refused(f"calls {module}.{name}", source)
+        for registry in registries(function):
+            self.journal.look_behind(registry)
+        if self._reads_iterator(function, args, kwargs):
+            return self.refused("reads an iterator", source)
+        return self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
+
+    def _reads_iterator(self, function: Any, args: Any, kwargs: Any) -> bool:
+        """Whether a library gets an iterator from outside, and may do more than look at it or take its items."""
+        known = only_looks(function) or takes_items(function) or is_watched(function)
+        return not known and any(map(self.journal.world.is_taken, (*args, *kwargs.values())))
+
+    def _switch(self, owner: Any, function: Any, source: str) -> Any:
+        """A Module's `train` or `eval`, which sets an attribute of all its parts."""
+        parts = list(owner.modules()) if hasattr(owner, "modules") else []
+        if not parts or any(not is_library(getattr(type(p), n).__code__.co_filename) for p in parts for n in _SWITCHES):
+            return self.refused(f"calls {function.__name__}", source)
+        self.journal.owners.append(owner)
+        self.journal.switch(parts, source)
+        return None
+
+    def builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
+        journal = self.journal
+        for container, names in CHANGING.items():
+            if isinstance(owner, container) and name in names:
+                if any(is_consumed(a) for a in args):
+                    return None if journal.is_fresh(owner) else self.refused(f"calls {name} with an iterator", source)
+                if name not in BLIND:
+                    journal.note_read(owner, None)
+                journal.method(owner, name, args, kwargs, source)
+                return None
+        if hasattr(type(owner), "holds_options") and name in ("get", "items", "values", "copy"):
+            if name != "get" or not isinstance(owner.get(args[0]), (int, float, str)):
+                return self.refused(f"calls {name} of an optimizer's options", source)
+            return lambda *given: journal.tracer.item_number(owner, args[0])
+        if name in _READING and isinstance(owner, CONTAINERS):
+            key = args[0] if args and name in ("get", "__getitem__", "__contains__") else None
+            self.compare(key, owner)
+            journal.note_read(owner, key if type(key) in (str, int, bool) else None)
+        if name in ("__setattr__", "__delattr__") and args:
+            self._own_attribute(owner, args[0], args[1] if len(args) > 1 else ABSENT, source)
+            return None
+        instead = journal.variables.method(owner, name, args, source) if isinstance(owner, ContextVar) else None
+        if instead is not None:
+            return instead
+        plain = all(isinstance(a, (str, bytes)) for a in args)
+        if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
+            if journal.is_fresh(owner):
+                return None
+            return functools.partial(write_later, journal, getattr(owner, name), source)
+        if is_consumed(owner) and not journal.is_fresh(owner):
+            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        kind: type = owner if isinstance(owner, type) else type(owner)
+        if is_of_the_world(kind.__module__, name) and not (owner is not kind and journal.is_fresh(owner)):
+            return self.refused(f"calls {kind.__name__}.{name}", source)
+        if type(owner).__module__.startswith("numpy.random"):
+            return self.refused(f"calls {type(owner).__name__}.{name}", source)
+        if name == "__subclasses__" and isinstance(owner, type):
+            known: list[Any] = type.__subclasses__(owner)
+            journal.checks.append(lambda: type.__subclasses__(owner) == known)
+        return self._probe((*([owner] if isinstance(owner, np.ndarray) else []), *args, *kwargs.values()), source)
+
+    def compare(self, key: Any, holder: Any) -> None:
+        """Code is about to ask whether a tensor is another one, or among others."""
+        if not isinstance(key, Tensor) or type(key._data) is not np.ndarray:  # what is made inside is no other one
+            return
+        others: Any = [holder]
+        if isinstance(holder, (*CONTAINERS, tuple)):
+            others = dict.keys(holder) if isinstance(holder, dict) else items_of(holder)
+        tracer = self.journal.tracer
+        tracer.compares_identities = True
+        tracer.compared += [(key, x) for x in others if isinstance(x, Tensor) and type(x._data) is np.ndarray]
+
+    def attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
+        """An attribute is about to be assigned or deleted, as the class of its object does that."""
+        method, given = ("__delattr__", (name,)) if value is ABSENT else ("__setattr__", (name, value))
+        found = lookup.inherited(owner, method)
+        if isinstance(found, FunctionType) and not is_internal(found.__code__):
+            return  # its own code is watched
+        if isinstance(found, WrapperDescriptorType) and found.__name__ not in ("__setattr__", "__delattr__"):
+            self.builtin_method(found.__name__, owner, given, {}, source)  # `__setattr__ = dict.__setitem__`
+            return
+        self._own_attribute(owner, name, value, source)
+
+    def _own_attribute(self, owner: Any, name: str, value: Any, source: str) -> None:
+        """The same past what the user's class does, which is watched itself."""
+        if isinstance(owner, Tensor):
+            if tensor_attributes.is_given(owner, name):
+                tensor_attributes.note_assigned(self.journal, owner, name, value, source)
+            return
+        if lookup.assigns(owner, name):
+            return
+        is_function = isinstance(owner, (FunctionType, BuiltinFunctionType))
+        if is_function and name.startswith("__") and not self.journal.is_fresh(owner):
+            self.journal.refuse(f"it assigns {name} of a function", source)  # at the end: until then it is assigned
+        self.journal.assign(owner, name, value, "attribute", source)
+
+    def writes_array(self, array: np.ndarray, source: str) -> Callable[..., Any]:
+        """What is called where NumPy would write an array from outside: recorded again, it is an input."""
+        self.journal.arrays_written.append(array)
+        return self.refused("writes a NumPy array", source)
+
+    def _probe(self, values: Any, source: str) -> Any:
+        """Note objects that something unknown gets, and might change."""
+        for value in values:
+            if type(value) is TracedArray:
+                continue
+            if isinstance(value, np.ndarray) and value.nbytes > LARGE and not self.journal.is_fresh(value):
+                return self.refused("reads a large NumPy array", source)
+            while type(value) is functools.partial:
+                value = value.func
+            if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, CONTAINERS):
+                value = value.__self__
+            if isinstance(value, (*CONTAINERS, np.ndarray)):
+                self.journal.probe(value, source)
+            elif has_attributes(value) and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
+                self.journal.handed_over[id(value)] = value
+        return None
+
+
+def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
+    """Guards for what partials keep for arguments by name, which may be changed."""
+    out: list[Callable[[], bool]] = []
+    while type(function) is functools.partial:
+        out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
+        function = function.func
+    return out
+
+
+def _class_of(value: Any) -> Any:
+    return value.__class__
+
+
+def _calculated(function: Callable[..., Any], *args: Any) -> Any:
+    """A function of Python's on numbers of the call; tensors are their one element."""
+    return function(*[as_float(x) if isinstance(x, (Tensor, TracedNumber)) else x for x in args])
+
+
+def _length(value: Any) -> Any:
+    """`len`, which would need the number itself."""
+    return value.shape[0] if value.ndim else len(value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing_lines(code: CodeType) -> frozenset[int]:
+    found, line = set(), code.co_firstlineno
+    methods = frozenset().union(*CHANGING.values())
+    for i in dis.get_instructions(code):
+        line = (i.positions.lineno if i.positions is not None else None) or line
+        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
+        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
+        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
+            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
+        ):
+            found.add(line)
+    return frozenset(found)
+
+
+def may_change(code: CodeType, line: int) -> bool:
+    """Without sight of the stack: whether a line holds an instruction that could change an object."""
+    return line in _changing_lines(code)
+

@@ -1,0 +1,256 @@
+"""What objects hold, comparable: whether they are as they were when a function was recorded."""
+
+from __future__ import annotations
+
+import array
+import sys
+from collections import deque
+from collections.abc import Iterator, Set
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording.arrays import LARGE
+from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults, state
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
+from eagerjit.watching.containers import items_in_order, items_of
+from eagerjit.watching.noted import Table
+from eagerjit.watching.observation import WATCHED
+
+PLAIN = (int, float, str, bool, bytes, type(None), complex)
+
+_MADE_BY_CODE = 1 << 9
+"""The flag of classes that a `class` statement made."""
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is known by its class and what it equals, which objects with attributes of their own are not."""
+    return isinstance(value, PLAIN) and not hasattr(value, "__dict__")
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """What an object holds in its dictionary and in its slots."""
+    names = [n for kind in type(value).__mro__ for n in _slots(kind) if hasattr(value, n)]
+    return getattr(value, "__dict__", {}) | {n: getattr(value, n) for n in names}
+
+
+def has_attributes(value: Any) -> bool:
+    """Whether an object holds attributes of its own, and with slots nothing else, as weak references do."""
+    kinds = type(value).__mro__
+    hidden = next(kind for kind in kinds if not kind.__flags__ & _MADE_BY_CODE) is not object
+    return hasattr(value, "__dict__") or (not hidden and any(map(_slots, kinds)))
+
+
+def _slots(kind: type) -> list[str]:
+    return [name for name, found in vars(kind).items() if isinstance(found, MemberDescriptorType)] if (
+        "__slots__" in vars(kind)
+    ) else []  # fmt: skip
+
+
+def is_pythons(value: Any) -> bool:
+    """Whether an object with attributes is of a class of Python's library, whose code reads them unseen."""
+    kind = type(value)
+    if not hasattr(value, "__dict__") or isinstance(value, (type, ModuleType, FunctionType, MethodType, *_CONTAINERS)):
+        return False
+    return kind.__module__.partition(".")[0] in sys.stdlib_module_names - {"builtins"}
+
+
+def has_own_attributes(value: Any) -> bool:
+    """Whether attributes read from a value need guards: not those of tensors, library objects, types and functions."""
+    if isinstance(value, (Tensor, FunctionType, BuiltinFunctionType, MethodType)) or is_plain(value):
+        return False
+    if isinstance(value, (type, ModuleType)):
+        return not is_library_name(value.__module__ if isinstance(value, type) else value.__name__)
+    module = type(value).__module__
+    return (module in WATCHED or not module.startswith("eagerjit")) and not has_state(value)
+
+
+def needs_guard(owner: Any, name: str) -> bool:
+    """Whether an attribute read from a value needs a guard of its own.
+
+    What Modules and optimizers hold is part of their structure, except containers, which change without their notice.
+    """
+    if isinstance(owner, FunctionType):
+        return not name.startswith("__")
+    if has_state(owner):
+        found = vars(owner).get(name) if hasattr(owner, "__dict__") else None
+        found = next((vars(c)[name] for c in type(owner).__mro__ if name in vars(c)), None) if found is None else found
+        return isinstance(found, (list, dict, set, deque, bytearray))
+    return has_own_attributes(owner)
+
+
+def is_library_name(name: str) -> bool:
+    """Whether a module belongs to eagerjit, NumPy or the standard library."""
+    name = name.partition(".")[0]
+    return name in sys.stdlib_module_names or name in ("eagerjit", "numpy", "torch")
+
+
+def is_flat(value: Any, changing: Set[tuple[int, Any]] = frozenset()) -> bool:
+    """Whether a container is a list or dictionary of nothing but plain values and objects known by identity.
+
+    Native code compares these with a copy. None of their items may be in `changing`.
+    """
+    if type(value) not in (list, dict, Table) or any(holder == id(value) for holder, _ in changing):
+        return False
+    items = value if type(value) is list else [*value, *value.values()]
+    containers = (list, dict, set, deque, bytearray, tuple, frozenset, np.ndarray)
+    return not any(isinstance(x, (*containers, complex, bytes)) for x in items)
+
+
+def holds_containers(value: Any) -> bool:
+    """Whether something that may change lies in a tuple."""
+    inner = (list, dict, set, deque, bytearray, np.ndarray)
+    return isinstance(value, tuple) and any(isinstance(x, inner) or holds_containers(x) for x in value)
+
+
+class Unchanged:
+    """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
+
+    `changing` are the (container, key) that need not be as they were. Without `within`, containers in it need only be
+    the same ones.
+    """
+
+    def __init__(self, value: Any, changing: Set[tuple[int, Any]], within: bool = True):
+        self.kept: list[Any] = []
+        self.changing, self.within = changing, within
+        self.value, self.before = value, contents(value, self.kept, changing, within)
+
+    def __call__(self) -> bool:
+        return bool(contents(self.value, None, self.changing, self.within) == self.before)
+
+
+def contents(
+    value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset(), within: bool = True
+) -> Any:
+    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
+
+    def inner(v: Any) -> Any:
+        if within or is_plain(v):
+            return contents(v, kept, changing)
+        if kept is not None:
+            kept.append(v)
+        return id(v)
+
+    if isinstance(value, dict) and not hasattr(type(value), "holds_options"):  # compiled calls read options themselves
+        return tuple((_key(k, kept), inner(v)) for k, v in items_in_order(value) if (id(value), k) not in changing)
+    if isinstance(value, (list, deque)):
+        return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
+    if isinstance(value, tuple):
+        return tuple(inner(v) for v in items_of(value))
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, (set, frozenset)):
+        return type(value), tuple(inner(v) for v in items_of(value))  # in their order, which the code may see
+    if isinstance(value, np.ndarray) and value.nbytes <= LARGE:
+        if state.tracer is not None:
+            state.tracer.constant_arrays[id(value)] = value
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, array.array):
+        return value.typecode, value.tobytes()
+    if is_plain(value):
+        return type(value), repr(value) if type(value) is float else value
+    if kept is not None:
+        kept.append(value)
+    return id(value)
+
+
+def _key(key: Any, kept: list[Any] | None) -> Any:
+    """A dictionary's key, comparable: tensors are equal element by element."""
+    if not isinstance(key, Tensor):
+        return key
+    if kept is not None:
+        kept.append(key)
+    return id(key)
+
+
+def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) -> Any:
+    """What an object holds, and what that holds in turn, comparable; `kept` keeps what is known by identity.
+
+    What is met again is the number under which it was met first.
+    """
+    seen = {} if seen is None else seen
+    sequence = isinstance(value, (list, tuple, deque))
+    plain = has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and has_attributes(value)
+    if not (plain or sequence or isinstance(value, dict)):
+        return contents(value, kept)
+    if id(value) in seen:
+        return seen[id(value)]
+    seen[id(value)] = len(seen)
+    if sequence:
+        return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
+    held = value if isinstance(value, dict) else attributes_of(value)
+    return type(value), tuple([(_key(k, kept), state_of(v, kept, seen)) for k, v in dict.items(held)])
+
+
+def has_state(value: Any) -> bool:
+    """Whether an object tells the structure that compiled calls depend on, as Modules and Optimizers do."""
+    return hasattr(type(value), "_jit_state")
+
+
+def tensors_in(values: list[Any]) -> Iterator[Tensor]:
+    """The tensors that objects hold: containers, Modules, optimizers."""
+    stack, seen = list(values), set()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple, set, frozenset, dict)):
+            stack += items_of(value)
+        elif has_state(value) and hasattr(value, "parameters"):
+            stack += [*value.parameters(), *value.buffers()]
+        elif has_state(value) and hasattr(value, "param_groups"):
+            stack += [value.param_groups, value.state]
+
+
+class Hooks:
+    """The hooks of outside tensors that gradients may reach: adding or removing one makes another version."""
+
+    def __init__(self, tensors: list[Tensor]):
+        self.tensors = tensors
+
+    def _jit_state(self, changing: Set[tuple[int, Any]]) -> Any:
+        """Every tensor's hooks by kind, comparable."""
+        return [[(k, list(hooks.values())) for k, hooks in (t._hooks or {}).items() if hooks] for t in self.tensors]
+
+
+@dataclass(slots=True)
+class Structure:
+    """Modules and optimizers that a trace went through and defaults, as they were: checked when the epoch has moved."""
+
+    owners: list[Any]
+    states: list[Any]
+    epoch: int
+    dtype: DType
+    casting: Any
+    device: Any
+    methods: int
+    changing: Set[tuple[int, Any]]
+
+    def holds(self) -> bool:
+        """Whether they still are as they were."""
+        settings = self.dtype is Defaults.dtype and self.casting == state.casting and self.device is state.device
+        return settings and self.methods == Defaults.methods and all(
+            o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
+        )
+
+
+def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:
+    """The present structure of these objects; attributes in `changing`, (object, name), need not stay."""
+    epoch = mode.epoch()
+    unique = list({id(o): o for o in owners if has_state(o)}.values())
+    names = {id(o): [id(o.__dict__)] for o in unique if hasattr(o, "__dict__")}
+    for owner in unique:
+        for module in owner.modules() if hasattr(owner, "modules") else ():
+            own = module.__dict__
+            names[id(module)] = [id(own), *(id(own[t]) for t in ("_buffers", "_parameters", "_modules"))]
+    changing = changing | {(place, key) for owner, key in changing for place in names.get(owner, ())}
+    states = [o._jit_state(changing) for o in unique]
+    return Structure(unique, states, epoch, Defaults.dtype, state.casting, state.device, Defaults.methods, changing)

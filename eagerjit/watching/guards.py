@@ -1,0 +1,381 @@
+"""What a traced function read from its surroundings: found in the code that ran.
+
+While a function is traced, every line of the user's code that runs is noted. The instructions on these lines say which
+globals, closure cells and attributes were read; each becomes a guard of the compiled call.
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import functools
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.program import Op
+from eagerjit.watching import lookup
+from eagerjit.watching.bytecode import BLIND, Access, accesses
+from eagerjit.watching.comparing import (
+    PLAIN,
+    Unchanged,
+    holds_containers,
+    is_flat,
+    needs_guard,
+    state_of,
+)
+from eagerjit.watching.journal import Journal
+from eagerjit.watching.lookup_guards import guard_builtins, guard_kinds, guard_library
+from eagerjit.watching.observation import TraceBreak, is_internal
+from eagerjit.watching.observer import Observer
+from eagerjit.watching.value_guards import guard_method, guard_value
+
+_CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
+
+
+_MISSING = object()
+
+
+def unwrap(function: Any) -> tuple[FunctionType | None, Any]:
+    """The Python function behind a callable, and the object it is bound to."""
+    owner = None
+    while True:
+        if isinstance(function, MethodType):
+            owner, function = function.__self__, function.__func__
+        elif isinstance(function, FunctionType):
+            return function, owner
+        elif isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(getattr(type(function), "__call__", None), FunctionType):  # noqa: B004
+            owner, function = function, type(function).__call__
+        else:
+            return None, owner
+
+
+@dataclass
+class Surroundings:
+    """Everything that the observed code of `main` read, and the functions that it found or called."""
+
+    main: Any = None
+    functions: dict[int, FunctionType] = field(default_factory=dict)
+    owners: list[Any] = field(default_factory=list)
+    reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
+    """("global", dictionary, name, attributes, use), ("cell", cell, None, ...) or ("object", object, None, ...)."""
+
+    def values(self) -> list[Any]:
+        """Every object that was read, along all chains of attributes."""
+        bases = [(_BASES[kind](container, name), path) for kind, container, name, path, _ in self.reads]
+        return [_value(base, path[:depth]) for base, path in bases for depth in range(len(path) + 1)]
+
+
+def _value(base: Any, attributes: tuple[str, ...]) -> Any:
+    for name in attributes:
+        if lookup.is_computed(base, name):
+            return _MISSING  # the code that computes it is watched itself
+        try:
+            base = getattr(base, name)
+        except Exception:
+            return _MISSING
+    return base
+
+
+def _root(access: Access, globals_: dict[str, Any], cells: dict[str, Any]) -> Any:
+    if access.kind == "global":
+        if access.name in globals_:
+            return globals_[access.name]
+        return getattr(builtins, access.name, _MISSING)
+    if access.kind == "free" and access.name in cells:
+        try:
+            return cells[access.name].cell_contents
+        except ValueError:
+            return _MISSING
+    return _MISSING
+
+
+class _Inspection:
+    """Finds what code read. `known` are the objects that were there before the call."""
+
+    def __init__(self, observed: Observer, outside: Sequence[Any]):
+        self.observed, self.out = observed, Surroundings()
+        self.known = {id(x): x for x in outside}
+        self.pending: list[FunctionType] = []
+        self.scanned: dict[CodeType, set[int]] = {}
+        self.followed: set[tuple[int, tuple[str, ...], str]] = set()
+
+    def run(self, function: FunctionType | None) -> Surroundings:
+        """Everything about a function and what it reaches."""
+        if function is not None:
+            self.out.main = function
+            self.pending.append(function)
+            self._drain()
+        self.pending += self.observed.journal.called.values()
+        self._drain()
+        self._follow_locals()
+        for (_, name), kind in self.observed.journal.classes_read.items():
+            if self.observed.journal.is_fresh(kind):
+                continue
+            held = lookup.own(kind, name)
+            found = getattr(held, "__func__", held)
+            if isinstance(found, FunctionType) and found.__code__ in self.observed.lines:
+                self.pending.append(found)
+        self._drain()
+        for code, lines in self.observed.lines.items():
+            if code not in self.scanned:
+                self._scan(code, lines)
+        self._follow_locals()
+        return self.out
+
+    def _drain(self) -> None:
+        while self.pending:
+            current = self.pending.pop()
+            code = current.__code__
+            if is_internal(code) or self.observed.journal.is_fresh(current):
+                continue
+            self.out.functions[id(current)] = current
+            if code in self.scanned:
+                continue
+            if code in self.observed.lines:
+                closure = dict(zip(code.co_freevars, current.__closure__ or (), strict=False))
+                if closure and not self.observed.closures.get(code):
+                    self.observed.closures[code] = [closure]
+                self._scan(code, self.observed.lines[code])
+
+    def _scan(self, code: CodeType, lines: set[int]) -> None:
+        """Note what these lines read, for every set of cells that the code ran with."""
+        self.scanned[code] = lines
+        globals_ = self.observed.globals[code]
+        closures = self.observed.closures.get(code, [{}])
+        if not closures:
+            raise TraceBreak("it runs a closure whose variables cannot be seen", f"{code.co_filename}:{min(lines)}")
+        for cells in closures:
+            for access in accesses(code, lines):
+                root = _root(access, globals_, cells)
+                made_inside = access.kind == "free" and self.observed.journal.is_fresh(cells.get(access.name))
+                if root is _MISSING or access.name == "__class__" or made_inside:
+                    continue
+                if access.kind == "global" and access.name in globals_:
+                    self.out.reads.append(("global", globals_, access.name, access.attributes, access.use))
+                elif access.kind == "free":
+                    self.out.reads.append(("cell", cells[access.name], None, access.attributes, access.use))
+                self._visit(root, access, code)
+
+    def _visit(self, root: Any, access: Access, code: CodeType) -> None:
+        """Note every object along a chain of attributes."""
+        for depth in range(len(access.attributes) + 1):
+            value = _value(root, access.attributes[:depth])
+            if value is _MISSING:
+                return
+            self.known[id(value)] = value
+            found, bound = unwrap(value)
+            if found is not None and not is_internal(found.__code__):
+                self.pending.append(found)
+            if bound is not None:
+                self.out.owners.append(bound)
+
+    def _follow_locals(self) -> None:
+        """Attributes that were read, through local variables, from objects of outside."""
+        progress = True
+        while progress:
+            progress = False
+            for code, lines in list(self.scanned.items()):
+                for access in accesses(code, lines):
+                    for value in self._local_values(code, access):
+                        key = id(value), access.attributes, access.use
+                        if key in self.followed or not (access.attributes and needs_guard(value, access.attributes[0])):
+                            continue
+                        self.followed.add(key)
+                        self.out.reads.append(("object", value, None, access.attributes, access.use))
+                        self._visit(value, access, code)
+                        progress = True
+            self._drain()
+
+    def _local_values(self, code: CodeType, access: Access) -> list[Any]:
+        if access.kind == "global":
+            return []
+        return [v for k, v in self.observed.locals.get((code, access.name), {}).items() if k in self.known]
+
+
+def inspect_code(function: FunctionType | None, observed: Observer, outside: Sequence[Any] = ()) -> Surroundings:
+    """What the lines of a function that ran read, and those of what it called.
+
+    `outside` are objects that the call got: attributes that are read of them count as surroundings.
+    """
+    return _Inspection(observed, outside).run(function)
+
+
+def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> list[Callable[[], bool]]:
+    """Guards for what was read: native ones in the tracer; those that need Python are returned."""
+    python: list[Callable[[], bool]] = []
+    changing = journal.changing()
+    leaves: dict[tuple[int, Any, tuple[str, ...]], int] = {}
+    watched: set[tuple[int, bool]] = set()
+    covered: set[tuple[int, Any]] = set()
+    python += _definitions(tracer, surroundings)
+    for kind, container, name, attributes, use in chain(surroundings.reads, _others(journal, covered)):
+        base = _BASES[kind](container, name)
+        slot = (container, name, "item") if kind == "global" else (container, "contents", "cell")
+        changes = kind != "object" and (id(container), slot[1]) in changing
+        if base is _MISSING or changes or journal.is_fresh(container):
+            continue
+        if kind == "object" and id(base) in journal.array_inputs:
+            continue  # what a variable of an enclosing function holds, which is an input
+        covered.add((id(container), None))
+        parent: int | None = None
+        for depth in range(len(attributes) + 1):
+            value = _value(base, attributes[:depth])
+            if value is _MISSING:
+                break
+            if depth:
+                covered.add((id(_value(base, attributes[: depth - 1])), attributes[depth - 1]))
+            if _is_fresh(value, base, attributes[:depth]):
+                if isinstance(value, MethodType) and isinstance(value.__self__, type) and parent is not None:
+                    method = _load(tracer, kind, container, name, parent, attributes[:depth])
+                    guard_method(tracer, method, value, ("__func__",))
+                break
+            if depth and (id(_value(base, attributes[: depth - 1])), attributes[depth - 1]) in changing:
+                break
+            key = (id(container), name, attributes[:depth])
+            if key not in leaves:
+                leaves[key] = _load(tracer, kind, container, name, parent, attributes[:depth])
+                guard_value(tracer, leaves[key], value)
+                if depth:
+                    holder = _value(base, attributes[: depth - 1])
+                    journal.beginning.note(holder, attributes[depth - 1], "attribute", value)
+                elif kind != "object":
+                    journal.beginning.note(slot[0], slot[1], slot[2], value)
+            blind = attributes[depth] in BLIND if depth < len(attributes) else use == "store" or (
+                use == "augment" and isinstance(value, dict)
+            )
+            adds = use == "add" and depth == len(attributes)
+            may_change = isinstance(value, _CONTAINERS) or holds_containers(value)
+            if may_change and not blind and (id(value), adds) not in watched:
+                watched.add((id(value), adds))
+                journal.beginning.note_contents(value)
+                if not adds and is_flat(value, changing):
+                    tracer.guard_object(leaves[key], Op.EQUAL, type(value)(value))
+                    journal.compared.add(id(value))
+                else:
+                    python.append(Unchanged(value, changing, within=not adds))
+            parent = leaves[key]
+            if depth < len(attributes) and not needs_guard(value, attributes[depth]):
+                break
+    guard_library(tracer, journal, changing)
+    guard_builtins(tracer, journal)
+    guard_kinds(tracer, journal)
+    return [*python, *journal.checks, *_handed_over(journal)]
+
+
+def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> None:
+    """Guard what the classes of Modules do when called: unlike what Modules hold, that changes unnoticed."""
+    parts = list(chain.from_iterable(o.modules() for o in owners if hasattr(type(o), "modules")))
+    for part in parts:
+        journal.beginning.note(part, "training", "attribute", part.training)
+    kinds: list[Any] = list(dict.fromkeys(map(type, parts)))
+    called = dict.fromkeys(next(base for base in kind.__mro__ if "__call__" in vars(base)) for kind in kinds)
+    for kind, name in (*((kind, "forward") for kind in kinds), *((base, "__call__") for base in called)):
+        holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(kind))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+        tracer.guard_object(leaf, Op.IS, getattr(kind, name))
+
+
+def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[str, Any, Any, tuple[str, ...], str]]:
+    """Reads that no chain of names tells of: through results of calls and items, in functions that were arguments."""
+    for cell in journal.cells_read.values():
+        if (id(cell), None) not in covered and not journal.is_fresh(cell):
+            yield "cell", cell, None, (), "read"
+    # What a class holds is read through its instance, where that is noted.
+    found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
+    for (key, name), owner, use in found:
+        if (key, name) in covered or not needs_guard(owner, name) or key in journal.paths or journal.is_fresh(owner):
+            continue
+        if lookup.is_computed(owner, name):
+            before = lookup.own(owner, name), lookup.inherited(owner, name)
+            journal.checks.append(functools.partial(_finds, owner, name, before))
+        elif _value(owner, (name,)) is _MISSING:
+            journal.checks.append(functools.partial(_lacks, owner, name))
+        else:
+            yield "object", owner, None, (name,), use
+
+
+def _lacks(owner: Any, name: str) -> bool:
+    return not hasattr(owner, name)
+
+
+def _finds(owner: Any, name: str, before: tuple[Any, Any]) -> bool:
+    return lookup.own(owner, name) is before[0] and lookup.inherited(owner, name) is before[1]
+
+
+def _handed_over(journal: Journal) -> Iterator[Callable[[], bool]]:
+    """Guards for objects that libraries got, which may read anything of them."""
+    for value in journal.handed_over.values():
+        if not journal.is_fresh(value) and id(value) not in journal.paths:
+            kept: list[Any] = []
+            yield functools.partial(_is_unchanged, value, state_of(value, kept), kept)
+
+
+def _is_unchanged(value: Any, before: Any, kept: list[Any]) -> bool:
+    return bool(state_of(value, []) == before)
+
+
+def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:
+    """Guards for the default arguments of functions that ran, and for the code of those that it called."""
+    python: list[Callable[[], bool]] = []
+    for function in surroundings.functions.values():
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            value = getattr(function, name)
+            if value is None or (name == "__code__" and function is surroundings.main):
+                continue
+            holder, leaf = tracer.new_leaf(), tracer.new_leaf()
+            tracer.load(holder, Op.LOAD_OBJECT, tracer.object(function))
+            tracer.load(leaf, Op.LOAD_ATTRIBUTE, holder, tracer.object(name))
+            tracer.guard_object(leaf, Op.IS, value)
+            if isinstance(value, dict) or (type(value) is tuple and any(isinstance(v, _CONTAINERS) for v in value)):
+                python.append(Unchanged(value, frozenset()))
+    return python
+
+
+def _is_fresh(value: Any, base: Any, attributes: tuple[str, ...]) -> bool:
+    """Whether reading an attribute makes a new object each time, as bound methods and properties do: the code behind it
+    was observed itself."""
+    return not isinstance(value, PLAIN) and _value(base, attributes) is not value
+
+
+def _global(container: dict[str, Any], name: str) -> Any:
+    return container.get(name, _MISSING)
+
+
+def _contents(cell: Any, name: None) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+def _itself(value: Any, name: None) -> Any:
+    return value
+
+
+_BASES: dict[str, Callable[[Any, Any], Any]] = {"global": _global, "cell": _contents, "object": _itself}
+
+
+def _load(tracer: Tracer, kind: str, container: Any, name: Any, parent: int | None, attributes: tuple[str, ...]) -> int:
+    leaf = tracer.new_leaf()
+    if attributes:
+        assert parent is not None
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE, parent, tracer.object(attributes[-1]))
+    elif kind == "global":
+        holder = tracer.new_leaf()
+        tracer.load(holder, Op.LOAD_OBJECT, tracer.object(container))
+        tracer.load(leaf, Op.LOAD_ITEM, holder, tracer.object(name))
+    elif kind == "object":
+        tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
+    else:
+        tracer.load(leaf, Op.LOAD_CELL, tracer.object(container))
+    return leaf

@@ -1,0 +1,124 @@
+"""What user code reads although no instruction names it: methods of its classes, attributes in patterns, operands."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording.varying import Varying
+from eagerjit.runtime import frames
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching import lookup
+from eagerjit.watching.comparing import has_own_attributes
+from eagerjit.watching.journal import Journal
+from eagerjit.watching.slots import ABSENT, look
+
+_CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
+_SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
+
+
+def note_attribute(journal: Journal, owner: Any, name: str) -> None:
+    """An attribute of an object from outside is about to be read."""
+    journal.note_read(owner, name)
+    journal.objects_read[id(owner), name] = owner
+    if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
+        return
+    for base in type(owner).__mro__:  # a method or property is its class's, unless the object gets one of its own
+        if name in vars(base):
+            note_inherited(journal, type(owner), base, name)
+            journal.inherited[id(owner), name] = owner
+            return
+
+
+def note_inherited(journal: Journal, kind: type, base: type, name: str) -> None:
+    """Something that `base` holds was found for `kind`, where another class may come to hold it."""
+    first = next(b for b in kind.__mro__ if name in vars(b))
+    holder = kind if first is base and has_own_attributes(base) else base
+    journal.classes_read[id(holder), name] = holder
+
+
+class Implicit:
+    """The part of an observer that notes these reads."""
+
+    journal: Journal
+    stored: set[str]
+    varying: Varying
+    methods: dict[type, dict[CodeType, tuple[type, str]]]
+
+    def _note_method(self, frame: FrameType) -> None:
+        """A function begins that a class of its first argument may hold: a special method, or what `super()` finds."""
+        code = frame.f_code
+        if not code.co_argcount:
+            return
+        owner = frame.f_locals.get(code.co_varnames[0])
+        for kind in (owner, type(owner)) if isinstance(owner, type) else (type(owner),):
+            found = self._methods(kind).get(code)
+            if found is not None:
+                note_inherited(self.journal, kind, *found)
+
+    def _methods(self, kind: type) -> dict[CodeType, tuple[type, str]]:
+        """The code of the methods that a class and its bases hold: where, and under which name."""
+        if kind not in self.methods:
+            held = self.methods[kind] = {}
+            for base in kind.__mro__ if has_own_attributes(kind) else ():
+                for name, value in vars(base).items():
+                    function = getattr(value, "__func__", value)
+                    if isinstance(function, FunctionType):
+                        held.setdefault(function.__code__, (base, name))
+        return self.methods[kind]
+
+    def _note_super(self, found: Any, name: str) -> None:
+        """`super()` of a class finds a name in the first class after it that has it."""
+        kind, instance = found.__thisclass__, found.__self__
+        of_class = isinstance(instance, type) and issubclass(instance, kind)
+        order = (instance if of_class else type(instance)).__mro__
+        for base in order[order.index(kind) + 1 :]:
+            self.journal.note_read(base, name)
+            self.journal.objects_read[id(base), name] = base
+            if name in vars(base):
+                return
+
+    def load_super_attribute(self, frame: FrameType, name: str) -> None:
+        found, kind, instance = frames.stack(frame, 3)
+        if found is super:
+            self._note_super(super(kind, instance), name)
+
+    def match_class(self, frame: FrameType, count: int) -> None:
+        """A pattern reads attributes of what it is compared with."""
+        subject, kind, names = frames.stack(frame, 3)
+        if not isinstance(subject, kind) or isinstance(subject, Tensor):
+            return
+        for name in (*getattr(kind, "__match_args__", ())[:count], *names):
+            note_attribute(self.journal, subject, name)
+            if not self._is_input(subject, name):
+                continue
+            kept = look(subject, name, "attribute")
+            if kept is not ABSENT and not isinstance(kept, np.ndarray):
+                self.journal.input(subject, name, kept, "attribute")
+
+    def _is_input(self, owner: Any, name: str) -> bool:
+        """Whether an attribute holds what other calls find changed."""
+        if not lookup.is_data(owner, name):
+            return False
+        return name in self.stored or self.varying.is_input(owner, name, lookup.kept(owner, name))
+
+    def operate(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+        """An operator gets operands: Python's own classes read what they hold, the user's may lack its methods."""
+        count, names = operand
+        for value in frames.stack(frame, count):
+            for part in value if type(value) in (list, tuple) else (value,):
+                if type(part) not in _SIMPLE:
+                    self.journal.look_behind(part)
+                    self.note_lacking(type(part), names)
+
+    def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
+        """The user's classes that do not have a special method, and may get it."""
+        for base in kind.__mro__:
+            if has_own_attributes(base) and not hasattr(base, "_jit_state"):
+                self.journal.lacked |= {(id(base), name): base for name in names if name not in vars(base)}
+
+    def is_local_name(self, frame: FrameType, name: str) -> bool:
+        """Whether a name in the body of a class is one of its own."""
+        return not frame.f_code.co_flags & _CO_OPTIMIZED and name in frame.f_locals

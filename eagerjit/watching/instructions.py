@@ -1,0 +1,73 @@
+"""Which instructions an observer looks at before they run, and what it calls for each."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from types import CodeType
+from typing import Any
+
+from eagerjit.watching import texts
+
+_HANDLERS: dict[str, str] = {
+    "LOAD_ATTR": "load_attribute", "LOAD_METHOD": "load_attribute",
+    "STORE_ATTR": "store_attribute", "DELETE_ATTR": "delete_attribute",
+    "LOAD_GLOBAL": "load_global", "LOAD_NAME": "load_global",
+    "STORE_GLOBAL": "store_global", "DELETE_GLOBAL": "delete_global",
+    "LOAD_DEREF": "load_cell", "STORE_DEREF": "store_cell", "DELETE_DEREF": "delete_cell",
+    "LOAD_SUPER_ATTR": "load_super_attribute", "MATCH_CLASS": "match_class",
+    "BINARY_SUBSCR": "load_item", "STORE_SUBSCR": "store_item", "DELETE_SUBSCR": "delete_item",
+    "UNPACK_SEQUENCE": "iterate", "UNPACK_EX": "iterate",
+    "LIST_EXTEND": "iterate", "SET_UPDATE": "iterate", "GET_ITER": "iterate",
+    "GET_YIELD_FROM_ITER": "iterate", "BEFORE_WITH": "enter",
+    "IS_OP": "compare_identities", "CONTAINS_OP": "search",
+    "IMPORT_NAME": "bring_in", "IMPORT_FROM": "load_attribute",
+    "BINARY_SLICE": "load_slice", "STORE_SLICE": "store_slice",
+}  # fmt: skip
+_ASKS_TRUTH = frozenset(
+    n
+    for n in dis.opmap
+    if n in ("UNARY_NOT", "TO_BOOL") or ("JUMP" in n and n.endswith(("_TRUE", "_FALSE", "_OR_POP")))
+)
+_CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
+_IN_PLACE = {
+    "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
+    "%=": "__imod__", "**=": "__ipow__", "@=": "__imatmul__", "|=": "__ior__", "&=": "__iand__", "^=": "__ixor__",
+    "<<=": "__ilshift__", ">>=": "__irshift__",
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
+    """The method of an observer to call before instructions of a code object, and its operand, by offset."""
+    out: dict[int, tuple[str, Any]] = {}
+    names: tuple[str, ...] = ()
+    copies, formats = 0, texts.given_to_calls(code)
+    for i in dis.get_instructions(code):
+        name, operand = i.opname, i.argval
+        if name == "KW_NAMES" and i.arg is not None:
+            names = code.co_consts[i.arg]
+        elif name == _CALL:
+            out[i.offset] = "call", (i.arg, names)
+            names = ()
+        elif name == "CALL_KW":
+            out[i.offset] = "call", (i.arg, None)
+        elif i.offset in formats:
+            out[i.offset] = "format_value", formats[i.offset]
+        elif name == "CALL_FUNCTION_EX":
+            out[i.offset] = "call_with", (i.arg or 0) & 1
+        elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:
+            out[i.offset] = "change_in_place", _IN_PLACE[i.argrepr]
+        elif name == "BINARY_OP":
+            out[i.offset] = "operate", (2, ())
+        elif name == "COMPARE_OP":
+            out[i.offset] = "operate", (2, ("__eq__", "__ne__"))
+        elif name in _ASKS_TRUTH:
+            out[i.offset] = "operate", (1, ("__bool__", "__len__"))
+        elif name == "BINARY_SUBSCR":
+            out[i.offset] = "load_item", copies == 2
+        elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):
+            out[i.offset] = _HANDLERS[name], operand
+        copies = copies + 1 if name == "COPY" else 0
+    return out

@@ -1,0 +1,358 @@
+"""What a traced function does to Python objects: done while it is traced, undone afterwards, and repeated by calls."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet, WeakValueDictionary
+
+import numpy as np
+
+from eagerjit.compiler.ir import Node
+from eagerjit.recording.beginnings import Beginning
+from eagerjit.recording.numbers import plain
+from eagerjit.recording.snapshots import Snapshots
+from eagerjit.recording.varying import form_of, tensors_of
+from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.ages import Ages
+from eagerjit.watching.clocks import Readings
+from eagerjit.watching.comparing import is_pythons
+from eagerjit.watching.containers import behind, call_method, copy_of, is_memory, restore_contents, same_contents
+from eagerjit.watching.memoized import ContextVariables
+from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Slot, table_of
+from eagerjit.watching.windows import Windows
+
+if TYPE_CHECKING:
+    from eagerjit.recording.trace import Tracer
+
+class Path(tuple[Any, ...]):
+    """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
+
+    def find(self, originals: Any) -> Any:
+        """The container of this call."""
+        for step in self:
+            originals = originals[step] if isinstance(originals, (list, tuple, dict)) else getattr(originals, step)
+        return originals
+
+
+@dataclass(slots=True)
+class Operation:
+    """One change: `apply(target, *arguments)`. The target is an object from outside, or the Path of an argument."""
+
+    apply: Callable[..., Any]
+    target: Any
+    arguments: tuple[Any, ...]
+    source: str
+
+
+class Journal(Ages):
+    """The changes of one recording."""
+
+    def __init__(self, tracer: Tracer):
+        super().__init__()
+        self.tracer = tracer
+        self.operations: list[Operation] = []
+        self.problem: TraceBreak | None = None
+        self.paths: dict[int, Path] = {}
+        self.inputs: set[tuple[int, Any]] = set()
+        self.arrays: dict[tuple[int, Any], Any] = {}
+        self.array_inputs: set[int] = set()
+        self.written: dict[tuple[int, Any], str] = {}
+        self.read_first: set[tuple[int, Any]] = set()
+        self.clocks = Readings()
+        self.world: Any = None  # the questions that the function asks
+        self.variables = ContextVariables(self)
+        self.windows = Windows(self)
+        self.switched: dict[int, tuple[Any, bool, str]] = {}
+        self.probed: list[tuple[Any, Any, str]] = []
+        self.checks: list[Callable[[], bool]] = []
+        self.owners: list[Any] = []
+        self.objects_read: dict[tuple[int, str], Any] = {}
+        self.classes_read: dict[tuple[int, str], Any] = {}
+        self.told_apart: dict[int, tuple[Any, ...]] = {}
+        self.kinds_read: dict[int, Any] = {}
+        self.cells_read: dict[int, Any] = {}
+        self.called: dict[int, FunctionType] = {}
+        self.imported: dict[str, ModuleType] = {}
+        self.not_global: dict[tuple[int, str], tuple[str, dict[str, Any], dict[str, Any]]] = {}
+        self.inherited: dict[tuple[int, str], Any] = {}
+        self.lacked: dict[tuple[int, str], type] = {}
+        self.handed_over: dict[int, Any] = {}
+        self.compared: set[int] = set()  # containers that native guards compare with copies
+        self.beginning = Beginning()
+        self.catches = False  # whether an error may end inside of the function
+        self._undo: list[tuple[Any, Callable[[], None]]] = []
+        self._saved: set[tuple[int, Any]] = set()
+        self._tables: set[int] = set()  # dictionaries of attributes
+        self.snapshots = Snapshots(tracer, self._alive)
+        self.arrays_written: list[np.ndarray] = []
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def note_read(self, holder: Any, key: Any) -> None:
+        """Code is about to read an attribute, an item or a variable."""
+        self.windows.touch(holder)
+        slot = id(holder), key
+        if slot not in self.written and slot not in self.read_first:
+            self.read_first.add(slot)
+            self._alive.append(holder)
+
+    def note_module(self, name: str) -> None:
+        """Code imports a module that is there, or asks whether it is."""
+        if name in sys.modules:
+            self.imported[name] = sys.modules[name]
+        else:
+            self.lacking(sys.modules, name)
+
+    def note_table(self, owner: Any) -> None:
+        """The attributes of an object are as old as the object, though their dictionary may be made only now."""
+        table = getattr(owner, "__dict__", None)
+        if isinstance(table, dict) and not self.is_fresh(owner):
+            self._outside.add(id(table))
+            self._alive.append(table)
+            self._tables.add(id(table))
+
+    def _refuse_table(self, holder: Any, source: str) -> None:
+        if id(holder) in self._tables:
+            self.refuse("it changes attributes through __dict__", source)
+
+    def look_behind(self, value: Any) -> None:
+        """Code of the standard library is about to read what an object wraps."""
+        if isinstance(value, (WeakValueDictionary, WeakSet)) and not self.is_fresh(value):
+            self.refuse("it reads weak references, whose objects it would keep alive", user_line())
+        if is_memory(value) and not self.is_fresh(value):
+            self.refuse(f"it reads a {type(value).__name__}, whose contents may change", user_line())
+        if type(value).__module__ == "decimal":
+            from decimal import getcontext
+
+            context = repr(getcontext())
+            self.checks.append(lambda: repr(getcontext()) == context)
+        self.handed_over.update((id(inner), inner) for inner in behind(value))
+        if is_pythons(value):
+            self.handed_over[id(value)] = value
+
+    def lacking(self, container: dict[Any, Any], key: Any) -> None:
+        """Code has found that a dictionary does not have a key, which only this tells of."""
+        if not self.is_fresh(container) and id(container) not in self.paths:
+            self.checks.append(lambda: key not in container)
+
+    def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
+        """A number or tensor that code reads where it also writes, made an input of the compiled function."""
+        slot = id(holder), key
+        changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
+        if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
+            return value
+        number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
+        tensors = tensors_of(value)
+        if not number and (not tensors or any(id(x) in self.tracer.leaf_of or type(x._data) is Node for x in tensors)):
+            return value
+        leaf = self.load(holder, key, kind)
+        self.inputs.add(slot)
+        self.tracer.slots[leaf] = Slot(holder, key, kind)
+        self.tracer.begun[leaf] = value
+        if isinstance(value, tuple):
+            form = form_of(value)
+            self.checks.append(lambda: form_of(LOOK[kind](holder, key)) == form)
+        if tensors:
+            self._input_parts(Slot(holder, key, kind), value, leaf)
+            return value
+        made = self.tracer.float_leaf(value, leaf) if type(value) is float else self.tracer.int_leaf(value, leaf)
+        self.save(holder, key, kind)
+        STORE[kind](holder, key, made)
+        return made
+
+    def _input_parts(self, slot: Slot, value: Any, leaf: int) -> None:
+        """Make tensors that lie in a slot, or in a tuple there, inputs."""
+        tracer = self.tracer
+        if isinstance(value, Tensor):
+            tracer.slots[leaf], tracer.begun[leaf] = slot, value
+            tracer.tensor_leaf(value, leaf, symbolic=True)
+            return
+        for position, part in enumerate(value):
+            inner = tracer.new_leaf()
+            tracer.load(inner, Op.LOAD_ITEM, leaf, tracer.object(position))
+            self._input_parts(Slot(slot.holder, slot.key, slot.kind, (*slot.path, position)), part, inner)
+
+    def load(self, holder: Any, key: Any, kind: str) -> int:
+        """A leaf that the compiled function finds there."""
+        tracer = self.tracer
+        leaf = tracer.new_leaf()
+        if kind == "cell":
+            tracer.load(leaf, Op.LOAD_CELL, tracer.object(holder))
+            return leaf
+        owner, leaf = leaf, tracer.new_leaf()
+        if isinstance(holder, deque):
+            tracer.load(owner, Op.LOAD_OBJECT, tracer.object(self.windows.listed(holder)))
+            owner, listed = tracer.new_leaf(), owner
+            tracer.load(owner, Op.LOAD_ATTRIBUTE, listed, tracer.object("items"))
+        else:
+            tracer.load(owner, Op.LOAD_OBJECT, tracer.object(holder))
+        tracer.load(leaf, Op.LOAD_ATTRIBUTE if kind == "attribute" else Op.LOAD_ITEM, owner, tracer.object(key))
+        return leaf
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def assign(self, holder: Any, key: Any, value: Any, kind: str, source: str) -> None:
+        """Code is about to assign (or with ABSENT to delete) an attribute, an item or a variable."""
+        self._refuse_table(holder, source)
+        self.windows.touch(holder)
+        given, key = key, plain_key(key)
+        self.save(holder, key, kind, value is ABSENT)
+        if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
+            return  # what `array += 1` assigns is there already
+        if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
+            self.read_first.add((id(holder), key))
+        self.written.setdefault((id(holder), key), source)
+        if value is ABSENT:
+            self.operations.append(Operation(DELETE[kind], holder, (given,), source))
+        else:
+            self.operations.append(Operation(STORE[kind], holder, (given, value), source))
+
+    def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
+        """Code is about to call a method that changes a container."""
+        self._refuse_table(container, source)
+        self.windows.touch(container)
+        self.save_contents(container)
+        self.written.setdefault((id(container), None), source)
+        args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a
+                     for a in args) if name in ("extend", "update", "extendleft") else args  # fmt: skip
+        self.operations.append(Operation(call_method, container, (name, args, kwargs), source))
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
+        """A call to be made whenever the compiled function is called."""
+        self.operations.append(Operation(_call, function, (args, kwargs), source))
+
+    def switch(self, modules: list[Any], source: str) -> None:
+        """Modules are about to be set to training, or to evaluation: done by calls that leave them otherwise."""
+        for module in modules:
+            self.save(module, "training", "attribute")
+            self.switched.setdefault(id(module), (module, module.training, source))
+
+    def refuse(self, reason: str, source: str) -> TraceBreak:
+        """End the recording unsuccessfully, now or (where this cannot be) at its end."""
+        if self.problem is None:
+            self.problem = TraceBreak(reason, source)
+        return self.problem
+
+    def save_contents(self, container: Any) -> None:
+        """Remember what a container holds, to put it back."""
+        slot = id(container), ABSENT
+        if slot in self._saved:
+            return
+        self._saved.add(slot)
+        self._alive.append(container)
+        self._decide(container)
+        before = copy_of(container)
+        self.beginning.containers.append((container, before))
+        self._undo.append((container, lambda: restore_contents(container, before)))
+
+    def probe(self, container: Any, source: str) -> None:
+        """Something unknown gets a container: it may not change it."""
+        if id(container) not in self._young:
+            self.save_contents(container)
+            self.probed.append((container, copy_of(container), source))
+
+    def keep(self, holder: Any, key: Any, value: Any, kind: str) -> None:
+        """Remember what a part of a container holds, which is put back as a whole."""
+        self._saved.add((id(holder), key))
+        self.beginning.slots.append((holder, key, kind, value))
+
+    def save(self, holder: Any, key: Any, kind: str, deleting: bool = False) -> None:
+        """Remember what an attribute, an item or a variable holds, to put it back."""
+        key = plain_key(key)
+        slot = id(holder), key
+        if slot in self._saved:
+            return
+        self._saved.add(slot)
+        self._alive.append(holder)
+        self._decide(holder)
+        names = table_of(holder, key)
+        if deleting and names is not None:  # what is put back must also be in its place
+            before = copy_of(names)
+            self.beginning.slots.append((holder, key, kind, LOOK[kind](holder, key)))
+            self._undo.append((holder, lambda: restore_contents(names, before)))
+            return
+        value = LOOK[kind](holder, key)
+        self.beginning.slots.append((holder, key, kind, value))
+        store, delete, look = STORE[kind], DELETE[kind], LOOK[kind]
+
+        def undo() -> None:
+            if value is not ABSENT:
+                store(holder, key, value)
+            elif look(holder, key) is not ABSENT:
+                delete(holder, key)
+
+        self._undo.append((holder, undo))
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def undo(self) -> None:
+        """Put everything back as it was before the recording; what the recording made keeps what it was given."""
+        self.variables.undo()
+        while self._undo:
+            holder, put_back = self._undo.pop()
+            if not self._ended or not self.is_fresh(holder):
+                put_back()
+
+    def finished(self) -> None:
+        """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
+        self.variables.finished()
+        self.windows.finished()
+        for container, before, source in self.probed:
+            outside = not self.is_fresh(container) and id(container) not in self.paths
+            if outside and not same_contents(container, before):
+                self.arrays_written += [container] if isinstance(container, np.ndarray) else []
+                self.refuse("it changes a container in a way that is not observed", source)
+        if self.problem is not None:
+            raise self.problem
+        self._look_again()
+        self._ended = True
+        self.beginning.forget(lambda holder: self.is_fresh(holder) or id(holder) in self.paths)
+        for module, before, source in self.switched.values():
+            if module.training is not before:
+                self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
+        if self.operations:
+            kept = []
+            for operation in self.operations:
+                path = self.paths.get(id(operation.target))
+                if path is not None:
+                    operation.target = path
+                elif operation.apply is not _call and self.is_fresh(operation.target):
+                    continue
+                kept.append(operation)
+            self.operations = kept
+        self.world.finished()
+
+    def is_observed(self, slot: tuple[int, Any], guards: list[Any]) -> bool:
+        """Whether compiled calls depend on what a slot held before the function changed it."""
+        holder, key = slot
+        if key is not None and slot not in self.inputs and slot in self.read_first:
+            return True
+        seen = holder in self.compared or any(holder == id(getattr(g, "value", None)) for g in guards)
+        return seen and slot not in self.inputs
+
+    def changing(self) -> set[tuple[int, Any]]:
+        """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
+        return self.inputs | {slot for slot in self.written if slot not in self.read_first}
+
+
+def plain_key(key: Any) -> Any:
+    """A dictionary's key with Python's numbers in place of traced ones, to which hashing has tied the recording."""
+    if isinstance(key, tuple) and not hasattr(key, "_fields"):
+        return tuple(map(plain_key, key))
+    return plain(key)
+
+
+def _call(function: Any, args: Any, kwargs: Any) -> None:
+    function(*args, **kwargs)
+
+
+def is_consumed(value: Any) -> bool:
+    """Whether taking items from a value leaves fewer for the next reader."""
+    return isinstance(value, Iterator)

@@ -1,0 +1,151 @@
+"""What functions of Python's library read and call beside their arguments: classes, settings, functions they get."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import heapq
+import itertools
+import operator
+import sys
+from collections.abc import Callable, Iterable
+from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType
+from typing import Any
+
+from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain
+from eagerjit.watching.implicit import note_attribute
+from eagerjit.watching.journal import Journal
+
+_CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
+                  itertools.filterfalse)  # fmt: skip
+_CALLING_SECOND = (itertools.groupby, itertools.accumulate)
+_CALLING_KEY = (sorted, min, max, heapq.nlargest, heapq.nsmallest, itertools.groupby, itertools.accumulate)
+_IN_C = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, operator.attrgetter, functools.partial)
+_METHODS = (BuiltinFunctionType, MethodDescriptorType)
+_TOLD_OTHERWISE = frozenset(("is_grad_enabled", "is_available", "device_count"))
+"""Functions that compiled calls need not ask: grad mode is a guard of its own, devices stay what they are."""
+
+
+_WORLD = frozenset(
+    "random time datetime os posix posixpath genericpath io _io threading _thread subprocess socket _socket select "
+    "selectors tempfile shutil pathlib glob fileinput signal queue _queue multiprocessing concurrent asyncio gc atexit "
+    "contextvars _contextvars secrets uuid ctypes _ctypes mmap sqlite3 _sqlite3 urllib http pickle _pickle csv _csv "
+    "unittest doctest array importlib runpy code pdb bdb faulthandler tracemalloc resource zipfile tarfile gzip".split()
+)
+"""Modules whose functions look at the world outside of the process's objects, or change it."""
+
+_PURE = frozenset(
+    "abspath basename commonpath commonprefix dirname expanduser isabs join normcase normpath split splitdrive "
+    "splitext fspath timedelta total_seconds dumps loads StringIO BytesIO PurePath PurePosixPath Path PosixPath "
+    "with_suffix with_name as_posix relative_to joinpath is_absolute _make_child_relpath UUID".split()
+)
+
+
+def module_of(function: Any) -> str:
+    """The name of the module that a callable comes from."""
+    found = getattr(function, "__module__", None)
+    if not isinstance(found, str):
+        owner = getattr(function, "__self__", None)
+        owner = getattr(function, "__objclass__", None) or (owner if isinstance(owner, type) else type(owner))
+        found = owner.__module__ if owner is not type(None) else ""
+    return str(found)
+
+
+def is_of_the_world(module: str, name: str) -> bool:
+    """Whether a function of a module looks at what is outside of the process's objects, or changes it."""
+    if name in _PURE:
+        return False
+    return module.partition(".")[0] in _WORLD or module.startswith(("numpy.random", "eagerjit.random"))
+
+
+def is_any_of(function: Any, known: Iterable[Any]) -> bool:
+    """Whether a callable is one of these: users' objects may have an `==` of their own."""
+    return any(function is f for f in known)
+
+
+def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], judged: Callable[[Any], Any]) -> Any:
+    """What C code is given that calls functions of C: these, judged whenever it does. None where it calls none."""
+    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1 and isinstance(args[0], _IN_C)
+    by_key = is_any_of(function, _CALLING_KEY) or (type(function) in _METHODS and function.__name__ == "sort")
+    names = [n for n in ("key", "func") if by_key and isinstance(kwargs.get(n), _IN_C)]
+    second = is_any_of(function, _CALLING_SECOND) and len(args) > 1 and isinstance(args[1], _IN_C)
+    if not (first or names or second):
+        return None
+    place = 0 if first else 1 if second else -1
+
+    def given(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        args = tuple(judged(a) if i == place else a for i, a in enumerate(args))
+        return args, {n: judged(v) if n in names else v for n, v in kwargs.items()}
+
+    return given
+
+
+class LibraryCalls:
+    """Notes what such calls depend on."""
+
+    journal: Journal
+
+    def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
+        """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'."""
+        if is_any_of(function, (isinstance, type)) and args and has_own_attributes(args[0]) and not has_state(args[0]):
+            self.journal.kinds_read[id(args[0])] = args[0]
+        if not is_any_of(function, (isinstance, issubclass)) or len(args) < 2:
+            return
+        kind = type(args[0]) if function is isinstance else args[0]
+        for asked in args[1] if isinstance(args[1], tuple) else args[1:]:
+            if isinstance(asked, abc.ABCMeta) and has_own_attributes(asked) and isinstance(kind, type):
+                self.journal.checks.append(functools.partial(_is_subclass, kind, asked, issubclass(kind, asked)))
+
+    def _note_attributes_got(self, getter: Any, args: tuple[Any, ...]) -> None:
+        """An `attrgetter` reads attributes by paths."""
+        for path in getter.__reduce__()[1] if len(args) == 1 else ():
+            owner = args[0]
+            for name in path.split("."):
+                note_attribute(self.journal, owner, name)
+                owner = getattr(owner, name, None)
+
+    def _tells(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+        """What is called in place of a function that, without arguments, can only tell how something is set."""
+        name = getattr(function, "__name__", "")
+        frames = module_of(function) in ("inspect", "traceback")  # they look at their callers
+        if args or kwargs or isinstance(function, type) or name in _TOLD_OTHERWISE or frames:
+            return None
+        return functools.partial(self._told, function)
+
+    def _told(self, function: Callable[[], Any]) -> Any:
+        answer = function()
+        if _is_plain_answer(answer):
+            self.journal.checks.append(lambda: bool(function() == answer))
+        return answer
+
+
+def _is_plain_answer(answer: Any) -> bool:
+    """Whether an answer can be compared with another one: a number, a string, a table of such."""
+    if isinstance(answer, dict):
+        return all(map(is_plain, (*answer, *answer.values())))
+    return answer is not None and is_plain(answer)
+
+
+def _is_subclass(kind: type, asked: type, before: bool) -> bool:
+    return issubclass(kind, asked) is before
+
+
+def registries(function: Any) -> list[Any]:
+    """The tables in which generic functions and methods look for the function of a class."""
+    owner = getattr(getattr(function, "register", None), "__self__", None)
+    generic = owner.dispatcher if type(owner) is functools.singledispatchmethod else function
+    return [generic.registry] if hasattr(generic, "registry") else []
+
+
+def is_of_interpreter(function: Any) -> bool:
+    """Whether a function sees or sets what watches the program, or sees who has called it."""
+    name = getattr(function, "__name__", "")
+    if getattr(function, "__self__", None) is sys:
+        return name in ("gettrace", "settrace", "getprofile", "setprofile", "_getframe", "_current_frames")
+    return name in _SEEING_CALLERS.get(module_of(function), ())
+
+
+_SEEING_CALLERS = {
+    "inspect": ("currentframe", "stack", "getouterframes", "trace"),
+    "traceback": ("extract_stack", "format_stack", "print_stack", "walk_stack"),
+}

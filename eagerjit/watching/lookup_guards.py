@@ -1,0 +1,105 @@
+"""Guards for what code found elsewhere than where it looked first: in classes, among builtins, in libraries."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Set
+from types import ModuleType
+from typing import Any
+
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.program import Op
+from eagerjit.watching import lookup
+from eagerjit.watching.comparing import Unchanged, has_own_attributes, is_plain
+from eagerjit.watching.journal import Journal
+
+
+def guard_kinds(tracer: Tracer, journal: Journal) -> None:
+    """Guard the classes of objects that were asked for, or where methods were found that the objects do not have."""
+    leaves: dict[int, int] = {}
+
+    def known(owner: Any) -> int:
+        if id(owner) not in leaves:
+            leaf = leaves[id(owner)] = tracer.new_leaf()
+            tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(owner))
+            tracer.guard_object(leaf, Op.TYPE_IS, type(owner))
+        return leaves[id(owner)]
+
+    def is_outside(owner: Any) -> bool:
+        return id(owner) not in journal.paths and not journal.is_fresh(owner)
+
+    for owner in filter(is_outside, journal.kinds_read.values()):
+        known(owner)
+    tables: dict[int, int] = {}
+    for (key, name), owner in journal.inherited.items():
+        found = lookup.inherited(owner, name)
+        method = callable(found) or isinstance(found, classmethod)
+        if not (method and has_own_attributes(owner) and is_outside(owner)):
+            continue
+        holder = known(owner)
+        if not hasattr(owner, "__dict__"):
+            continue
+        if key not in tables:
+            tables[key] = tracer.new_leaf()
+            tracer.load(tables[key], Op.LOAD_ATTRIBUTE, holder, tracer.object("__dict__"))
+        tracer.guard_object(tables[key], Op.LACKS, name)
+
+
+def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any]]) -> None:
+    """Guard what code read from modules of libraries, and modules that it imported: programs may replace them."""
+    tables = _Tables(tracer)
+    for (_, name), owner in journal.objects_read.items():
+        if not isinstance(owner, ModuleType) or has_own_attributes(owner) or name not in vars(owner):
+            continue
+        value = vars(owner)[name]
+        if (id(owner), name) in changing or isinstance(value, ModuleType) or _is_fixed(owner, value):
+            continue
+        tables.guard_item(vars(owner), name, value)
+        if isinstance(value, (list, dict, set)) and value is not sys.modules:
+            journal.checks.append(Unchanged(value, changing))
+    for name, module in journal.imported.items():
+        tables.guard_item(sys.modules, name, module)
+
+
+def guard_builtins(tracer: Tracer, journal: Journal) -> None:
+    """Guard names that globals did not have when code read them, the builtins that it found instead, and special
+    methods that classes did not have."""
+    tables = _Tables(tracer)
+    for name, names, builtins in journal.not_global.values():
+        tables.guard_lack(names, name)
+        if name in builtins:
+            tables.guard_item(builtins, name, builtins[name])
+        else:
+            tables.guard_lack(builtins, name)
+    for (_, name), kind in journal.lacked.items():
+        if not journal.is_fresh(kind):
+            [names] = gc.get_referents(vars(kind))
+            tables.guard_lack(names, name)
+
+
+def _is_fixed(owner: ModuleType, value: Any) -> bool:
+    """Whether a module of ours holds a constant, such as a dtype, rather than a setting or a function."""
+    return owner.__name__.partition(".")[0] == "eagerjit" and not (is_plain(value) or callable(value))
+
+
+class _Tables:
+    """Dictionaries of names, each of them one leaf."""
+
+    def __init__(self, tracer: Tracer):
+        self.tracer = tracer
+        self.leaves: dict[int, int] = {}
+
+    def _leaf(self, table: dict[str, Any]) -> int:
+        if id(table) not in self.leaves:
+            self.leaves[id(table)] = self.tracer.new_leaf()
+            self.tracer.load(self.leaves[id(table)], Op.LOAD_OBJECT, self.tracer.object(table))
+        return self.leaves[id(table)]
+
+    def guard_item(self, table: dict[str, Any], name: str, value: Any) -> None:
+        leaf, holder = self.tracer.new_leaf(), self._leaf(table)
+        self.tracer.load(leaf, Op.LOAD_ITEM, holder, self.tracer.object(name))
+        self.tracer.guard_object(leaf, Op.EQUAL if type(value) in (int, float, str) else Op.IS, value)
+
+    def guard_lack(self, table: dict[str, Any], name: str) -> None:
+        self.tracer.guard_object(self._leaf(table), Op.LACKS, name)

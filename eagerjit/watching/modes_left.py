@@ -1,0 +1,41 @@
+"""Modes that a recorded function leaves switched: a compiled call would switch them no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.anomaly import switch_anomaly
+from eagerjit.runtime import mode
+from eagerjit.state import Defaults, set_casting, set_saving, state
+from eagerjit.watching.journal import Journal
+
+
+@contextmanager
+def modes_kept(journal: Journal, source: str) -> Iterator[None]:
+    """Put back the modes of this thread as they were, and end the recording where they were left switched."""
+    before = _modes()
+    try:
+        yield
+        switched = [name for name, value in _modes().items() if value != before[name]]
+        if switched:
+            journal.refuse(f"it leaves {' and '.join(switched)} switched", source)
+    finally:
+        mode.set_inference(*before["grad mode"])
+        set_casting(before["autocast"])
+        set_saving(before["saved tensors' hooks"])
+        switch_anomaly(before["anomaly detection"])
+        np.seterr(**before["errors of NumPy"])
+
+
+def _modes() -> dict[str, Any]:
+    return {
+        "grad mode": (mode.inference(), mode.asked_grad_mode()),
+        "autocast": state.casting,
+        "saved tensors' hooks": state.saving,
+        "anomaly detection": Defaults.anomaly,
+        "errors of NumPy": np.geterr(),
+    }

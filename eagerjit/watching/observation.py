@@ -1,0 +1,124 @@
+"""Where user code is while it is traced, and what ends a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+from eagerjit.runtime import mode
+from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.source import here, is_library, line_of
+from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor, is_asked
+
+
+class TraceBreak(BaseException):
+    """The function did something that a trace cannot represent; the call runs eagerly instead.
+
+    No Exception, so that user code which catches what it does not know does not hide it; where it is hidden all the
+    same (`except:`), `Tracer.broken` keeps it.
+    """
+
+    def __init__(self, reason: str, source: str):
+        super().__init__(f"{source}: {reason}")
+        self.reason, self.source = reason, source
+        if state.tracer is not None:
+            state.tracer.broken = state.tracer.broken or self
+
+
+class NotYet(TraceBreak):
+    """What ends the recording of one call, which runs eagerly: the next one will be recorded."""
+
+
+class Evaluated(TraceBreak):
+    """What ends a recording that has an operation which no kernel computes, but NumPy does."""
+
+
+def refuse_evaluated(dtype: DType) -> NoReturn:
+    """End a recording that has an operation on such numbers which no kernel computes."""
+    raise Evaluated(f"{'complex' if dtype.is_complex else dtype} numbers are computed by NumPy", user_line())
+
+
+def refuse_subclass(tensor: Tensor) -> None:
+    """End a recording that meets a tensor of a class that is asked at every call."""
+    kind = type(tensor)
+    if is_asked(kind):
+        raise TraceBreak(f"{kind.__name__} has a __torch_function__, which is asked at every call", user_line())
+
+
+@contextlib.contextmanager
+def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
+    """Where an op's body is recorded for an eager call: a Tensor whose value it asks for stands where none belongs."""
+    try:
+        yield
+    except Evaluated:
+        raise
+    except TraceBreak as broken:
+        kinds = ", ".join(type(a).__name__ for a in arguments)
+        raise TypeError(f"{name}(): a Tensor stands where a number or a flag belongs, in ({kinds})") from broken
+
+
+WATCHED = (
+    "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
+    "collections", "contextlib",
+)  # fmt: skip
+"""Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
+
+
+def _watched_files() -> set[str | None]:
+    """The files of these modules, as far as they are imported."""
+    return {module.__file__ for name in WATCHED if (module := sys.modules.get(name)) is not None}
+
+
+def is_internal(code: CodeType) -> bool:
+    """Whether this code belongs to the library, what it runs on, or the standard library rather than to the user.
+
+    Code made of text is watched: the user may have made it, and methods of dataclasses read fields.
+    """
+    return code.co_filename != "<string>" and is_library(code.co_filename) and (
+        code.co_filename not in _watched_files()
+    )
+
+
+def pause_observation() -> Any:
+    """Stop noting lines while the library's own code runs; `resume_observation` undoes it."""
+    function = sys.gettrace()
+    if function is not None:
+        sys.settrace(None)
+    return function
+
+
+def resume_observation(function: Any) -> None:
+    """Note lines again."""
+    if function is not None:
+        sys.settrace(function)
+
+
+def call_back(function: Callable[..., Any], *args: Any) -> Any:
+    """Call the user's function from code that is not watched: a hook, or the gradient of an operation of theirs."""
+    tracer, plain = state.tracer, mode.set_plain(False)
+    observation = None if tracer is None or sys.gettrace() is not None else tracer.observation
+    watched = observation is not None
+    if watched:
+        sys.settrace(observation)
+    try:
+        return function(*args)
+    finally:
+        if watched:
+            sys.settrace(None)
+        mode.set_plain(plain)
+
+
+def user_line() -> str:
+    """`file:line` of the user's code that is running."""
+    return line_of(here())
+
+
+def source(frame: FrameType) -> str:
+    """`file:line` of the instruction that a frame, or the user's that has called it, is about to execute."""
+    while is_library(frame.f_code.co_filename) and frame.f_back is not None:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

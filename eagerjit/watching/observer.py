@@ -1,0 +1,398 @@
+"""Watches user code while it is traced: which lines run, what they read, and what each instruction is about to do."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import importlib._bootstrap
+import os
+import sys
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording import tensor_attributes
+from eagerjit.recording.array_slots import read_array
+from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.trace import Tracer
+from eagerjit.recording.varying import Varying
+from eagerjit.runtime import frames
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching import lookup, texts
+from eagerjit.watching.bytecode import accesses, catches, stored_names
+from eagerjit.watching.callables import Calls, may_change
+from eagerjit.watching.comparing import is_library_name, is_plain
+from eagerjit.watching.containers import CHANGING, CONTAINERS
+from eagerjit.watching.hearing import World
+from eagerjit.watching.implicit import Implicit, note_attribute
+from eagerjit.watching.importing import absolute_name, is_found, not_loaded
+from eagerjit.watching.instructions import handlers
+from eagerjit.watching.journal import Journal, plain_key
+from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
+from eagerjit.watching.putting_off import Refusing
+from eagerjit.watching.slots import ABSENT, look
+
+_STAND_INS = (Tensor, TracedArray, TracedNumber)
+
+
+class Observer(Implicit):
+    """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
+
+    def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
+        self.lines: dict[CodeType, set[int]] = {}
+        self.globals: dict[CodeType, dict[str, Any]] = {}
+        self.locals: dict[tuple[CodeType, str], dict[int, Any]] = {}
+        self.closures: dict[CodeType, list[dict[str, Any]]] = {}
+        self.journal = Journal(tracer)
+        self.calls = Calls(self.journal)
+        self.journal.world = World(tracer, self.journal)
+        self.stored, self.varying = stored, varying
+        self.journal.windows.open(varying)
+        self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
+        self._names: dict[CodeType, frozenset[str]] = {}
+        self._read: tuple[FrameType, Any, Any, str] | None = None
+        self._making: dict[FrameType, tuple[Any, Any, str]] = {}
+        self._readable = frames.readable()
+        self._importing = False
+
+    def __enter__(self) -> Observer:
+        self._before = sys.gettrace()
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        sys.settrace(self._before)
+
+    def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
+        code = frame.f_code
+        if code is _IMPORT and not self._importing:
+            frame.f_trace_lines, self._importing = False, True
+            return self._imported
+        library = is_internal(code) or self._importing
+        if library or (code.co_filename == "<string>" and is_library_name(frame.f_globals.get("__name__", ""))):
+            frame.f_trace_lines = False
+            return None
+        if code not in self.lines:
+            self.lines[code] = {code.co_firstlineno}
+            self.globals[code] = frame.f_globals
+            self._names[code] = frozenset(a.name for a in accesses(code, None) if a.kind != "global" and a.attributes)
+            self.stored |= stored_names(code)
+            self.journal.catches |= catches(code)
+        if code.co_freevars:
+            self._note_cells(frame)
+        self._note_method(frame)
+        frame.f_trace = self._event  # CPython 3.13 reports instructions of frames that have a trace already
+        frame.f_trace_opcodes = self._readable
+        self._note(frame)
+        return self._event
+
+    def _imported(self, frame: FrameType, event: str, argument: Any) -> Any:
+        """The library imports a module of its own: what finders of modules do is no part of the program."""
+        self._importing = event != "return"
+        return self._imported
+
+    def _note_cells(self, frame: FrameType) -> None:
+        """Remember the cells that code runs with; without sight of them, those of its function are not known."""
+        code = frame.f_code
+        known = self.closures.setdefault(code, [])
+        if self._readable:
+            cells = {name: frames.cell(frame, name) for name in code.co_freevars}
+            if not any(all(other[n] is c for n, c in cells.items()) for other in known):
+                known.append(cells)
+
+    def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            if self._read is not None and self._read[0] is frame:
+                self._after_read(frame)
+            if frame in self._making:
+                self._after_making(frame)
+            handler = handlers(frame.f_code).get(frame.f_lasti)
+            if handler is not None:
+                getattr(self, handler[0])(frame, handler[1])
+            return self._event
+        if event == "line":
+            self.lines[frame.f_code].add(frame.f_lineno)
+            if not self._readable and may_change(frame.f_code, frame.f_lineno):
+                raise TraceBreak("it may change Python objects, which this interpreter does not show", source(frame))
+        self._note(frame)
+        return self._event
+
+    def _note(self, frame: FrameType) -> None:
+        """Remember objects in local variables whose attributes the code reads."""
+        names = self._names[frame.f_code]
+        for name, value in frame.f_locals.items() if names else ():
+            if name in names and not is_plain(value) and not isinstance(value, (type, FunctionType, *_STAND_INS)):
+                self.locals.setdefault((frame.f_code, name), {})[id(value)] = value
+
+    # -- reads --------------------------------------------------------------------------------------------------------
+
+    def _after_read(self, frame: FrameType) -> None:
+        """The value that the last instruction read is on top of the stack: it may become an input."""
+        assert self._read is not None
+        (_, holder, key, kind), self._read = self._read, None
+        below, value = frames.stack(frame, 2)
+        depth = int(value is frames.NoValue)  # where a callable's first argument would be, above the callable
+        value = below if depth else value
+        if kind == "option":
+            made = self.journal.tracer.item_number(holder, key)
+        else:
+            read = read_array if type(value) is np.ndarray else Journal.input
+            made = read(self.journal, holder, key, value, kind)
+        if made is not value:
+            frames.replace(frame, depth, made)
+
+    def _after_making(self, frame: FrameType) -> None:
+        """Reading has made what was missing: an item of a defaultdict, a cached property."""
+        holder, key, kind = self._making.pop(frame)
+        value = look(holder, key, kind)
+        if value is not ABSENT:
+            self.journal.assign(holder, key, value, kind, source(frame))
+
+    def load_attribute(self, frame: FrameType, name: str) -> None:
+        owner = frames.stack(frame, 1)[0]
+        tensor_attributes.note_read(self.journal, owner, name, source(frame))
+        if is_plain(owner) or isinstance(owner, _STAND_INS):
+            return
+        if name == "__dict__":
+            self.journal.note_table(owner)
+        if type(owner) is super:
+            return self._note_super(owner, name)
+        note_attribute(self.journal, owner, name)
+        if lookup.is_cached_later(owner, name):
+            self.journal.save(owner, name, "attribute")
+            self._making[frame] = owner, name, "attribute"
+        if owner is os and name == "environ":
+            before = dict(os.environ)
+            self.journal.checks.append(lambda: dict(os.environ) == before)
+        builtin = lookup.by_builtin(owner, name)
+        if builtin is not None:
+            self.calls.builtin_method(builtin.__name__, owner, (name,), {}, source(frame))
+            held = look(owner, name, "item") if isinstance(owner, dict) else ABSENT
+            if held is not ABSENT and (name in self.stored or self.varying.is_input(owner, name, held)):
+                self._read = frame, owner, name, "item"
+        elif self._is_input(owner, name):
+            self._read = frame, owner, name, "attribute"
+
+    def load_global(self, frame: FrameType, name: str) -> None:
+        if self.is_local_name(frame, name):
+            return
+        if name not in frame.f_globals:
+            if (id(frame.f_globals), name) not in self.journal.written:
+                self.journal.not_global[id(frame.f_globals), name] = name, frame.f_globals, frame.f_builtins
+        else:
+            self.journal.note_read(frame.f_globals, name)
+            if name in self.stored or self.varying.is_input(frame.f_globals, name, frame.f_globals[name]):
+                self._read = frame, frame.f_globals, name, "item"
+
+    def load_cell(self, frame: FrameType, name: str) -> None:
+        cell = frames.cell(frame, name)
+        self.journal.note_read(cell, "contents")
+        self.journal.cells_read[id(cell)] = cell
+        if look(cell, "contents", "cell") is ABSENT and (id(cell), "contents") not in self.journal.written:
+            self.journal.checks.append(lambda: look(cell, "contents", "cell") is ABSENT)
+        if name in self.stored or self.varying.is_input(cell, "contents", look(cell, "contents", "cell")):
+            self._read = frame, cell, "contents", "cell"
+
+    def load_item(self, frame: FrameType, augmented: bool) -> None:
+        container, key = frames.stack(frame, 2)
+        if not isinstance(container, (dict, list)):
+            if isinstance(container, collections.deque):
+                self.journal.note_read(container, None)
+            return self.journal.look_behind(container)
+        self.calls.compare(key, container)
+        key = plain_key(key) if isinstance(container, dict) else key
+        if isinstance(container, collections.defaultdict) and key not in container:
+            self.journal.save_contents(container)
+            self._making[frame] = container, key, "item"
+        if lookup.is_option(container, key):
+            self._read = frame, container, key, "option"
+            return
+        self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
+        if isinstance(container, list):
+            found = type(key) is int and 0 <= key < len(container)
+            if found and (augmented or self.varying.is_input(container, key, container[key])):
+                self._read = frame, container, key, "item"
+            return
+        if key not in container:
+            self.journal.lacking(container, key) if augmented else None
+        elif augmented or self.varying.is_input(container, key, dict.get(container, key)):
+            self._read = frame, container, key, "item"
+
+    # -- writes -------------------------------------------------------------------------------------------------------
+
+    def store_attribute(self, frame: FrameType, name: str) -> None:
+        value, owner = frames.stack(frame, 2)
+        self.calls.attribute(owner, name, value, source(frame))
+
+    def delete_attribute(self, frame: FrameType, name: str) -> None:
+        self.calls.attribute(frames.stack(frame, 1)[0], name, ABSENT, source(frame))
+
+    def store_global(self, frame: FrameType, name: str) -> None:
+        self.journal.assign(frame.f_globals, name, frames.stack(frame, 1)[0], "item", source(frame))
+
+    def delete_global(self, frame: FrameType, name: str) -> None:
+        self.journal.assign(frame.f_globals, name, ABSENT, "item", source(frame))
+
+    def store_cell(self, frame: FrameType, name: str) -> None:
+        cell = frames.cell(frame, name)
+        self.journal.assign(cell, "contents", frames.stack(frame, 1)[0], "cell", source(frame))
+
+    def delete_cell(self, frame: FrameType, name: str) -> None:
+        self.journal.assign(frames.cell(frame, name), "contents", ABSENT, "cell", source(frame))
+
+    def store_item(self, frame: FrameType, _: None) -> None:
+        value, container, key = frames.stack(frame, 3)
+        self._stop(frame, 1, self._item(container, key, value, source(frame)))
+
+    def load_slice(self, frame: FrameType, _: None) -> None:
+        container, *_ends = frames.stack(frame, 3)
+        if isinstance(container, list):
+            self.journal.note_read(container, None)
+
+    def store_slice(self, frame: FrameType, _: None) -> None:
+        value, container, start, stop = frames.stack(frame, 4)
+        self._stop(frame, 2, self._item(container, slice(start, stop), value, source(frame)))
+
+    def delete_item(self, frame: FrameType, _: None) -> None:
+        container, key = frames.stack(frame, 2)
+        self._stop(frame, 1, self._item(container, key, ABSENT, source(frame)))
+
+    def _stop(self, frame: FrameType, depth: int, refused: Any) -> None:
+        """Put what refuses to be used in the place of what must not be."""
+        if refused is not None:
+            frames.replace(frame, depth, Refusing(refused))
+
+    def _item(self, container: Any, key: Any, value: Any, where: str) -> Any:
+        """Note that an item is about to be assigned or deleted; what is to be called where it must not be."""
+        if isinstance(container, _STAND_INS):
+            return None
+        method = "__delitem__" if value is ABSENT else "__setitem__"
+        read = (id(container), key if isinstance(key, str) else None) in self.journal.tracer._items
+        if read and not isinstance(value, float):
+            self.journal.refuse("it assigns what the optimizer has read", where)
+        found = getattr(type(container), method, None)
+        if isinstance(found, FunctionType) and not is_internal(found.__code__):
+            return None
+        in_list = type(container) is list and type(key) is int and 0 <= key < len(container) and value is not ABSENT
+        if in_list or isinstance(container, (dict, type(os.environ))):
+            self.journal.assign(container, key, value, "item", where)
+        elif type(container) in CHANGING:
+            if isinstance(key, slice) or value is ABSENT:
+                self.journal.note_read(container, None)
+            self.journal.method(container, method, (key,) if value is ABSENT else (key, value), {}, where)
+        elif isinstance(container, np.ndarray) and not self.journal.is_fresh(container):
+            return self.calls.writes_array(container, where)
+        elif not self.journal.is_fresh(container):
+            return self.calls.refused(f"changes an item of a {type(container).__name__}", where)
+        return None
+
+    def change_in_place(self, frame: FrameType, method: str) -> None:
+        target, value = frames.stack(frame, 2)
+        if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
+            self._stop(frame, 1, self.calls.writes_array(target, source(frame)))
+            return
+        for kind, names in CHANGING.items():
+            if isinstance(target, kind) and method in names:
+                self.journal.note_read(target, None)
+                self.journal.method(target, method, (value,), {}, source(frame))
+
+    # -- calls and iterators ------------------------------------------------------------------------------------------
+
+    def call(self, frame: FrameType, operand: tuple[int, tuple[str, ...] | None]) -> None:
+        count, names = operand
+        if names is None:
+            *_, names = frames.stack(frame, 1)
+            lower, upper, *args = frames.stack(frame, count + 3)[:-1]
+        else:
+            lower, upper, *args = frames.stack(frame, count + 2)
+        # Below the arguments lie a callable and its first argument, or one and nothing, in an order that differs.
+        plain = upper is frames.NoValue if _CALLABLE_FIRST else lower is frames.NoValue
+        function = upper if plain and not _CALLABLE_FIRST else lower
+        args = args if plain else [upper, *args]
+        if texts.settle(args, len(names), function):
+            for depth, value in enumerate(reversed(args), operand[1] is None):
+                frames.replace(frame, depth, value)
+        positional = tuple(args[: len(args) - len(names)])
+        keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
+        instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
+        if instead is not None:
+            above = count + (operand[1] is None)
+            frames.replace(frame, above if plain and not _CALLABLE_FIRST else above + 1, instead)
+
+    def call_with(self, frame: FrameType, has_keywords: int) -> None:
+        depth, where = 1 + has_keywords + _CALLABLE_FIRST, source(frame)  # an empty place may lie above the callable
+        function, *_, args = frames.stack(frame, depth + 1)[: depth + 1 - has_keywords]
+        rest = frames.stack(frame, has_keywords)
+        if isinstance(args, (list, tuple)):
+            instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)
+        else:
+            self._take(frame, has_keywords, args)
+            instead = functools.partial(self.calls.when_called, function, frame, where)
+        if instead is not None:
+            frames.replace(frame, depth, instead)
+
+    def format_value(self, frame: FrameType, depth: int) -> None:
+        value = frames.stack(frame, depth + 1)[0]
+        if texts.is_formatted_later(value):
+            frames.replace(frame, depth, texts.Marked(value))
+
+    def iterate(self, frame: FrameType, _: None) -> None:
+        self._take(frame, 0, frames.stack(frame, 1)[0])
+
+    def _take(self, frame: FrameType, depth: int, value: Any) -> None:
+        """Items of a value on the stack are about to be taken."""
+        self.journal.look_behind(value)
+        self.note_lacking(type(value), ("__iter__",))
+        if isinstance(value, CONTAINERS):
+            self.journal.note_read(value, None)
+        instead = self.journal.world.items(value)
+        if instead is not value:
+            frames.replace(frame, depth, instead)
+
+    def enter(self, frame: FrameType, _: None) -> None:
+        value = frames.stack(frame, 1)[0]
+        kind = type(value)
+        self.journal.catches |= not is_library_name(kind.__module__) or kind.__module__ == "contextlib"
+        if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
+            self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame)))
+
+    def compare_identities(self, frame: FrameType, _: None) -> None:
+        operands = frames.stack(frame, 2)
+        self.journal.told_apart |= {id(x): x for x in operands if type(x) is tuple}
+        self.calls.compare(*operands)
+
+    def search(self, frame: FrameType, _: None) -> None:
+        key, holder = frames.stack(frame, 2)
+        self.calls.compare(key, holder)
+        if holder is sys.modules:
+            self.journal.note_module(key)
+        elif isinstance(holder, CONTAINERS):
+            self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
+        else:
+            self.note_lacking(type(holder), ("__contains__",))
+            self._take(frame, 0, holder)
+
+    def bring_in(self, frame: FrameType, name: str) -> None:
+        """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""
+        level, wanted = frames.stack(frame, 2)
+        name = absolute_name(name, level, frame.f_globals)
+        missing = not_loaded(name, wanted or ())
+        if missing is None:
+            self.journal.note_module(name)
+            self.journal.note_module(name.partition(".")[0])
+            return
+        where = source(frame)
+        if is_found(missing):
+            problem: TraceBreak = NotYet(f"it imports {missing}, as one call does", where)
+        else:
+            problem = self.journal.refuse(f"it imports {missing}, which is not found", where)
+
+        def fail() -> Any:
+            raise problem
+
+        frames.replace(frame, 1, Refusing(fail))
+
+
+_IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
+_CALLABLE_FIRST = sys.version_info >= (3, 13)

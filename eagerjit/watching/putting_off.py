@@ -1,0 +1,131 @@
+"""Calls of traced code that are made when the compiled call ends: prints, log records, warnings, writes."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import logging
+import sys
+import warnings
+from collections.abc import Callable
+from types import CoroutineType, FrameType
+from typing import Any
+
+from eagerjit.cautions import warn_again
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.journal import Journal
+from eagerjit.watching.texts import LOGGED, Text, is_marked, text_of, with_texts
+
+
+def prints_later(value: Any) -> bool:
+    """Whether a value looks the same at the end of a call."""
+    if isinstance(value, (tuple, frozenset)):
+        return all(map(prints_later, value))
+    if isinstance(value, Tensor):  # others print more than their elements
+        return type(value) is Tensor and not value._requires_grad
+    return value is None or isinstance(value, (bool, int, float, str, bytes, type)) or (
+        type(value).__module__.startswith("eagerjit")
+    )
+
+
+def _as_it_is(value: Any) -> Any:
+    """A value that shows later what it shows now: of a tensor, a copy, of a text with marks, its parts."""
+    if type(value) is tuple:
+        return tuple(map(_as_it_is, value))
+    if is_marked(value):
+        return text_of(value)
+    return value.clone() if isinstance(value, Tensor) else value
+
+
+def put_off(journal: Journal, function: Callable[..., Any], source: str, *args: Any, **kwargs: Any) -> None:
+    """Note a call to be made when the compiled call ends."""
+    if args and isinstance(args[0], logging.Logger):
+        args = args[1:]
+    kept = tuple(map(_as_it_is, args))
+    if any(type(a) is Text for a in kept):
+        function = functools.partial(with_texts, function)
+    journal.call(function, kept, kwargs, source)
+
+
+def write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:
+    """Note a text to be written when the compiled call ends; returns what `write` does."""
+    text = args[-1] if args and isinstance(args[-1], (str, bytes)) else None
+    journal.call(write, () if text is None else (text,), {}, source)
+    return None if text is None else len(text)
+
+
+def log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args: Any, **kwargs: Any) -> None:
+    """Make the record of a call of a logger, at the place where it was made."""
+    level = LOGGED[name]
+    if not logger.isEnabledFor(level):
+        return
+    file, line, function = place
+    record = logger.makeRecord(
+        logger.name, level, file, line, message, args, None, function, kwargs.get("extra"), None
+    )  # fmt: skip
+    logger.handle(record)
+
+
+class PutOff:
+    """Judges calls that a compiled call makes when it ends."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+        self._output, self._filters = (sys.stdout, sys.stderr), warnings.filters
+
+    def refused(self, what: str, source: str) -> Callable[..., Any]:
+        """What is called in place of something that must not happen while tracing."""
+        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
+
+        def fail(*args: Any, **kwargs: Any) -> Any:
+            for coroutine in args:
+                if isinstance(coroutine, CoroutineType):
+                    coroutine.close()  # the plain call makes one of its own
+            raise problem
+
+        return fail
+
+    def _print(self, args: Any, kwargs: Any, source: str) -> Any:
+        if (sys.stdout, sys.stderr) != self._output:
+            return self.refused("prints while the output goes elsewhere", source)
+        if any(isinstance(a, Tensor) and not prints_later(a) for a in args):
+            return self.refused("prints a tensor with a gradient", source)
+        if not all(prints_later(a) for a in args):
+            return self.refused("prints an object that may change", source)
+        return functools.partial(put_off, self.journal, builtins.print, source)
+
+    def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
+            level = logger.getEffectiveLevel()
+            self.journal.checks.append(lambda: logger.getEffectiveLevel() == level)
+            return None
+        if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
+            return self.refused(f"calls {name} of a logger", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
+
+    def _warn(self, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
+        if warnings.filters is not self._filters:
+            return self.refused("warns while filters of warnings are set aside", source)
+        stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
+        if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
+            return self.refused("warns for its caller", source)
+        place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+        return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
+
+
+class Refusing:
+    """Takes the place of something that must not be used."""
+
+    def __init__(self, fail: Callable[..., Any]):
+        self.fail = fail
+
+    def _used(self, *args: Any) -> Any:
+        return self.fail()
+
+    __index__ = __iter__ = __contains__ = __enter__ = __setitem__ = __delitem__ = _used
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _used
+    __ior__ = __iand__ = __ixor__ = __ilshift__ = __irshift__ = _used
+
+    def __exit__(self, *exc: object) -> None:
+        pass

@@ -1,0 +1,157 @@
+"""Where Python code keeps values: attributes, items of containers, and variables of enclosing functions."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from eagerjit.watching.observation import is_internal
+
+ABSENT = object()
+_TABLES = ("_buffers", "_parameters", "_modules")
+
+
+def _look_attribute(holder: Any, name: str) -> Any:
+    own = getattr(holder, "__dict__", {})
+    if name in own:
+        return own[name]
+    for table in _TABLES if hasattr(type(holder), "_jit_state") else ():
+        if name in own.get(table, ()):
+            return own[table][name]
+    for owner in type(holder).__mro__:
+        if name in vars(owner) and hasattr(vars(owner)[name], "__set__"):
+            return getattr(holder, name, ABSENT)
+    return ABSENT
+
+
+def table_of(holder: Any, name: Any) -> dict[Any, Any] | None:
+    """The dictionary in which an item or attribute lies: of Modules some lie in tables."""
+    own = holder if isinstance(holder, dict) else getattr(holder, "__dict__", None)
+    if own is None or name in own or not hasattr(type(holder), "_jit_state"):
+        return own
+    return next((own[table] for table in _TABLES if name in own.get(table, ())), own)
+
+
+def _store_attribute(holder: Any, name: str, value: Any) -> None:
+    """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
+    _own_method(holder, "__setattr__")(holder, name, value)
+
+
+def _delete_attribute(holder: Any, name: str) -> None:
+    _own_method(holder, "__delattr__")(holder, name)
+
+
+def _own_method(holder: Any, name: str) -> Any:
+    """What assigns or deletes attributes where no code of the user's does: Modules and proxies have their own."""
+    if isinstance(holder, type):
+        return getattr(type, name)
+    found = (vars(kind)[name] for kind in type(holder).__mro__ if name in vars(kind))
+    return next(f for f in found if not isinstance(f, FunctionType) or is_internal(f.__code__))
+
+
+def _look_item(holder: Any, key: Any) -> Any:
+    try:
+        return holder[key] if not isinstance(holder, dict) else dict.get(holder, key, ABSENT)
+    except (KeyError, IndexError):
+        return ABSENT
+
+
+def _look_cell(holder: Any, key: Any) -> Any:
+    try:
+        return holder.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _store_item(holder: Any, key: Any, value: Any) -> None:
+    holder[key] = value
+
+
+def _delete_item(holder: Any, key: Any) -> None:
+    del holder[key]
+
+
+def _store_cell(holder: Any, key: Any, value: Any) -> None:
+    holder.cell_contents = value
+
+
+def _delete_cell(holder: Any, key: Any) -> None:
+    del holder.cell_contents
+
+
+LOOK = {"attribute": _look_attribute, "item": _look_item, "cell": _look_cell}
+STORE: dict[str, Callable[..., None]] = {"attribute": _store_attribute, "item": _store_item, "cell": _store_cell}
+DELETE: dict[str, Callable[..., None]] = {"attribute": _delete_attribute, "item": _delete_item, "cell": _delete_cell}
+
+
+def look(holder: Any, key: Any, kind: str) -> Any:
+    """What an attribute, an item or a variable holds, ABSENT for nothing."""
+    return LOOK[kind](holder, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where a tensor is found when the compiled function is called: there, or at a path of positions in a tuple."""
+
+    holder: Any
+    key: Any
+    kind: str
+    path: tuple[int, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((id(self.holder), self.key, self.path))
+
+    def __eq__(self, other: object) -> bool:
+        alike = isinstance(other, Slot) and other.holder is self.holder and other.path == self.path
+        return alike and other.key == self.key  # type: ignore[attr-defined]
+
+    def read(self) -> Any:
+        """What it holds now, or its class where it holds nothing itself: what compiled code loads from there."""
+        held = LOOK[self.kind](self.holder, self.key)
+        if held is ABSENT and self.kind == "attribute":
+            held = getattr(self.holder, self.key, ABSENT)
+        return functools.reduce(operator.getitem, self.path, held)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A result of NumPy's: its place in the list that is an argument of the compiled call."""
+
+    leaf: int
+    index: int
+
+
+class Arguments(tuple[Any, ...]):
+    """The arguments of a call that changes Python objects, with what it found in those that it changes."""
+
+    slots: dict[Slot, Any]
+
+
+def value_at(place: Any, arguments: Sequence[Any]) -> Any:
+    """A tensor or number of a call: an argument by position, a result of NumPy's, what lay in a slot, or itself."""
+    if type(place) is int:
+        return arguments[place]
+    if type(place) is Item:
+        return arguments[place.leaf][place.index]
+    return arguments.slots[place] if type(place) is Slot else place  # type: ignore[attr-defined]
+
+
+class Places:
+    """Where several tensors and numbers of a call are; those that every call has are looked for once."""
+
+    __slots__ = ("_fixed", "_moving")
+
+    def __init__(self, places: Iterable[Any] = ()):
+        self._fixed = list(places)
+        self._moving = [(i, place) for i, place in enumerate(self._fixed) if type(place) in (int, Item, Slot)]
+
+    def values(self, arguments: Sequence[Any]) -> list[Any]:
+        """What lies there in a call with these arguments, in order."""
+        found = self._fixed.copy()
+        for i, place in self._moving:
+            found[i] = value_at(place, arguments)
+        return found

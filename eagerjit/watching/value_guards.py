@@ -1,0 +1,56 @@
+"""Guards for single values: what they equal, or which objects they are."""
+
+from __future__ import annotations
+
+import enum
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording.arrays import LARGE
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.program import Op
+from eagerjit.watching.comparing import is_plain
+from eagerjit.watching.observation import TraceBreak
+
+_BY_VALUE = (int, float, str, bool, type(None))
+
+
+def guard_value(tracer: Tracer, leaf: int, value: Any) -> None:
+    """Guard what a name, an attribute or an item holds."""
+    if _is_number_or_text(value) or _is_plain_tuple(tracer, value):
+        tracer.guard_object(leaf, Op.EQUAL, value)
+    elif isinstance(value, MethodType):
+        guard_method(tracer, leaf, value)
+    else:
+        tracer.guard_object(leaf, Op.IS, value)
+        if isinstance(value, np.ndarray) and value.nbytes > LARGE:
+            raise TraceBreak("it reads a large NumPy array, whose contents may change", "")
+
+
+def guard_argument(tracer: Tracer, leaf: int, value: Any) -> None:
+    """Guard an argument that is no input; a method is, when all arguments have their leaves."""
+    if isinstance(value, MethodType):
+        return
+    by_value = isinstance(value, (str, bytes, int)) and is_plain(value) and not isinstance(value, enum.Enum)
+    tracer.guard_object(leaf, Op.EQUAL if by_value else Op.IS, value)
+
+
+def guard_method(tracer: Tracer, leaf: int, value: MethodType, names: Any = ("__self__", "__func__")) -> None:
+    """Guard what a method is made of: it is a new object whenever it is read."""
+    for name in names:
+        part = tracer.new_leaf()
+        tracer.load(part, Op.LOAD_ATTRIBUTE, leaf, tracer.object(name))
+        tracer.guard_object(part, Op.IS, getattr(value, name))
+
+
+def _is_number_or_text(value: Any) -> bool:
+    return is_plain(value) and not isinstance(value, (bool, type(None), complex, bytes))
+
+
+def _is_plain_tuple(tracer: Tracer, value: Any) -> bool:
+    """Whether a tuple holds nothing but plain values, and the code has not asked which tuple it is."""
+    if type(value) is not tuple or id(value) in tracer.journal.told_apart:
+        return False
+    return all(type(x) in _BY_VALUE or _is_plain_tuple(tracer, x) for x in value)
