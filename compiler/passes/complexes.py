@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.compiler.ir import Graph, Node, TensorType, rebuild
+from eagerjit.compiler.layout import is_contiguous
 from eagerjit.compiler.ops import complexes, convolution, elementwise, indexing, linear, reductions, routines, views
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complex_functions import FUNCTIONS, Pair, Real
@@ -147,9 +148,13 @@ class _Splitter:
         return re, im
 
     def _bilinear(self, node: Node) -> Parts:
-        (a, b), (c, d) = map(self.parts, node.inputs)
+        (a, b), (c, d) = (map(self._row_major, self.parts(n)) for n in node.inputs)
         ac, bd, ad, bc = (self.emit(node.op, x, y, **node.attributes) for x, y in ((a, c), (b, d), (a, d), (b, c)))
         return self.emit(elementwise.sub, ac, bd), self.emit(elementwise.add, ad, bc)
+
+    def _row_major(self, part: Node) -> Node:
+        """The part as it lies where it was read from memory: products of other layouts may add in another order."""
+        return part if is_contiguous(part) else self.emit(elementwise.cast, part, dtype=part.dtype)
 
     def _converted(self, node: Node) -> Parts | Node:
         """A number, or a conversion: a real number has no imaginary part, a complex one is true if either part is."""

@@ -245,3 +245,20 @@ def weights_of_zero_leave_out_nan(jit):
     f = jit(lambda x, y, b: (torch.baddbmm(x[None], y[None], y[None], beta=b), torch.addmm(x, y, y, beta=b)))
     for weight in (1.0, 0.0, 2.0, 0.0):
         yield f(torch.full((3, 3), float("nan")), torch.ones(3, 3), weight)
+
+
+@case
+def products_of_complex_numbers_that_were_turned(jit):
+
+    @jit
+    def f(g, z):
+        turned = (z + 1).transpose(-1, -2)
+        return g @ turned, g @ turned.conj(), torch.einsum("bij,bkj->bik", g * 2, z * 2), (z + 1) @ g.mT
+
+    for rows in (1, 2, 5, 1):
+        g = torch.complex(torch.linspace(-1, 1, 48 * rows), torch.linspace(3, 2, 48 * rows)).reshape(6, rows, 8)
+        z = torch.complex(torch.linspace(0, 1, 192).sin(), torch.linspace(1, 7, 192).cos()).reshape(6, 4, 8)
+        g.requires_grad_()
+        results = f(g, z)
+        sum(r.abs().sum() for r in results).backward()
+        yield results, g.grad
