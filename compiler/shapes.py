@@ -72,6 +72,7 @@ def common_refinement(a: Shape, b: Shape, tie: bool = False) -> list[tuple[list[
                 if not tie or (isinstance(left, int) and isinstance(right, int)):
                     return None
                 left, right = sizes.pinned(left), sizes.pinned(right)
+                a, b = simplified(a), simplified(b)  # what depends on them is known now
         groups.append((refined, taken_a, taken_b))
         i, j = i + taken_a, j + taken_b
     return groups

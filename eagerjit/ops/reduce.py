@@ -117,7 +117,8 @@ mean = Op(
 def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: DType | None = None) -> Tensor:
     """Product of elements over one dimension or all."""
     target = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.int64)
-    return reduce(reductions.prod, as_dtype(input, target), dim, keepdim)
+    wide = dtypes.float32 if target in (dtypes.float16, dtypes.bfloat16) else target
+    return as_dtype(reduce(reductions.prod, as_dtype(input, wide), dim, keepdim), target)
 
 
 def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from oracle import compare, draw
 
+import eagerjit as torch
+
 NAMES = ["sum", "mean", "prod", "amax", "amin", "all", "any", "logsumexp"]
 DIMS: list[Any] = [0, 1, -1, (0, 2), (1, 2), (0, 1, 2), (), 5, (0, 0)]
 
@@ -254,3 +256,12 @@ PRODUCTS = {
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name: str) -> None:
     compare(PRODUCTS[name], draw((3, 4), "float32", -1, 1, 1), draw((3, 4), "float32", -1, 1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_products_of_16_bit_floats_are_rounded_once(dtype: str) -> None:
+    numbers = [64.0] * 20 + [1 / 64] * 20 + [3.0, 5.0]
+    for order in (numbers, numbers[::-1], numbers[::2] + numbers[1::2]):
+        x = torch.tensor(order, dtype=getattr(torch, dtype))
+        assert x.prod().item() == 15.0
+        assert x.reshape(1, -1).prod(1).tolist() == [15.0]

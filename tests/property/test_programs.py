@@ -192,6 +192,18 @@ def test_a_view_of_a_result_in_another_shape_stays_a_view_of_it() -> None:
         assert second.tolist() == [[2.0] * 4] * 3
 
 
+def test_a_row_that_is_turned_is_viewed_as_its_size_says() -> None:
+    torch = programs.torch
+
+    def function(x):
+        return x.transpose(0, -1).view(3, -1) * 1
+
+    jitted = programs.jit(function, fullgraph=True)
+    for columns in (3, 6, 3):
+        x = torch.arange(columns)[None]
+        assert jitted(x).tolist() == function(x).tolist() == x.reshape(3, -1).tolist()
+
+
 def test_the_error_of_a_freed_graph_names_the_same_operation() -> None:
     torch = programs.torch
 
