@@ -114,7 +114,7 @@ addcmul = Op("addcmul", _addcmul, None, ("value",))
 
 def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
     """input + value * tensor1 / tensor2."""
-    if not any(x.dtype.is_differentiable for x in (tensor1, tensor2)):
+    if not result_type(tensor1, tensor2).is_differentiable:
         raise RuntimeError("addcdiv of integers is no longer supported: use true_divide, or trunc of it")
     return input + value * tensor1 / tensor2
 
