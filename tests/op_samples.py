@@ -226,7 +226,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "stack": [Sample(([M, N], 0)), Sample(([M, N, M], -1)), Sample(([draw("", ())], 0))],
     "einsum": [Sample(("ij,kj->ik", M, N)), Sample(("ii->i", draw("q", (3, 3)))), Sample(("i,ij,j->", V[:2], M, V))],
     "bmm": [Sample((draw("b", (2, 2, 3)), draw("c", (2, 3, 2))))],
-    "filled": [Sample(((2, 3), 1.5, torch.float32)), Sample(((1, 4, 0), -2, torch.int64))],
+    "filled": [Sample((1.5, (2, 3), torch.float32)), Sample((-2, (1, 4, 0), torch.int64))],
     "long_arange": [Sample((0, 1, 5, torch.int64)), Sample((0.5, 0.25, 4, torch.float32))],
     "linspace": [Sample((0.0, 1.0, 5, torch.float32)), Sample((2.5, -1.0, 4, torch.float64)),
                  Sample((0.0, 9.0, 3, torch.int64))],

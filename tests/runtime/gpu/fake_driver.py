@@ -131,7 +131,7 @@ class FakeLibrary(Work):
                 self.local.raised = error
                 return INVALID_VALUE
 
-        self.functions[name] = called_from_c = prototype(entered)
+        called_from_c = self.functions.setdefault(name, prototype(entered))  # native code may have its address
 
         def call(*arguments: Any) -> int:
             status = called_from_c(*arguments)
