@@ -126,10 +126,11 @@ def test_networks(kind: str) -> None:
     found = []
     for library, network in ((ej, ours), (torch, theirs)):
         x = library.tensor(draw((5, 2, 4), "float32", -1, 1, 1), requires_grad=True)
-        with library.autocast("cpu"):
-            out = network(x)
-        out = out[0] if isinstance(out, tuple) else out
-        out.float().square().sum().backward()
+        with torch.backends.mkldnn.flags(enabled=False):  # it has no LSTM of bfloat16 for processors without AVX-512
+            with library.autocast("cpu"):
+                out = network(x)
+            out = out[0] if isinstance(out, tuple) else out
+            out.float().square().sum().backward()
         found.append([out.float(), x.grad])
     same(*found, 0.05)
     assert all(p.grad.dtype is ej.float32 for p in ours.parameters())
