@@ -128,7 +128,7 @@ def test_eager_calls_and_cut_gradients() -> None:
         with gpu_kernels.interpreted() as made:
             actual = with_gradients(call)(*arguments)
         assert all(close(a, e) for a, e in zip(actual, expected, strict=True))
-        assert kernels(made) == KERNELS
+        assert sorted(kernels(made)) == sorted(KERNELS)
         assert not any("matmul" in launch.source.name for m in made for launch in m.launched)
 
 
