@@ -229,3 +229,9 @@ def test_classes_are_freed():
     del Kind
     gc.collect()
     assert reference() is None
+
+
+def test_tensors_of_pytorch_are_data():
+    eagerjit.ones(2).as_subclass(Plain)
+    for theirs in (torch.ones(2), torch.nn.Parameter(torch.ones(2)).detach()):
+        assert eagerjit.from_dlpack(theirs).tolist() == eagerjit.as_tensor(theirs).tolist() == [1, 1]

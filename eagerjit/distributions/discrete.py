@@ -18,6 +18,7 @@ from eagerjit.distributions.distribution import (
 )
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors import creation
+from eagerjit.tensors.limits import finfo
 from eagerjit.tensors.tensor import Shape, Tensor
 
 _PROBS_OR_LOGITS = "`probs` or `logits`"
@@ -154,7 +155,7 @@ class Categorical(Weighted):
         return logits.gather(-1, value.expand((*shape, 1))).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=-3.4028234663852886e38)
+        logits = self.logits.clamp(min=finfo(self.logits.dtype).min)
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

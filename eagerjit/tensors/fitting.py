@@ -74,7 +74,7 @@ def _refuse(dtype: DType) -> None:
 
 def fitted(value: Any, dtype: DType) -> Any:
     """A number for a dtype: integers for integers, negative ones wrapped around where there is no sign."""
-    if dtype not in HALVES:
+    if dtype not in HALVES or isinstance(value, complex) or (type(value) is int and not -(2**63) <= value < 2**64):
         check_fit(value, dtype)
     elif type(value) in (int, float) and not fits(value, dtype):  # a single element may overflow
         with np.errstate(over="ignore"):

@@ -247,7 +247,12 @@ def plain_function(func: Any, types: Any, args: Any = (), kwargs: Any = None) ->
 def is_asked(kind: type) -> bool:
     """Whether a class is asked before functions are called with its instances."""
     function = getattr(kind, "__torch_function__", None)
-    return function is not None and function is not plain_function and kind is not Tensor
+    if function is None or function is plain_function or kind is Tensor:
+        return False
+    return getattr(function, "__module__", "") not in _OF_PYTORCH  # its tensors are data here, as NumPy's arrays are
+
+
+_OF_PYTORCH = ("torch._tensor", "torch._C")
 
 
 class ParameterClass(TensorClass):
