@@ -42,8 +42,8 @@ class Ages:
             # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
             own = value.base is None or self.is_fresh(value.base)
             fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
-        elif not gc.is_tracked(value):
-            fresh = self._only_young_know(value)
+        elif not gc.is_tracked(value):  # a class that it does not track is one of an extension's
+            fresh = not isinstance(value, type) and self._only_young_know(value)
         else:
             fresh = key in self._young or (not self._ended and key in self._look_again())
         self._alive.append(value)
@@ -84,5 +84,5 @@ class Ages:
             return False
         # The attributes of an old object may be in a dictionary only since somebody has asked for it.
         tables = [holder for holder in holders if type(holder) is dict]
-        others = [r for table in tables for r in gc.get_referrers(table) if r is not holders and r is not tables]
-        return all(id(r) in young for r in others)
+        others = gc.get_referrers(*tables) if tables else []
+        return all(id(r) in young for r in others if r is not holders and r is not tables)

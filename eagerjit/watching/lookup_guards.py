@@ -14,6 +14,8 @@ from eagerjit.watching import lookup
 from eagerjit.watching.comparing import Unchanged, has_own_attributes, is_plain
 from eagerjit.watching.journal import Journal
 
+_HEAP_TYPE = 1 << 9  # of a class's `__flags__`: made when the program runs, by a `class` statement for one
+
 
 def guard_kinds(tracer: Tracer, journal: Journal) -> None:
     """Guard the classes of objects that were asked for, or where methods were found that the objects do not have."""
@@ -29,8 +31,9 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
     def is_outside(owner: Any) -> bool:
         return id(owner) not in journal.paths and not journal.is_fresh(owner)
 
-    for owner in filter(is_outside, journal.kinds_read.values()):
-        known(owner)
+    for owner in journal.kinds_read.values():
+        if _may_change_class(owner) and is_outside(owner):
+            known(owner)
     tables: dict[int, int] = {}
     for (key, name), owner in journal.inherited.items():
         found = lookup.inherited(owner, name)
@@ -44,6 +47,11 @@ def guard_kinds(tracer: Tracer, journal: Journal) -> None:
             tables[key] = tracer.new_leaf()
             tracer.load(tables[key], Op.LOAD_ATTRIBUTE, holder, tracer.object("__dict__"))
         tracer.guard_object(tables[key], Op.LACKS, name)
+
+
+def _may_change_class(owner: Any) -> bool:
+    """Whether `__class__` can be assigned: not where the class is one of Python's own, but for modules."""
+    return bool(type(owner).__flags__ & _HEAP_TYPE) or isinstance(owner, ModuleType)
 
 
 def guard_library(tracer: Tracer, journal: Journal, changing: Set[tuple[int, Any]]) -> None:

@@ -36,6 +36,16 @@ def test_garbage_of_a_recording_is_found_among_young_objects(monkeypatch: pytest
     assert set(generations) == {0}
 
 
+def test_holders_of_what_never_changes_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find them is to look at every object of the program."""
+    values = (1, 2.0)
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: pytest.fail(f"who holds {objects}?"))
+    jitted = torch.jit(lambda x: x + isinstance(values, tuple) * isinstance(x.shape, tuple), fullgraph=True)
+    assert jitted(torch.ones(2)).tolist() == [2.0, 2.0]
+    jitted = torch.jit(lambda x: torch.nn.functional.mse_loss(x, x), fullgraph=True)
+    assert jitted(torch.ones(2)).item() == 0.0
+
+
 @pytest.fixture
 def frozen() -> Iterator[None]:
     """Everything is frozen once `gc.freeze` is called."""
