@@ -46,7 +46,7 @@ def interleave(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count: i64)
         tile: ptr = source + r * row * 4
         place: ptr = to + r * 4
         for i in range(0, whole, 8):
-            transpose_tile(place, step, tile + i * 4, row)
+            transpose_tile(8, place, step, tile + i * 4, row)
             place = place + step * 32
         _interleave_rows(place, step, tile + whole * 4, row, 8, count - whole)
         r += 8
@@ -61,12 +61,18 @@ def _interleave_rows(to: ptr, step: i64, source: ptr, row: i64, rows: i64, count
         third: ptr = second + row * 4
         fourth: ptr = third + row * 4
         place: ptr = to + r * 4
-        for i in range(count):
+        i = 0
+        while i + 8 <= count:
+            transpose_tile(4, place, step, first + i * 4, row)
+            place = place + step * 32
+            i += 8
+        while i < count:
             store_i32(place, 0, load_i32(first, i * 4))
             store_i32(place, 4, load_i32(second, i * 4))
             store_i32(place, 8, load_i32(third, i * 4))
             store_i32(place, 12, load_i32(fourth, i * 4))
             place = place + step * 4
+            i += 1
         r += 4
     while r < rows:
         for i in range(count):

@@ -22,14 +22,15 @@ def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int) -> st
 
 
 def transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """Eight rows in registers; each step exchanges what lies off the diagonal of squares of 2, 4 and 8."""
-    count(code, node, 4)
-    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args, _TURNED, strict=True))
+    """Rows of eight in registers; each step exchanges what lies off the diagonal of squares of 2, 4 and 8."""
+    count(code, node, 5)
+    n_rows = code.constant(node.args[0], "the number of rows, 4 or 8")
+    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args[1:], _TURNED, strict=True))
     rows = []
-    for r in range(8):
+    for r in range(n_rows):
         rows.append(code.emit("vector", f"load <8 x float>, ptr {row_of(code, source, source_row, r)}, align 4").text)
-    for step in (1, 2, 4):
-        for r in range(8):
+    for step in (1, 2, 4) if n_rows == 8 else (1, 2):
+        for r in range(n_rows):
             if r & step:
                 continue
             pair = f"<8 x float> {rows[r]}, <8 x float> {rows[r + step]}"
@@ -38,8 +39,13 @@ def transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
             for row, lanes in ((r, upper), (r + step, lower)):
                 mask = ", ".join(f"i32 {lane}" for lane in lanes)
                 rows[row] = code.emit("vector", f"shufflevector {pair}, <8 x i32> <{mask}>").text
-    for r, turned in enumerate(rows):
-        code.lines.append(f"  store <8 x float> {turned}, ptr {row_of(code, to, to_row, r)}, align 4")
+    for r in range(8):
+        turned, place = rows[r % n_rows], row_of(code, to, to_row, r)
+        if n_rows == 4:  # a register holds two columns
+            half = ", ".join(f"i32 {r // 4 * 4 + lane}" for lane in range(4))
+            pair = f"<8 x float> {turned}, <8 x float> poison"
+            turned = code.emit("vector", f"shufflevector {pair}, <4 x i32> <{half}>").text
+        code.lines.append(f"  store <{n_rows} x float> {turned}, ptr {place}, align 4")
     return Value("void", "")
 
 

@@ -36,7 +36,8 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            a + rows[r] + places[i] (i32, in bytes), and the i-th vectors are at b + i * b_row floats.
            multiply_panel(rows, vectors, k, a, b, b_row, c, c_row, add): C is, or if `add` becomes larger by, such a sum
            where the i-th vectors are at b + i * b_row floats and `rows`, a power of two, is found at run time.
-           transpose_tile(to, to_row, from, from_row): the transpose of 8x8 floats; rows are so many floats apart.
+           transpose_tile(rows, to, to_row, from, from_row): the transpose of 4 or 8 rows of 8 floats; rows are so many
+             floats apart.
            run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
            address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
            is stored. The first three are constants.

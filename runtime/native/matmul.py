@@ -193,7 +193,7 @@ def _plan_packing(job: ptr) -> i64:
     b_leading = 0
     panels = load_i64(job, PANELS)
     if dtype == FLOAT32 and panels:
-        return panel_scratch(rows, k)
+        return panel_scratch(rows, columns, k)
     if dtype == FLOAT32 or dtype == FLOAT64:
         a_leading = _leading(load_i64(job, M), k, load_i64(job, A_ROW), load_i64(job, A_COLUMN))
         b_leading = _leading(k, load_i64(job, N), load_i64(job, B_ROW), load_i64(job, B_COLUMN))
@@ -206,7 +206,7 @@ def _plan_packing(job: ptr) -> i64:
     store_i64(job, A_SCRATCH_BYTES, a_bytes)
     store_i64(job, B_SCRATCH_BYTES, b_bytes)
     store_i64(job, C_SCRATCH_BYTES, c_bytes)
-    return a_bytes + b_bytes + c_bytes + (panel_scratch(rows, k) if panels else 0)
+    return a_bytes + b_bytes + c_bytes + (panel_scratch(rows, columns, k) if panels else 0)
 
 
 def _leading(rows: i64, columns: i64, row: i64, column: i64) -> i64:

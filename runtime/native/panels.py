@@ -23,6 +23,7 @@ from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 DEPTH = 256  # of the products done at a time: a tile's rows and panel fit the first-level cache, or nearly
 PANEL = TILE_VECTORS * LANES
 ROWS_IN_PLACE = 128  # rows up to which B is read where it lies
+SWEPT_ROWS = 4  # of B, copied into all its panels at a time
 BLAS_IN_PLACE = 1_000_000  # multiplications up to which OpenBLAS reads its operands where they lie
 _TILE_FLOATS = TILE_ROWS * PANEL
 
@@ -33,10 +34,11 @@ def suits_panels(rows: i64, columns: i64, k: i64, b_row: i64) -> bool:
     return rows > (2 if turned else 1) and columns >= LANES and k > 0
 
 
-def panel_scratch(rows: i64, k: i64) -> i64:
+def panel_scratch(rows: i64, columns: i64, k: i64) -> i64:
     """Bytes that `multiply_panels` needs."""
     depth = _least(k, DEPTH)
-    return ((rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS + PANEL) * depth * 4
+    copied = columns + PANEL if rows > ROWS_IN_PLACE else PANEL
+    return ((rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS + copied) * depth * 4
 
 
 def multiply_panels(
@@ -45,27 +47,38 @@ def multiply_panels(
 ) -> None:  # fmt: skip
     """C = A @ B, C's columns adjacent."""
     depth = _least(k, DEPTH)
-    panel: ptr = scratch + (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS * depth * 4
+    panels: ptr = scratch + (rows + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS * depth * 4
+    swept = i64(rows > ROWS_IN_PLACE and b_column == 1)
     start = 0
     while start < k:
         some = _least(DEPTH, k - start)
         _pack_rows(scratch, a + start * a_column * 4, a_row, a_column, rows, some)
+        if swept:
+            _pack_panels(panels, b + start * b_row * 4, b_row, some, columns)
         column = 0
         while column < columns:
-            vectors = (columns - column + LANES - 1) // LANES
-            if vectors == TILE_VECTORS + 1:
-                vectors = (TILE_VECTORS + 1) // 2  # a single vector would not be worth what reading A takes
-            vectors = _least(vectors, TILE_VECTORS)
+            vectors = _vectors(columns - column)
             width = _least(vectors * LANES, columns - column)
             run: ptr = b + (start * b_row + column * b_column) * 4
             step = b_row
-            if b_column != 1 or width < vectors * LANES or rows > ROWS_IN_PLACE:
+            if swept:
                 step = vectors * LANES
-                _pack_columns(panel, step, run, b_row, b_column, some, width)
-                run = panel
+                run = panels + column * some * 4
+            elif b_column != 1 or width < vectors * LANES or rows > ROWS_IN_PLACE:
+                step = vectors * LANES
+                _pack_columns(panels, step, run, b_row, b_column, some, width)
+                run = panels
             _column_of_tiles(vectors, some, scratch, run, step, c + column * 4, c_row, rows, width, i64(start > 0))
             column += width
         start += some
+
+
+def _vectors(columns: i64) -> i64:
+    """The vectors of the next panel, where so many columns are left."""
+    vectors = (columns + LANES - 1) // LANES
+    if vectors == TILE_VECTORS + 1:
+        vectors = (TILE_VECTORS + 1) // 2  # a single vector would not be worth what reading A takes
+    return _least(vectors, TILE_VECTORS)
 
 
 def _least(a: i64, b: i64) -> i64:
@@ -94,6 +107,24 @@ def _pack_rows(to: ptr, a: ptr, a_row: i64, a_column: i64, rows: i64, k: i64) ->
                     store_f32(to, (i * TILE_ROWS + r) * 4, load_f32(first, (r * a_row + i * a_column) * 4))
         to = to + k * TILE_ROWS * 4
         row += TILE_ROWS
+
+
+def _pack_panels(to: ptr, b: ptr, b_row: i64, k: i64, columns: i64) -> None:
+    """All panels of B, a few rows at a time: rows a power of two apart would drive each other out of the cache."""
+    for row in range(0, k, SWEPT_ROWS):
+        some = _least(SWEPT_ROWS, k - row)
+        line: ptr = b + row * b_row * 4
+        column = 0
+        while column < columns:
+            step = _vectors(columns - column) * LANES
+            width = _least(step, columns - column)
+            place: ptr = to + (column * k + row * step) * 4
+            if width == PANEL:
+                for i in range(some):
+                    copy_bytes(place + i * PANEL * 4, line + (i * b_row + column) * 4, PANEL * 4)
+            else:
+                _pack_columns(place, step, line + column * 4, b_row, 1, some, width)
+            column += width
 
 
 def _pack_columns(to: ptr, step: i64, b: ptr, b_row: i64, b_column: i64, k: i64, width: i64) -> None:

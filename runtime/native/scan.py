@@ -225,8 +225,8 @@ def _apart(job: ptr, line: i64) -> None:
         out = load_ptr(job, OUT) + begin * step
         squares = item == 4 and step == 4 and columns == COLUMNS
         if squares:
-            transpose_tile(turned, TOGETHER, at + first, n)
-            transpose_tile(turned + 256, TOGETHER, at + first + 32, n)
+            transpose_tile(8, turned, TOGETHER, at + first, n)
+            transpose_tile(8, turned + 256, TOGETHER, at + first + 32, n)
         else:
             for i in range(TOGETHER):
                 _copy(turned + i * item, TOGETHER * item, at + _start(job, line + i), step, columns, item)
@@ -234,8 +234,8 @@ def _apart(job: ptr, line: i64) -> None:
             row: ptr = turned + column * TOGETHER * item
             _advance(job, totals, row, row)
         if squares:
-            transpose_tile(out + first, n, turned, TOGETHER)
-            transpose_tile(out + first + 32, n, turned + 256, TOGETHER)
+            transpose_tile(8, out + first, n, turned, TOGETHER)
+            transpose_tile(8, out + first + 32, n, turned + 256, TOGETHER)
         else:
             for i in range(TOGETHER):
                 _copy(out + _start(job, line + i), step, turned + i * item, TOGETHER * item, columns, item)
