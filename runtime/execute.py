@@ -17,7 +17,7 @@ from eagerjit.runtime.native.device import BESIDE, MOST_HIDDEN
 from eagerjit.runtime.native.library import convolutions, native
 from eagerjit.runtime.once import once
 from eagerjit.runtime.program import DeviceOp, NativeOp, Op, Program, flat_words
-from eagerjit.runtime.shortened import shortened
+from eagerjit.runtime.shortened import shortened, with_constants
 
 __all__ = ["MISS", "KernelType", "NativeExecutable", "PythonExecutable", "bind", "load", "mode", "new_tensor"]
 
@@ -49,7 +49,8 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         steps: Sequence[tuple[int, ...]] | None = None,
         device: int = 0,
     ):
-        steps = shortened(program.instructions if steps is None else steps, program, objects)
+        constants, steps = with_constants(program.instructions if steps is None else steps)
+        steps = shortened(steps, program, objects)
         failures = [(f.exception_class, f.message, f.slot) for f in program.errors]
         arenas = sum(N_ARENAS.get(code, 0) for code, *_ in steps)
         parameters = max((n_parameters(step) for step in steps), default=0)
@@ -61,6 +62,8 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         held = sum(_n_held(step) for step in steps)
         beside = program.n_leaves + program.n_outputs + program.n_slots
         frame = _words([0] * (beside + 1 + held + 2 * arenas + parameters))
+        for slot, value in constants.items():
+            frame[len(frame) - program.n_slots + slot] = value
         self.program = program
         self.epochs = (ctypes.c_int64 * max(program.n_words, 1))()
         self.n_arguments = self._n_arguments = program.n_arguments

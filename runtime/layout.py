@@ -165,6 +165,8 @@ def _verify_head() -> None:
     number = 1234.5
     if ctypes.c_int64.from_address(id(number) + c.OBJECT_TYPE).value != id(float):
         raise LayoutError("an object's class is not where it was")
+    if ctypes.c_double.from_address(id(number) + c.FLOAT_VALUE).value != number:
+        raise LayoutError("floats keep their value elsewhere")
     parts = [ctypes.c_int64.from_address(id(_SLICE) + at).value for at in (c.SLICE_START, c.SLICE_STOP, c.SLICE_STEP)]
     if parts != [id(_SLICE.start), id(_SLICE.stop), id(_SLICE.step)]:
         raise LayoutError("slices keep their bounds elsewhere")

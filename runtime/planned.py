@@ -10,7 +10,7 @@ from eagerjit.runtime import layout
 from eagerjit.runtime.answers import Answers
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
-from eagerjit.runtime.native.operators import MAX_PARAMETERS
+from eagerjit.runtime.native.operators import MAX_PARAMETERS, OTHER
 from eagerjit.runtime.once import lock
 
 MOST_NUMBERS = 6
@@ -66,10 +66,11 @@ class Planned(OpCall):
         rest = [x for x in given if id(x) not in positions]
         told_apart = len(positions) == len(tensors)  # one tensor passed twice says not which is which
         if told_apart and len(given) <= MAX_PARAMETERS and not any(map(_holds_tensors, rest)):
-            own = sum(1 << i for i, x in enumerate(given) if id(x) in positions)
+            own = sum(positions.get(id(x), OTHER) << 4 * i for i, x in enumerate(given))
+            others = (None if id(x) in positions else x for x in given)
             options = tuple(a for a in arguments if id(a) not in positions)  # the key has their addresses
             with lock:
-                self._answers.keep(key, (function, own, *(positions.get(id(x), x) for x in given)), options)
+                self._answers.keep(key, (function, own, *others), options)
         return carried_out((function, given))
 
 

@@ -116,6 +116,7 @@ class NativeOp(IntEnum):
     METHOD = 80  # (class, name, function, version)  the class or a base of it has this function under this name; the
     #              last word is native code's, which notes there what it last looked at
     DEFINITION = 81  # (function, part, object)  one of the PARTS of a function is this object
+    SHIFT = 82  # (slot, a, bits)  FLOORDIV by the power of two with so many bits
 
 
 CODE, DEFAULTS, KEYWORD_DEFAULTS = range(3)

@@ -10,7 +10,7 @@ from typing import Any
 
 from eagerjit.runtime.check import LOADS, operand_kinds
 from eagerjit.runtime.interpret import TYPES
-from eagerjit.runtime.program import PARTS, NativeOp, Op, Program
+from eagerjit.runtime.program import PARTS, DeviceOp, NativeOp, Op, Program
 
 Step = tuple[int, ...]
 
@@ -45,6 +45,44 @@ def shortened(steps: Sequence[Step], program: Program, objects: Sequence[Any]) -
                     step = looked
         made.append(step)
     return _gathered([step for step in made if step[0] != Op.LOAD_OBJECT or reads[step[1]]], objects)
+
+
+def with_constants(steps: Sequence[Step]) -> tuple[dict[int, int], list[Step]]:
+    """The numbers of slots that only ever have one, and the steps that are left where frames begin with them."""
+    written = Counter(slot for step in steps for slot in _slots_written(step))
+    constants = {slot: value for code, slot, value in (s for s in steps if s[0] == Op.CONST) if written[slot] == 1}
+    made: list[Step] = []
+    for step in steps:
+        match step:
+            case (Op.CONST, slot, _) if slot in constants:
+                continue
+            case (Op.FLOORDIV, slot, a, b) if (divisor := constants.get(b, 0)) > 0 and divisor.bit_count() == 1:
+                step = NativeOp.SHIFT, slot, a, divisor.bit_length() - 1
+        made.append(step)
+    return constants, made
+
+
+def _slots_written(step: Step) -> Sequence[int]:
+    match step:
+        case (Op.TENSOR | DeviceOp.TENSOR, _, _, rank, contiguous, _, pointer, sizes, strides):
+            return pointer, *range(sizes, sizes + rank), *(() if contiguous else range(strides, strides + rank))
+        case (Op.CAPTURED | DeviceOp.CAPTURED, _, _, _, _, pointer, *_):
+            return (pointer,)
+        case (Op.OUTPUT | DeviceOp.OUTPUT, _, _, _, pointer, *_):
+            return (pointer,)
+        case (Op.READ_FLOAT | Op.READ_INT, _, slot):
+            return (slot,)
+        case (code, slot, *_) if code in _FIRST_IS_WRITTEN:
+            return (slot,)
+    return ()
+
+
+_FIRST_IS_WRITTEN = frozenset(
+    (
+        *(Op.CONST, Op.ADD, Op.SUB, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LT, Op.LE, Op.EQ),
+        *(Op.READ_SIZE, Op.ARENA, DeviceOp.ARENA),
+    )
+)
 
 
 def _gathered(steps: Sequence[Step], objects: Sequence[Any]) -> list[Step]:

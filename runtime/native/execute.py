@@ -4,8 +4,9 @@ A frame is one block of 64-bit words. The executable owns one; a run that finds 
 
     leaves | outputs | count of references | references | arenas and their sizes | kernel arguments | slots
 
-Outputs, the count and arenas are null between runs, so that a run which stops anywhere releases exactly what it had:
-what it loaded and the ndarrays it works on. Leaves are borrowed, from the caller, the executable or these references.
+Slots of constants have their numbers from the start. Outputs, the count and arenas are null between runs, so that a run
+which stops anywhere releases exactly what it had: what it loaded and the ndarrays it works on. Leaves are borrowed,
+from the caller, the executable or these references.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from eagerjit.runtime.native.context import (
     EXECUTABLE_PARAMETERS,
     EXECUTABLE_SLOTS,
     EXECUTABLE_WORDS,
+    FLOAT_VALUE,
     MODE_WORDS,
     OBJECT_TYPE,
     context,
@@ -56,7 +58,6 @@ from eagerjit.runtime.native.guards import (
     read_integer,
 )
 from eagerjit.runtime.native.language import (
-    bits_of_f64,
     copy_bytes,
     external,
     external_data,
@@ -99,7 +100,6 @@ RELEASE_WORK = 100_000
 
 PyEval_SaveThread = external("ptr PyEval_SaveThread()")
 PyEval_RestoreThread = external("void PyEval_RestoreThread(ptr)")
-PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyMem_RawCalloc = external("ptr PyMem_RawCalloc(i64, i64)")
@@ -152,24 +152,20 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
                 store_i64(slots, 8 * a, load_i64(slots, 8 * b) - load_i64(slots, 8 * c))
             case Op.MUL:
                 store_i64(slots, 8 * a, load_i64(slots, 8 * b) * load_i64(slots, 8 * c))
-            case Op.FLOORDIV:
-                if load_i64(slots, 8 * c) == 0:
+            case NativeOp.SHIFT:
+                store_i64(slots, 8 * a, load_i64(slots, 8 * b) >> c)
+            case Op.FLOORDIV | Op.MOD:
+                divisor = load_i64(slots, 8 * c)
+                if divisor == 0:
                     status = 0
+                elif code == Op.FLOORDIV:
+                    store_i64(slots, 8 * a, floor_divide(load_i64(slots, 8 * b), divisor))
                 else:
-                    store_i64(slots, 8 * a, floor_divide(load_i64(slots, 8 * b), load_i64(slots, 8 * c)))
-            case Op.MOD:
-                if load_i64(slots, 8 * c) == 0:
-                    status = 0
-                else:
-                    store_i64(slots, 8 * a, modulo(load_i64(slots, 8 * b), load_i64(slots, 8 * c)))
-            case Op.MIN:
+                    store_i64(slots, 8 * a, modulo(load_i64(slots, 8 * b), divisor))
+            case Op.MIN | Op.MAX:
                 x = load_i64(slots, 8 * b)
                 y = load_i64(slots, 8 * c)
-                store_i64(slots, 8 * a, x if x < y else y)
-            case Op.MAX:
-                x = load_i64(slots, 8 * b)
-                y = load_i64(slots, 8 * c)
-                store_i64(slots, 8 * a, x if x > y else y)
+                store_i64(slots, 8 * a, x if (x < y) == (code == Op.MIN) else y)
             case Op.LT:
                 store_i64(slots, 8 * a, load_i64(slots, 8 * b) < load_i64(slots, 8 * c))
             case Op.LE:
@@ -208,7 +204,7 @@ def interpret(executable: ptr, leaves: ptr, outputs: ptr, held: ptr, arenas: ptr
             case Op.READ_FLOAT:
                 item = load_ptr(leaves, 8 * a)
                 if load_ptr(item, OBJECT_TYPE) == PyFloat_Type:
-                    store_i64(slots, 8 * b, bits_of_f64(PyFloat_AsDouble(item)))
+                    store_i64(slots, 8 * b, load_i64(item, FLOAT_VALUE))
                 else:
                     status = 0
             case Op.READ_INT:
@@ -376,9 +372,13 @@ def run_executable(executable: ptr, arguments: ptr, result: ptr) -> i64:
     held = outputs + 8 * n_outputs
     arenas = held + 8 * (1 + n_held)
     parameters = arenas + 16 * n_arenas
+    slots = parameters + 8 * n_parameters
+    if not own:
+        constants = load_ptr(executable, EXECUTABLE_FRAME) + (slots - frame)
+        copy_bytes(slots, constants, 8 * load_i64(executable, EXECUTABLE_SLOTS))
     for i in range(n_arguments):
         store_ptr(leaves, 8 * i, load_ptr(arguments, 8 * i))
-    status = interpret(executable, leaves, outputs, held, arenas, parameters, parameters + 8 * n_parameters)
+    status = interpret(executable, leaves, outputs, held, arenas, parameters, slots)
     if load_ptr(executable, EXECUTABLE_DEVICE):
         end_temporaries(load_ptr(executable, EXECUTABLE_DEVICE), arenas, n_arenas)
         n_arenas = 0

@@ -266,6 +266,8 @@ def _sort_intervals(intervals: ptr, n: i64) -> None:
 
 def _disjoint(intervals: ptr, n: i64) -> bool:
     """Whether no written interval meets another one; sorted, it is enough to know how far those before reach."""
+    if n < 2:
+        return 1
     _sort_intervals(intervals, n)
     end_of_written = 0
     end_of_all = 0

@@ -93,8 +93,10 @@ def replace_slot(owner: ptr, offset: i64, value: ptr) -> None:
 def is_tensor(thing: ptr) -> bool:
     """Whether the object's class is exactly one of the Tensor classes, or any subclass where these pass for plain."""
     kind = load_ptr(thing, OBJECT_TYPE)
-    if kind == load_ptr(context, TENSOR_TYPES):
-        return 1
+    return kind == load_ptr(context, TENSOR_TYPES) or _is_other_tensor_class(kind)
+
+
+def _is_other_tensor_class(kind: ptr) -> bool:
     for i in range(1, load_i64(context, N_TENSOR_TYPES)):
         if kind == load_ptr(context, TENSOR_TYPES + 8 * i):
             return 1

@@ -18,6 +18,7 @@ from eagerjit.runtime.native.context import (
     CONTIGUOUS_FLAG,
     DESCRIPTORS,
     DEVICE_ARRAY_MEMORY,
+    FLOAT_VALUE,
     MEMORY_PLACE,
     MEMORY_TYPE,
     N_DTYPES,
@@ -34,12 +35,12 @@ from eagerjit.runtime.native.context import (
     context,
 )
 from eagerjit.runtime.native.language import (
-    bits_of_f64,
     buffer,
     external,
     external_data,
     f64,
     i64,
+    load_f64,
     load_i32,
     load_i64,
     load_ptr,
@@ -56,7 +57,6 @@ PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyList_AsTuple = external("ptr PyList_AsTuple(ptr)")
 PyLong_AsLongLongAndOverflow = external("i64 PyLong_AsLongLongAndOverflow(ptr, ptr)")
-PyFloat_AsDouble = external("f64 PyFloat_AsDouble(ptr)")
 PyDict_GetItemWithError = external("ptr PyDict_GetItemWithError(ptr, ptr)")
 PyList_Type = external_data("PyList_Type")
 PyFloat_Type = external_data("PyFloat_Type")
@@ -66,6 +66,7 @@ PyBool_Type = external_data("PyBool_Type")
 
 MAX_KEY_NDIM = 4
 MAX_PARAMETERS = 12
+OTHER = 15  # in a plan, in the place of an argument's position: an object that is none of the call's
 MAX_LEAVES = 64
 TENSORS, SIZES = -(1 << 63), 1 << 62  # tells digests from addresses
 KIND_LARGE, KIND_FLOAT, KIND_INT = 13, 14, 15  # beside the dtype codes; no address is as small as any of these words
@@ -186,7 +187,7 @@ def option_word(thing: ptr) -> i64:
 
 def _float_word(number: ptr) -> i64:
     """The word of an exact float: its bits, the exponent in nine of them; its address where that has no room."""
-    bits = bits_of_f64(PyFloat_AsDouble(number))
+    bits = load_i64(number, FLOAT_VALUE)
     sign = shift_right_unsigned(bits, 63) << 61
     fraction = bits & ((1 << 52) - 1)
     exponent = (shift_right_unsigned(bits, 52) & 2047) - EXPONENT_BIAS
@@ -234,7 +235,7 @@ def key_word(argument: ptr, is_number: bool, sizes: bool) -> i64:
         return _tuple_word(argument, sizes)
     kind = load_ptr(argument, OBJECT_TYPE)
     if kind == PyFloat_Type:
-        return float_kind(PyFloat_AsDouble(argument)) if is_number else _float_word(argument)
+        return float_kind(load_f64(argument, FLOAT_VALUE)) if is_number else _float_word(argument)
     if kind == PyLong_Type:
         return KIND_INT if is_number else _int_word(argument)
     return i64(argument)

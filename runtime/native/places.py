@@ -12,13 +12,14 @@ from eagerjit.runtime.native.context import (
     NODE,
     NONE,
     NOTE_WRITTEN,
+    OBJECT_TYPE,
     STORAGE_SOURCE,
     STORAGE_VERSION,
     TRUE,
     VIEW,
     context,
 )
-from eagerjit.runtime.native.language import buffer, external, i64, load_i64, load_ptr, ptr, store_i64
+from eagerjit.runtime.native.language import buffer, external, external_data, i64, load_i64, load_ptr, ptr, store_i64
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     Py_IncRef,
@@ -39,8 +40,12 @@ PyObject_CallFunctionObjArgs = external("ptr PyObject_CallFunctionObjArgs(ptr, .
 PyLong_AsLongLong = external("i64 PyLong_AsLongLong(ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
 PyErr_Clear = external("void PyErr_Clear()")
+PyTuple_Size = external("i64 PyTuple_Size(ptr)")
+PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
+PyTuple_Type = external_data("PyTuple_Type")
+PyLong_Type = external_data("PyLong_Type")
 
 
 def _is_library(code: ptr) -> i64:
@@ -75,11 +80,23 @@ def user_code(offset: ptr) -> ptr:
     return 0
 
 
+def _is_place(noted: ptr, code: ptr, offset: i64) -> bool:
+    """Whether this is a pair of the code and the offset of an instruction in it."""
+    if load_ptr(noted, OBJECT_TYPE) != PyTuple_Type or PyTuple_Size(noted) != 2 or PyTuple_GetItem(noted, 0) != code:
+        return 0
+    number = PyTuple_GetItem(noted, 1)
+    return load_ptr(number, OBJECT_TYPE) == PyLong_Type and PyLong_AsLongLong(number) == offset
+
+
 def _note_write(storage: ptr) -> i64:
     """Stores in a Storage where the user's code wrote to it; -1 with an exception set."""
     offset = buffer(8)
     code = user_code(offset)
     if code == 0:
+        return 0
+    noted = load_ptr(storage, load_i64(context, STORAGE_SOURCE))
+    if noted != 0 and _is_place(noted, code, load_i64(offset, 0)):
+        Py_DecRef(code)
         return 0
     place = PyTuple_New(2)
     number = PyLong_FromLongLong(load_i64(offset, 0))

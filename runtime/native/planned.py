@@ -3,8 +3,8 @@
 The key has a word for every argument that is no tensor (None, a bool, a string, a dtype or a device by its address, a
 number by its value, of a tuple of numbers how many and each), and for a tensor a word for dtype, dimensions, layout and
 whether a gradient is recorded, then its sizes. A plan is a tuple: what is called (None: nothing, the only argument is
-the result), a bit for each of its arguments that is one of the call's own, and for these the position, else the object
-itself.
+the result), four bits for each of its arguments, the position among the call's own or OTHER, and the objects that are
+not of the call (None for those that are).
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from eagerjit.runtime.native.language import (
 from eagerjit.runtime.native.objects import Py_DecRef, Py_IncRef, array_of, is_tensor
 from eagerjit.runtime.native.operators import (
     MAX_PARAMETERS,
+    OTHER,
     SIZES,
     TENSORS,
     bind_arguments,
@@ -137,10 +138,8 @@ def _carried_out(plan: ptr, full: ptr) -> ptr:
     n = PyTuple_Size(plan) - 2
     own = PyLong_AsLongLong(PyTuple_GetItem(plan, 1))
     for i in range(n):
-        item = PyTuple_GetItem(plan, 2 + i)
-        if (own >> i) & 1:
-            item = load_ptr(full, 8 * PyLong_AsLongLong(item))
-        store_ptr(given, 8 * i, item)
+        position = (own >> 4 * i) & OTHER
+        store_ptr(given, 8 * i, PyTuple_GetItem(plan, 2 + i) if position == OTHER else load_ptr(full, 8 * position))
     if PyTuple_GetItem(plan, 0) == load_ptr(context, NONE):
         result = load_ptr(given, 0)
         Py_IncRef(result)

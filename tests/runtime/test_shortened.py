@@ -1,4 +1,4 @@
-"""Guards of classes and functions that native code checks in one step, and the references that a run takes."""
+"""Guards that native code checks in one step, constants that no step makes, and the references that a run takes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from program_tools import EXECUTORS, F32, bound_classes, executable, program, tensor
+from program_tools import EXECUTORS, F32, bound_classes, executable, observing, program, tensor
 
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import NativeOp, Op
-from eagerjit.runtime.shortened import shortened
+from eagerjit.runtime.shortened import shortened, with_constants
 
 both = pytest.mark.parametrize("executor", EXECUTORS)
 
@@ -173,3 +173,46 @@ def test_runs_keep_no_references(executor: str) -> None:
     for _ in range(10):
         assert run.run((given,)) is MISS
     assert counts() == before
+
+
+DIVIDED = ((Op.READ_INT, 0, 0), (Op.CONST, 1, 8), (Op.FLOORDIV, 2, 0, 1))
+
+
+def test_constants_are_no_steps_and_powers_of_two_shift() -> None:
+    constants, steps = with_constants(DIVIDED)
+    assert constants == {1: 8} and steps == [(Op.READ_INT, 0, 0), (NativeOp.SHIFT, 2, 0, 3)]
+    for divisor in (0, 6, -8, -(2**63)):
+        _, steps = with_constants((*DIVIDED[:1], (Op.CONST, 1, divisor), DIVIDED[2]))
+        assert steps[-1] == DIVIDED[2]
+
+
+@pytest.mark.parametrize(
+    "writer", [(Op.CONST, 1, 4), (Op.READ_INT, 0, 1), (Op.MIN, 1, 0, 0), (Op.TENSOR, 0, F32, 1, 0, 0, 5, 0, 1)]
+)
+def test_a_slot_that_is_written_twice_is_no_constant(writer: tuple[int, ...]) -> None:
+    assert with_constants((*DIVIDED, writer)) == ({}, [*DIVIDED, writer])
+
+
+@both
+@pytest.mark.parametrize("number", [17, 16, -1, -8, -9, 2**63 - 1, -(2**63)])
+def test_quotients_by_powers_of_two(executor: str, number: int) -> None:
+    made = executable(executor, observing(1, *DIVIDED, slots=(0, 1, 2)))
+    for _ in range(2):
+        assert made.run((number,))._data.tolist() == [number, 8, number // 8]
+
+
+def test_a_run_in_the_middle_of_another_has_its_constants() -> None:
+    class Nested:
+        """Asks for its own attribute through the run that is under way."""
+
+        calls = 0
+
+        @property
+        def value(self) -> Any:
+            self.calls += 1
+            return self if self.calls > 1 else made.run((self,))
+
+    steps = ((Op.CONST, 1, 8), (Op.LOAD_ATTRIBUTE, 1, 0, 0), (Op.CONST, 2, 70), (Op.FLOORDIV, 3, 2, 1))
+    made = executable("native", observing(1, *steps, slots=(1, 2, 3)), ("value",))
+    nested = Nested()
+    assert made.run((nested,))._data.tolist() == [8, 70, 8] and nested.calls == 2
