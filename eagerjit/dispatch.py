@@ -16,6 +16,7 @@ import numpy as np
 from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.node import GradNode, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
+from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
 from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors
@@ -305,8 +306,9 @@ class Op:
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
-        recorded = create_graph and self.rules is None and state.tracer is None
-        if not recorded and (create_graph or not self.fused_rules or state.tracer is not None):
+        traced = state.tracer is not None
+        recorded = create_graph and self.rules is None and not traced
+        if traced or (not recorded and (create_graph or not self.fused_rules)):
             return self.gradient_body(needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[misc]
         key = needs if type(node.output) is not tuple else (needs, len(grads))
         op = self.gradients.get(key)
@@ -323,8 +325,6 @@ class Op:
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
-        from eagerjit.autograd.rules import derived_gradient, ruled_gradient
-
         make = derived_gradient if self.rules is None else ruled_gradient
         return make(self, needs, n_outputs)
 

@@ -138,6 +138,18 @@ def set_grad_mode(enabled: bool) -> bool:
     return before
 
 
+def set_modes(grad: bool, plain: bool) -> tuple[bool, bool]:
+    """Switches grad mode, and whether instances of all subclasses of Tensor pass for plain; returns both before."""
+    flags = _flags
+    before = flags.grad, flags.plain
+    changed = (GRAD_OFF if before[0] is not grad else 0) | (PLAIN if before[1] is not plain else 0)
+    if changed:
+        words = flags.words or thread_words()
+        flags.grad, flags.plain = grad, plain
+        words[0] ^= changed
+    return before
+
+
 def tracing() -> bool:
     """Whether this thread is recording a function; native fast paths are closed to it while it is."""
     return _flags.tracing

@@ -14,13 +14,16 @@ from eagerjit.autograd.stale import check_versions
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
 from eagerjit.tensors.placement import beside
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.observation import TraceBreak, call_back, pause_observation, resume_observation, user_line
 
 Key = int | GradNode | tuple[GradNode, int]
 Nodes = dict[GradNode, list[Any]]
 Trail = dict[Key, list[Tensor]]
 _SEQUENCES = (tuple, list)
+_CONSTANTS = frozenset({type(None), bool, int, float, str})
+_TENSORS = frozenset({Tensor, Parameter})  # those that need no look at what they derive from
+_sequence = operator.attrgetter("sequence")
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain dictionaries: asked at every walk whether they are empty
 
 
@@ -52,7 +55,10 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
     out: list[Any] = []
     written = node.overwritten is not None
     for x in inputs:
-        if isinstance(x, Tensor):
+        kind = type(x)
+        if kind in _CONSTANTS:
+            out.append(None)
+        elif kind in _TENSORS or isinstance(x, Tensor):
             if x._storage is not None:
                 written = True
             if x._requires_grad:
@@ -62,7 +68,7 @@ def _edges(node: GradNode) -> tuple[list[Any], bool]:
                 out.append(x if made_by is None or made_by.sequence < sequence else edge(x, node))
             else:
                 out.append(None)
-        elif type(x) in _SEQUENCES and any(isinstance(e, Tensor) for e in x):
+        elif kind in _SEQUENCES and not _CONSTANTS.issuperset(map(type, x)) and any(isinstance(e, Tensor) for e in x):
             out.append([edge(current(e), node) if e._requires_grad else None for e in x])
         else:
             out.append(None)
@@ -86,8 +92,10 @@ def edges_of(node: GradNode) -> list[Tensor]:
 
 def collect(
     roots: Sequence[Tensor], wanted: set[Key] | None, again: bool = False, first: float = 0
-) -> tuple[Nodes, set[GradNode]]:
+) -> tuple[Nodes, set[GradNode], set[GradNode]]:
     """Every node that the roots depend on, with its edges, last executed first; and those to check for stale values.
+
+    The third result are those among them that stand for several operations.
 
     `again`: what is found is to be differentiated in turn, so that gradients of compiled calls are taken apart.
 
@@ -100,7 +108,8 @@ def collect(
         roots = [current(t) for t in roots]
     found: Nodes = {}
     stale: set[GradNode] = set()
-    stack = [t._node for t in roots if t._node is not None]
+    several: set[GradNode] = set()
+    stack: list[Any] = [t._node for t in roots if t._node is not None]
     ordered = len(stack) == 1
     looked_into: list[GradNode] = []
     while stack:
@@ -110,27 +119,32 @@ def collect(
         if node.sequence < first:
             _outside(node, wanted)
             continue
+        ordered = ordered and not stack
+        if getattr(node.op, "partial", False):
+            several.add(node)
+            if (node.hooks is not None or wanted is not None) and node.inputs is not None and node.op.inner:
+                looked_into.append(node)
         if node.inputs is None:
             found[node] = []
             continue
         edges, written = _edges(node)
-        if (node.hooks is not None or wanted is not None) and getattr(node.op, "inner", None):
-            looked_into.append(node)
         found[node] = edges
         if written:
             stale.add(node)
-        before = len(stack)
         for e in edges:
+            if e is None:
+                continue
             if type(e) is list:
                 stack += [t._node for t in e if t is not None and t._node is not None]
-            elif e is not None and e._node is not None:
+            elif e._node is not None:
                 stack.append(e._node)
-        ordered = ordered and before == 0 and len(stack) < 2
     if looked_into and expand_calls(looked_into, wanted):
         return collect(roots, wanted, again, first)
     if _gradients and (again or _expanded) and expand_gradients(found, again):
         return collect(roots, wanted, again, first)
-    return (found if ordered else dict(sorted(found.items(), key=_sequence, reverse=True))), stale
+    if not ordered:
+        found = {node: found[node] for node in sorted(found, key=_sequence, reverse=True)}
+    return found, stale, several
 
 
 def _outside(node: GradNode, wanted: set[Key] | None) -> None:
@@ -138,10 +152,6 @@ def _outside(node: GradNode, wanted: set[Key] | None) -> None:
     outputs = [node] if type(node.output) is not tuple else [(node, i) for i in range(node.n_outputs)]
     if wanted is None or not any(key in wanted for key in outputs):
         raise TraceBreak("a gradient flows to operations done before the call", user_line())
-
-
-def _sequence(item: tuple[GradNode, list[Any]]) -> float:
-    return item[0].sequence
 
 
 def key_of(tensor: Tensor) -> Key:
@@ -191,24 +201,25 @@ def run(
     that were made before `first`.
     """
     wanted = None if targets is None else {key_of(t) for t in targets}
-    nodes, stale = collect(roots, wanted, create_graph or state.tracer is not None, first)
+    nodes, stale, several = collect(roots, wanted, create_graph or state.tracer is not None, first)
     if _expanded:
         roots = [current(t) for t in roots]
         targets = None if targets is None else [current(t) for t in targets]
         wanted = None if targets is None else {key_of(t) for t in targets}
     if wanted is not None:
         nodes = relevant(nodes, wanted)
+        several &= nodes.keys()
     buffers: dict[Key, Tensor] = {}
     leaves: dict[int, Tensor] = {}
     captured: dict[Key, Tensor] = {}
     shared = set(map(id, grads))
     untouched: set[GradNode] = set()
-    before, plain = mode.set_grad_mode(create_graph), mode.set_plain(True)
+    before = mode.set_modes(bool(create_graph), True)
     casting = state.casting
     if casting is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
-    joined = joined_calls(nodes, wanted) if _gradients and tracer is None and not create_graph else {}
+    joined = joined_calls(nodes, several, wanted) if len(several) > 1 and tracer is None and not create_graph else {}
     gradient: tuple[GradNode, tuple[Any, ...]] | None = None
     incoming: tuple[Any, ...] | None
     source = tracer.source if tracer is not None else None
@@ -216,14 +227,17 @@ def run(
     if tracer is not None and observation is not None:
         tracer.observation = observation
     try:
-        for root, grad in zip(roots, grads, strict=True):
-            _deposit(buffers, leaves, root, grad, trail)
+        for position, root in enumerate(roots):
+            _deposit(buffers, leaves, root, grads[position], trail)
         for node, edges in nodes.items():
-            if type(node.output) is tuple or node.hooks is not None or wanted is not None:
+            partial_ = node in several
+            if type(node.output) is tuple or node.hooks is not None:
                 incoming = _incoming(node, buffers, wanted, captured)
             else:
                 single = buffers.pop(node, None)
                 incoming = None if single is None else (single,)
+                if wanted is not None and single is not None and node in wanted:
+                    captured[node] = single
             if gradient is not None:
                 incoming = incoming or (None,)
             elif incoming is None:
@@ -236,7 +250,6 @@ def run(
                 raise used_up(node)
             if tracer is not None:
                 tracer.source = node.source
-            partial_ = getattr(node.op, "partial", False)
             needs = tuple([e is not None for e in edges])
             if stale and node in stale and gradient is None:
                 node.op.check(node, incoming, needs) if partial_ else check_versions(node, edges)
@@ -264,7 +277,11 @@ def run(
                     continue
                 if grad is incoming[0] or (len(incoming) > 1 and any(map(partial(operator.is_, grad), incoming))):
                     shared.add(id(grad))
-                _deposit(buffers, leaves, target, grad, trail)
+                made_by = target._node
+                if made_by is None or made_by in buffers or trail is not None or type(made_by.output) is tuple:
+                    _deposit(buffers, leaves, target, grad, trail)
+                else:
+                    buffers[made_by] = beside(grad, target)
         if wanted is None:
             for key, leaf in leaves.items():
                 add_to_grad(leaf, buffers[key], shared, create_graph)
@@ -273,8 +290,7 @@ def run(
                 if k in wanted:
                     captured.setdefault(k, leaf_hooked(leaves[k], g) if type(k) is int and trail is None else g)
     finally:
-        mode.set_grad_mode(before)
-        mode.set_plain(plain)
+        mode.set_modes(*before)
         if casting is not None:
             set_casting(casting)
         if tracer is not None:
@@ -283,10 +299,8 @@ def run(
     found = [] if targets is None else [captured.get(key_of(t)) for t in targets]
     if not retain_graph:
         # Results of a compiled call that have no gradient may depend on operations that the plain call's graph has not.
-        apart = untouched and any(getattr(node.op, "partial", False) for node in nodes)
-        for node in nodes.keys() - untouched if apart else nodes:
-            release = getattr(node.op, "release", None)
-            if release is None or release():
+        for node in nodes.keys() - untouched if untouched and several else nodes:
+            if node not in several or node.op.release():
                 node.inputs = node.output = None
     return found
 

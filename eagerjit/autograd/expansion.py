@@ -50,10 +50,15 @@ def expand_gradients(nodes: dict[GradNode, list], all_of_them: bool) -> bool:
     return bool(gradients)
 
 
-def joined_calls(nodes: dict[GradNode, list], wanted: Any) -> dict[GradNode, GradNode]:
-    """Gradients of calls that a walk meets right before their calls, where one compiled gradient does for both."""
+def joined_calls(nodes: dict[GradNode, list], several: set[GradNode], wanted: Any) -> dict[GradNode, GradNode]:
+    """Gradients of calls that a walk meets right before their calls, where one compiled gradient does for both.
+
+    `several` are the nodes that stand for several operations.
+    """
     found: dict[GradNode, GradNode] = {}
     for (gradient, edges), (call, call_edges) in itertools.pairwise(nodes.items()):
+        if gradient not in several or call not in several:
+            continue
         if getattr(gradient.op, "call_node", None) is not call or not (gradient.inputs and call.inputs):
             continue
         captured = wanted is not None and any((call, i) in wanted for i in range(call.op.n_outputs(call)))

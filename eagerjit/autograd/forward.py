@@ -77,15 +77,15 @@ def push(outputs: Sequence[Tensor], leaves: Sequence[tuple[Tensor, Tensor]], cre
     """The tangents of `outputs`, given those of the leaves; None where an output does not depend on them."""
     roots = [o for o in outputs if o._requires_grad]
     tangents: dict[Any, Tensor] = {engine.key_of(leaf): tangent for leaf, tangent in leaves}
-    nodes, stale = engine.collect(roots, set(tangents), True)
+    nodes, stale, several = engine.collect(roots, set(tangents), True)
     outputs = [current(o) for o in outputs]
     nodes = engine.relevant(nodes, set(tangents))
     before = mode.set_grad_mode(create_graph)
     try:
         for node, edges in reversed(nodes.items()):
             if node in stale:
-                partial, needs = getattr(node.op, "partial", False), tuple([e is not None for e in edges])
-                node.op.check(node, node.outputs(), needs) if partial else check_versions(node, edges)
+                needs = tuple([e is not None for e in edges])
+                node.op.check(node, node.outputs(), needs) if node in several else check_versions(node, edges)
             _push_node(node, edges, tangents, create_graph)
     finally:
         mode.set_grad_mode(before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -110,6 +110,41 @@ class GradNode:
                 if found is not None:
                     out.append((found._node, found._index))
         return tuple(out)
+
+
+class Several:
+    """The op of a node that stands for several operations.
+
+    Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
+
+    inner   which of its results others depend on
+    """
+
+    rules = None
+    fused_rules = False
+    partial = True
+    inner: tuple[int, ...] = ()
+
+    def n_outputs(self, node: GradNode) -> int:
+        """How many results gradients may reach."""
+        raise NotImplementedError
+
+    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
+        """Refuse values that were overwritten after they were saved."""
+
+    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
+        """Gradients for the node's inputs."""
+        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
+
+    def backward_onto(
+        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
+    ) -> Any:
+        """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
+        raise NotImplementedError
+
+    def release(self) -> bool:
+        """Note that the graph that was walked last is used up; whether that is all of it."""
+        return True
 
 
 def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
-from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
 from eagerjit.compiled.joint import Backward, Part, compile_part
@@ -22,12 +22,10 @@ from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
 
 
-class Compiled:
+class Compiled(Several):
     """The op of a node that is compiled: gradients come from a Part, one for those that come in and those wanted."""
 
-    rules = None
-    fused_rules = False
-    accumulates = partial = True
+    accumulates = True
     name: str
     keys: list[Hashable]
     """What the node's inputs are to a Part."""
@@ -41,19 +39,6 @@ class Compiled:
 
     def part(self, present: tuple[int, ...], wanted: tuple[Hashable, ...]) -> Part:
         """The gradients of these results for the inputs with these keys."""
-        raise NotImplementedError
-
-    def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
-        """Refuse values that were overwritten after they were saved."""
-
-    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
-        """Gradients for the node's inputs."""
-        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
-
-    def backward_onto(
-        self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
-    ) -> Any:
-        """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
         raise NotImplementedError
 
     def wanted(self, needs: tuple[bool, ...]) -> tuple[Hashable, ...]:
@@ -147,7 +132,7 @@ class CallOp(Compiled):
         return _results_again(self.differentiable, self.arguments)
 
     def release(self) -> bool:
-        """Note that the graph that was walked last is used up; whether that is all of it."""
+        """Note the part of the call that was walked last."""
         self.freed.append(self.last)
         return self.last is None
 
@@ -291,8 +276,10 @@ class GradientOp(Compiled):
 
 def _unwritten(node: GradNode, count: int | None = None) -> bool:
     """Whether no input, or none of the first, was written since the node was made."""
-    found = [0 if t._storage is None else t._storage.version for t in (node.inputs or ())[:count]]
-    return found == list((node.versions or ())[:count])
+    for tensor, version in zip((node.inputs or ())[:count], node.versions or (), strict=False):
+        if tensor._storage is not None and tensor._storage.version != version:
+            return False
+    return True
 
 
 def _present(grads: Sequence[Any]) -> tuple[int, ...]:

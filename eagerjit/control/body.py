@@ -122,7 +122,7 @@ class BodyTracer(InnerTracer):
         """The inputs that a gradient of this tensor flows to."""
         if tensor._node is None:
             return {tensor._data} if tensor._requires_grad else set()
-        nodes, _ = engine.collect([tensor], None)
+        nodes, *_ = engine.collect([tensor], None)
         edges = [t for found in nodes.values() for e in found for t in (e if isinstance(e, list) else (e,))]
         return {t._data for t in edges if t is not None and t._node is None}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd import engine
-from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
 from eagerjit.cautions import caution
 from eagerjit.generator import default_generator, restore, snapshot
@@ -99,12 +99,9 @@ def _effects(tracer: Any, preserve: bool) -> Any:
     return changes, [(id(t), id(tracer.value(t))) for t in written]
 
 
-class _Checkpoint:
+class _Checkpoint(Several):
     """The op of a node that stands for a part of the tape: the part is made again when its gradient is asked for."""
 
-    rules = None
-    fused_rules = False
-    partial = True
     name = "checkpoint"
 
     def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
@@ -144,10 +141,6 @@ class _Checkpoint:
     def check(self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]) -> None:
         """Refuse inputs that were overwritten: another run would compute something else."""
         check_inputs(node)
-
-    def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
-        """Gradients for the node's inputs."""
-        return self.backward_onto(node, grads, needs, [None] * len(needs), create_graph)
 
     def backward_onto(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import struct
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -412,3 +413,18 @@ def test_arithmetic(executor: str, a: int, b: int) -> None:
 @pytest.mark.parametrize("code", [Op.FLOORDIV, Op.MOD])
 def test_zero_divisor_misses(executor: str, code: Op) -> None:
     assert not holds(executor, (Op.CONST, 0, 5), (Op.CONST, 1, 0), (code, 2, 0, 1))
+
+
+def test_modes_switched_together() -> None:
+    found = []
+
+    def switched() -> None:
+        before = mode.set_modes(False, True)  # the thread's first: native code must read what Python does
+        found.append(mode.thread_words()[0])
+        assert mode.set_modes(*before) == (False, True)
+        found.append(mode.thread_words()[0])
+
+    thread = threading.Thread(target=switched)
+    thread.start()
+    thread.join()
+    assert found == [mode.GRAD_OFF | mode.PLAIN, 0]
