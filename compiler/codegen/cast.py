@@ -163,4 +163,17 @@ def _float_to_int(value: Value, dtype: str) -> Value:
     wide = dtype if dtype in ("i32", "i64") else "i64" if BITS[dtype] >= 32 else "i32"
     limit = 2.0 ** (BITS[wide] - 1)
     inside = b.intrinsic("fabs", value) < limit
-    return resize(b.convert("fptosi", b.select(inside, value, -limit), wide), dtype)
+    value = b.select(inside, value, -limit)
+    if wide == "i64" and value.lanes and b.width_bits == 256:
+        return resize(_integer_by_halves(value), dtype)
+    return resize(b.convert("fptosi", value, wide), dtype)
+
+
+def _integer_by_halves(value: Value) -> Value:
+    """f32 or f64 -> i64 without an instruction for vectors: of exact halves, sums with powers of two show the bits."""
+    b = value.builder
+    whole = b.intrinsic("trunc", _float_to_float(value, "f64") if value.dtype == "f32" else value)
+    upper = b.intrinsic("floor", whole * 2.0**-32)
+    lower = whole - upper * 2.0**32
+    bits = (upper + (2.0**52 + 2.0**51)).bitcast("u64") << 32
+    return (bits | ((lower + 2.0**52).bitcast("u64") ^ 0x4330000000000000)).view("i64")

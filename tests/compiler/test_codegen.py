@@ -221,6 +221,21 @@ def test_casts_inside_the_range(source, width, lanes):
         assert same(out, expected).all(), (target, a[~same(out, expected)][:4], out[~same(out, expected)][:4])
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("source", ("f32", "f64"))
+def test_floats_of_all_sizes_are_cut_to_64_bits(source, width):
+    """Numbers whose halves of 32 bits matter, near powers of two and between them, up to the ends of the range."""
+    random = np.random.default_rng(0)
+    powers = 2.0 ** np.arange(-4, 66)
+    near = np.concatenate([np.nextafter(powers, 0), powers, powers + 0.5, powers - 1, powers + 1])
+    spread = random.standard_normal(1000) * 2.0 ** random.integers(-4, 66, 1000)
+    numbers = np.concatenate([near, -near, spread, [0.0, -0.0, np.nan, np.inf, -np.inf]]).astype(NUMPY[source])
+    inside = np.abs(numbers.astype(np.float64)) < 2.0**63
+    out = np.zeros(len(numbers), np.int64)
+    run(elementwise("k", "cast", [source], "i64"), numbers, out, len(numbers), width_bits=width)
+    assert out.tolist() == [int(x) if ok else -(2**63) for x, ok in zip(numbers.tolist(), inside, strict=True)]
+
+
 def test_floats_out_of_range_become_what_pytorch_gives():
     numbers = [300.0, -1.0, -1.5, 3e9, -3e9, np.nan, np.inf, -np.inf, 1e20, 775.0]
     lowest = -(2**31), -(2**63)
