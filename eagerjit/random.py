@@ -150,8 +150,6 @@ def rand(
     """Uniform numbers in [0, 1)."""
     if dtype is not None and dtype.is_complex:
         return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
-    if dtype is not None and dtype.is_complex:
-        return finish(_in_parts(_rand_op, sizes_of(size), generator, dtype), requires_grad)
     out = _rand_op.call(_state(generator), sizes_of(size), _floating("rand", dtype))
     return out.requires_grad_() if requires_grad else out
 
