@@ -100,8 +100,8 @@ class Adamax(Optimizer):
         capturable: bool = False,
     ):  # fmt: skip
         _validated_adam(lr, betas, eps, weight_decay)
-        options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        how = {"foreach": foreach, "differentiable": differentiable, "capturable": capturable}
+        options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "foreach": foreach}
+        how = {"maximize": maximize, "differentiable": differentiable, "capturable": capturable}
         super().__init__(params, {**options, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
@@ -235,8 +235,8 @@ class RAdam(Optimizer):
     ):  # fmt: skip
         _validated_adam(lr, betas, eps, weight_decay)
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
-        super().__init__(params, {**options, "decoupled_weight_decay": decoupled_weight_decay, **how})
+        how = {"foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **how, "differentiable": differentiable})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """Running averages of the gradient and of its square."""

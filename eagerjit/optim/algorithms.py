@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.optim.arithmetic import Tensors, counted, double, wide, write
-from eagerjit.optim.groups import Group, number, pair, validated, validated_betas
+from eagerjit.optim.groups import Group, number, pair, validated, validated_betas, validated_ways
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.tensors.creation import zeros_like
 from eagerjit.tensors.tensor import Tensor
@@ -50,6 +50,7 @@ class SGD(Optimizer):
         validated("learning rate", lr)
         validated("momentum value", momentum)
         validated("weight_decay value", weight_decay)
+        validated_ways(fused, foreach, differentiable)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         options = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
@@ -66,7 +67,7 @@ class SGD(Optimizer):
 
     def has_state(self, group: Group, parameter: Tensor) -> bool:
         """Momentum may be switched on between steps."""
-        return group["momentum"] == 0 or "momentum_buffer" in self.state[parameter]
+        return group["momentum"] == 0 or "momentum_buffer" in self._kept(parameter)
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
@@ -126,9 +127,10 @@ class Adam(Optimizer):
         validated_betas(betas)
         validated("weight_decay value", weight_decay)
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay}
+        validated_ways(fused, foreach, differentiable)
         how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
-        flags = {"amsgrad": amsgrad, "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay}
-        super().__init__(params, {**options, **flags, **how})
+        flags = {"amsgrad": amsgrad, "maximize": maximize, **how, "decoupled_weight_decay": decoupled_weight_decay}
+        super().__init__(params, {**options, **flags})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """Running averages of the gradient and of its square."""
@@ -149,18 +151,23 @@ class AdamW(Adam):
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-        weight_decay: float = 1e-2, amsgrad: bool = False, **options: Any,
+        weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: Any = None,
+        capturable: bool = False, differentiable: bool = False, fused: Any = None,
     ):  # fmt: skip
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, decoupled_weight_decay=True, **options)
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip
 
 
 # -- scaled gradients -------------------------------------------------------------------------------------------------
 
 
 def _rmsprop(
-    parameters: Tensors, gradients: Tensors, squares: Tensors, buffers: Tensors, means: Tensors, maximize: bool,
-    lr: Any, alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
+    parameters: Tensors, gradients: Tensors, squares: Tensors, buffers: Tensors, means: Tensors, step: Tensor,
+    maximize: bool, lr: Any, alpha: Any, eps: Any, weight_decay: Any, momentum: Any,
 ) -> tuple[()]:  # fmt: skip
+    counted(step)
     for index, (parameter, gradient) in enumerate(zip(parameters, gradients, strict=True)):
         p, g = wide(parameter), wide(gradient)
         kind = p.dtype
@@ -199,8 +206,8 @@ class RMSprop(Optimizer):
         validated("weight_decay value", weight_decay)
         validated("alpha value", alpha)
         options = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        how = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable}
-        super().__init__(params, {**options, "weight_decay": weight_decay, "maximize": maximize, **how})
+        how = {"capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable}
+        super().__init__(params, {**options, "weight_decay": weight_decay, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The running average of squares; a momentum buffer and the average gradient where asked for."""
@@ -212,7 +219,8 @@ class RMSprop(Optimizer):
         numbers = tuple(number(group, name) for name in _RMSPROP_NUMBERS)
         names = ("square_avg", "momentum_buffer", "grad_avg")
         squares, buffers, means = ([s[name] for s in states if name in s] for name in names)
-        _rmsprop_op.run((parameters, gradients, squares, buffers, means, group["maximize"], *numbers))
+        how = states[0]["step"], group["maximize"]
+        _rmsprop_op.run((parameters, gradients, squares, buffers, means, *how, *numbers))
 
 
 def _adagrad(
@@ -245,10 +253,15 @@ class Adagrad(Optimizer):
     ):  # fmt: skip
         for name, value in (("learning rate", lr), ("lr_decay value", lr_decay), ("weight_decay value", weight_decay)):
             validated(name, value)
+        validated("initial_accumulator_value value", initial_accumulator_value)
+        validated("epsilon value", eps)
+        validated_ways(fused, foreach, differentiable)
         options = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
         started = {"initial_accumulator_value": initial_accumulator_value}
-        how = {"foreach": foreach, "differentiable": differentiable, "fused": fused}
-        super().__init__(params, {**options, **started, "maximize": maximize, **how})
+        how = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**options, **started, **how})
+        for group in self.param_groups:
+            self._prepare(group, group["params"], [])
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The sum of squares."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.ops.complexes import view_as_real
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
@@ -34,3 +35,16 @@ def counted(step: Tensor) -> Tensor:
     now = step + 1.0
     write(step, now)
     return double(now)
+
+
+def real(value: Any) -> Any:
+    """A complex tensor as pairs of real numbers, in its own memory: what update rules take it for."""
+    return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
+
+
+def refuse_differentiable(present: list[tuple[Tensor, Tensor]]) -> None:
+    """Refuse steps that gradients should flow through: updates are written, as they are without gradients."""
+    if any(parameter.requires_grad for parameter, _ in present):
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    if any(gradient.requires_grad for _, gradient in present):
+        raise NotImplementedError("steps with differentiable=True are not recorded for gradients of their own")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from eagerjit.recording.numbers import SymbolicInt
@@ -60,6 +61,47 @@ class Group(Table):
             self.parts[f"{key}[0]"], self.parts[f"{key}[1]"] = map(float, value)
 
 
+def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
+    """A new group, its parameters in a list and their names apart; `named` says whether those before have names."""
+    if not isinstance(given, dict):
+        raise TypeError(f"param_group must be a dict, but got {type(given)}")
+    params = given["params"]
+    if isinstance(params, (set, frozenset)):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+            "will change between runs. Please use a list instead."
+        )
+    params = [params] if isinstance(params, Tensor) else list(params)
+    names = [p[0] for p in params if isinstance(p, tuple)]
+    if names and len(names) < len(params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    group = {**given, "params": [p[1] if isinstance(p, tuple) else p for p in params]}
+    if names:
+        group["param_names"] = names
+    if named and has_names(group) is not named[0]:
+        how = "with" if names else "without"
+        raise ValueError(
+            "all optimizer param groups should be with/without names. cannot add param group "
+            f"{how} names to the optimizer"
+        )
+    for parameter in group["params"]:
+        if not isinstance(parameter, Tensor):
+            raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
+        if not (parameter.is_leaf or parameter.retains_grad):
+            raise ValueError("can't optimize a non-leaf Tensor")
+    if len(set(map(id, group["params"]))) < len(group["params"]):
+        warnings.warn(
+            "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+            stacklevel=4,
+        )
+    return group
+
+
+def has_names(group: dict[str, Any]) -> bool:
+    """Whether a group's parameters have names."""
+    return "param_names" in group
+
+
 def is_pair(value: Any) -> bool:
     """Whether an option is two numbers."""
     return type(value) is tuple and len(value) == 2 and all(type(x) in (float, int) for x in value)
@@ -84,13 +126,26 @@ def pair(group: Group, key: str) -> tuple[float, float]:
 
 
 def validated(name: str, value: Any, low: float = 0.0) -> None:
-    """Refuse negative options."""
-    if not isinstance(value, Tensor) and not low <= value:
+    """Refuse negative options, and tensors of several elements."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ValueError(f"Tensor {'lr' if name == 'learning rate' else name} must be 1-element")
+    elif not low <= value:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def validated_betas(betas: Any) -> None:
-    """Refuse shares outside of [0, 1)."""
+    """Refuse shares outside of [0, 1), and a float beside a tensor."""
+    if len({isinstance(beta, Tensor) for beta in betas}) > 1:
+        raise ValueError("betas must be either both floats or both Tensors")
     for index, beta in enumerate(betas):
         if not isinstance(beta, Tensor) and not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def validated_ways(fused: Any, foreach: Any, differentiable: bool) -> None:
+    """Refuse ways of computing a step that exclude each other."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")

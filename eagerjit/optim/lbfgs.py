@@ -8,8 +8,11 @@ from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.ops.index import cat
+from eagerjit.optim.arithmetic import real
+from eagerjit.optim.groups import validated
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.state import state as thread
+from eagerjit.tensors.creation import zeros_like
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -23,8 +26,7 @@ class LBFGS(Optimizer):
         self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None, tolerance_grad: float = 1e-7,
         tolerance_change: float = 1e-9, history_size: int = 100, line_search_fn: str | None = None,
     ):  # fmt: skip
-        if not isinstance(lr, Tensor) and not 0.0 <= lr:
-            raise ValueError(f"Invalid learning rate: {lr}")
+        validated("learning rate", lr)
         super().__init__(params, {
             "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
@@ -36,12 +38,12 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> Tensor:
         """All gradients as one vector, zeros where there is none."""
-        parts = [p.new_zeros((p.numel(),)) if p.grad is None else p.grad.reshape(-1) for p in self._params]
+        parts = [real(zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params]
         return cat.call(parts, 0) if len(parts) > 1 else parts[0].clone()
 
     def _move(self, length: float, direction: Tensor) -> None:
         start = 0
-        for p in self._params:
+        for p in map(real, self._params):
             count = p.numel()
             p.add_(direction[start : start + count].view_as(p) * length)
             start += count

@@ -61,6 +61,8 @@ class Muon(Optimizer):
         ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ):  # fmt: skip
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
         for name, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):
             if not value >= 0.0:
                 raise ValueError(f"{name} should be >= 0 but is: {value}")
@@ -84,10 +86,16 @@ class Muon(Optimizer):
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The running average of the gradient."""
+        if parameter.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
         return {"momentum_buffer": zeros_like(parameter)}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""
+        if group["ns_steps"] >= 100:
+            raise ValueError("Number of steps must be less than 100 for computational efficiency")
+        if len(group["ns_coefficients"]) != 3:
+            raise ValueError("Coefficients must be a tuple of exactly 3 values")
         ratios = tuple(_ratio(group["adjust_lr_fn"], *map(int, p.shape)) for p in parameters)
         numbers = tuple(number(group, name) for name in ("lr", "weight_decay", "momentum"))
         how = group["nesterov"], tuple(group["ns_coefficients"]), group["ns_steps"], group["eps"]
@@ -167,6 +175,8 @@ class Adafactor(Optimizer):
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """Running averages of squared gradients: of rows and of columns of matrices, of each element else."""
+        if parameter.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
         if parameter.ndim < 2:
             return {"variance": zeros_like(parameter)}
         like = {"dtype": parameter.dtype, "device": parameter.device}

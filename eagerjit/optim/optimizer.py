@@ -13,7 +13,15 @@ from typing import Any
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
-from eagerjit.optim.groups import Group, is_pair
+from eagerjit.optim.arithmetic import real, refuse_differentiable
+from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
+from eagerjit.optim.hooks import (
+    common,
+    hook_step,
+    hooked,
+    register_optimizer_step_post_hook,  # noqa: F401  # found here by programs
+    register_optimizer_step_pre_hook,  # noqa: F401
+)
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
@@ -46,6 +54,7 @@ class Optimizer:
         }
         self._pre_hooks: dict[int, Any] = Table()
         self._post_hooks: dict[int, Any] = Table()
+        hook_step(type(self))
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -56,25 +65,7 @@ class Optimizer:
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Optimize more parameters, with options of their own."""
-        if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        params = param_group["params"]
-        if isinstance(params, (set, frozenset)):
-            raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
-                "will change between runs. Please use a list instead."
-            )
-        params = [params] if isinstance(params, Tensor) else list(params)
-        group = Group({**param_group, "params": [_unnamed(p) for p in params]})
-        if any(isinstance(p, tuple) for p in params):
-            group["param_names"] = [p[0] for p in params]
-        for parameter in group["params"]:
-            if not isinstance(parameter, Tensor):
-                raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}"
-                )
-            if parameter._node is not None:
-                raise ValueError("can't optimize a non-leaf Tensor")
+        group = Group(checked_group(param_group, [*map(has_names, self.param_groups)]))
         known = set(map(id, chain.from_iterable(g["params"] for g in self.param_groups)))
         if known & set(map(id, group["params"])):
             raise ValueError("some parameters appear in more than one parameter group")
@@ -95,10 +86,11 @@ class Optimizer:
                     with no_grad():
                         parameter.grad.zero_()
 
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all parameters that have a gradient; returns what the closure, run first, returns."""
-        for hook in list(self._pre_hooks.values()):
-            hook(self, (closure,) if closure is not None else (), {})
+        if type(self).update is Optimizer.update:
+            raise NotImplementedError
         if thread.tracer is not None:
             if not all(isinstance(group, Group) for group in self.param_groups):
                 raise TraceBreak("an optimizer's options are in a dictionary that the program has made", user_line())
@@ -112,10 +104,10 @@ class Optimizer:
                 with_grad = [(p, p.grad) for p in group["params"]]
                 present = [(p, g) for p, g in with_grad if g is not None]
                 if present:
+                    if group.get("differentiable"):
+                        refuse_differentiable(present)
                     self._prepare(group, [p for p, _ in present], [p for p, g in with_grad if g is None])
                     self._update_alike(group, present)
-        for hook in list(self._post_hooks.values()):
-            hook(self, (closure,) if closure is not None else (), {})
         if thread.tracer is not None:
             self._guard_contents(thread.tracer)
         return loss
@@ -135,10 +127,18 @@ class Optimizer:
         """One update per set of parameters with a common count of steps."""
         alike: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for parameter, gradient in present:
-            alike.setdefault(id(self.state[parameter].get("step")), []).append((parameter, gradient))
+            alike.setdefault(id(self._kept(parameter).get("step")), []).append((parameter, gradient))
         for pairs in alike.values():
             parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
-            self.update(group, parameters, gradients, [self.state[p] for p in parameters])
+            states = [self._kept(p) for p in parameters]
+            if any(p.is_complex() for p in parameters):
+                parameters, gradients = [*map(real, parameters)], [*map(real, gradients)]
+                states = [{name: real(value) for name, value in kept.items()} for kept in states]
+            self.update(group, parameters, gradients, states)
+
+    def _kept(self, parameter: Tensor) -> dict[str, Any]:
+        """A parameter's state, which update rules without any don't make."""
+        return self.state.get(parameter, {})
 
     def update(self, group: Group, parameters: list[Tensor], gradients: list[Tensor], states: list[Any]) -> None:
         """Write the new parameters and states."""
@@ -149,8 +149,8 @@ class Optimizer:
         return {}
 
     def has_state(self, group: Group, parameter: Tensor) -> bool:
-        """Whether the state of a parameter that was updated before has all that the options now ask for."""
-        return True
+        """Whether the state of a parameter has all that the options now ask for."""
+        return parameter in self.state
 
     def counts_steps(self, group: Group) -> bool:
         """Whether the state has a count of steps."""
@@ -160,7 +160,7 @@ class Optimizer:
         """Make the state of new parameters; those without a gradient now stop sharing their count of steps."""
         from eagerjit.tensors.creation import zeros
 
-        fresh = [p for p in present if p not in self.state or not self.has_state(group, p)]
+        fresh = [p for p in present if not self.has_state(group, p)]
         shared = {id(self.state[p]["step"]) for p in present if "step" in self.state.get(p, ())}
         leaving = [p for p in absent if p in self.state and id(self.state[p].get("step")) in shared]
         if not fresh and not leaving:
@@ -171,7 +171,9 @@ class Optimizer:
             steps = {parameter.device: zeros((), dtype=dtypes.float32, device=parameter.device) for parameter in fresh}
             for parameter in fresh:
                 counted = {"step": steps[parameter.device]} if self.counts_steps(group) else {}
-                self.state[parameter] = Table({**counted, **self.new_state(group, parameter)})
+                made = {**counted, **self.new_state(group, parameter)}
+                if made:
+                    self.state[parameter] = Table(made)
             for parameter in leaving:
                 self.state[parameter]["step"] = self.state[parameter]["step"].clone()
         mode.bump_epoch()
@@ -186,6 +188,7 @@ class Optimizer:
         self.state = States({p: noted(kept) for p, kept in self.state.items()})
         self.param_groups = [g if isinstance(g, Group) else Group(g) for g in self.param_groups]
         self._pre_hooks, self._post_hooks = noted(self._pre_hooks), noted(self._post_hooks)
+        hook_step(type(self))
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "state" and isinstance(value, dict) and not isinstance(value, States):
@@ -202,7 +205,7 @@ class Optimizer:
         for parameter in chain.from_iterable(g["params"] for g in self.param_groups):
             numbers[id(parameter)] = len(numbers)
         groups = [
-            {k: [numbers[id(p)] for p in v] if k == "params" else v for k, v in group.items()}
+            {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]}
             for group in self.param_groups
         ]
         state = {numbers.get(id(p), p): _apart(s) for p, s in self.state.items()}
@@ -232,6 +235,9 @@ class Optimizer:
         group_of = {number: index for index, group in enumerate(groups) for number in group["params"]}
         steps: list[dict[Any, Tensor]] = [{} for _ in groups]  # every group updates its counts of its own
         for number, saved in state_dict["state"].items():
+            if number not in by_number:
+                self.state[number] = saved
+                continue
             shared = steps[group_of[number]]
             taken = {k: _taken(k, v, by_number[number], shared) for k, v in saved.items()}
             self.state[by_number[number]] = Table(taken)
@@ -253,19 +259,19 @@ class Optimizer:
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Calls hook(optimizer) before the state is saved."""
-        return add_hook(self._state_hooks["before saving"], hook)
+        return add_hook(self._state_hooks["before saving"], hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Calls hook(optimizer, state_dict) after the state was saved; what it returns takes its place."""
-        return add_hook(self._state_hooks["save"], hook)
+        return add_hook(self._state_hooks["save"], hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Calls hook(optimizer, state_dict) before a state is loaded; what it returns takes its place."""
-        return add_hook(self._state_hooks["before loading"], hook)
+        return add_hook(self._state_hooks["before loading"], hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Handle:
         """Calls hook(optimizer) after a state was loaded."""
-        return add_hook(self._state_hooks["load"], hook)
+        return add_hook(self._state_hooks["load"], hook, prepend)
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this optimizer depend on, comparable; floats in groups are read at every call."""
@@ -274,7 +280,7 @@ class Optimizer:
             for g in self.param_groups
         )
         states = tuple((id(p), tuple((k, id(v)) for k, v in s.items())) for p, s in self.state.items())
-        hooks = tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values()))
+        hooks = tuple(map(id, self._pre_hooks.values())), tuple(map(id, self._post_hooks.values())), common()
         own = vars(self)
         plain = tuple((k, _value(v)) for k, v in own.items() if k not in _APART and (id(own), k) not in changing)
         return id(self.param_groups), groups, states, hooks, plain
@@ -295,11 +301,6 @@ def _value(value: Any) -> Any:
 def _kept(value: Any) -> Any:
     """What of an option compiled calls depend on: of floats, which they read at every call, whether they are zero."""
     return (float, bool(value)) if type(value) is float else "two floats" if is_pair(value) else value
-
-
-def _unnamed(parameter: Any) -> Any:
-    """The parameter of a (name, parameter) pair."""
-    return parameter[1] if isinstance(parameter, tuple) else parameter
 
 
 def _apart(state: dict[str, Any]) -> dict[str, Any]:

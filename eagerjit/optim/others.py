@@ -49,13 +49,15 @@ class Rprop(Optimizer):
         validated("learning rate", lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
-        options = {"lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes), "maximize": maximize}
-        how = {"foreach": foreach, "differentiable": differentiable, "capturable": capturable}
+        options = {"lr": lr, "etas": tuple(etas), "step_sizes": tuple(step_sizes)}
+        how = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "capturable": capturable}
         super().__init__(params, {**options, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The gradient before, and the sizes of steps."""
-        sizes = full(tuple(parameter.shape), float(group["lr"]), dtype=parameter.dtype, device=parameter.device)
+        rate = float(group["lr"])
+        each = complex(rate, rate) if parameter.is_complex() else rate
+        sizes = full(tuple(parameter.shape), each, dtype=parameter.dtype, device=parameter.device)
         return {"prev": zeros_like(parameter), "step_size": sizes}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
@@ -103,8 +105,8 @@ class ASGD(Optimizer):
         validated("learning rate", lr)
         validated("weight_decay value", weight_decay)
         options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
-        how = {"foreach": foreach, "differentiable": differentiable, "capturable": capturable}
-        super().__init__(params, {**options, "maximize": maximize, **how})
+        how = {"foreach": foreach, "maximize": maximize, "differentiable": differentiable, "capturable": capturable}
+        super().__init__(params, {**options, **how})
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
         """The average of the parameter, the present rate, and the share of the next value in the average."""

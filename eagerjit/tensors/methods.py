@@ -207,10 +207,13 @@ class Handle:
         self.remove()
 
 
-def add_hook(hooks: dict[int, Any], hook: Any) -> Handle:
-    """Put a hook in a table."""
-    handle = Handle(hooks)
+def add_hook(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> Handle:
+    """Put a hook in a table, behind all others or before them."""
+    handle, others = Handle(hooks), dict(hooks) if prepend else {}
+    for number in others:
+        del hooks[number]
     hooks[handle.id] = hook
+    hooks.update(others)
     mode.bump_epoch()
     return handle
 

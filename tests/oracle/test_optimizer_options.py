@@ -1,0 +1,219 @@
+"""What optimizers refuse, keep, hook and name, and complex parameters, against PyTorch."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import eagerjit as ej
+
+KINDS = ("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adadelta", "Adagrad", "ASGD", "RMSprop", "Rprop", "LBFGS")
+START = [[1 + 2j, 0.5 - 1j], [0.3j, 1]]
+
+
+def trained(library: Any, kind: str, wrap: Callable[[Any], Any] = lambda f: f, start: Any = START) -> Any:
+    """Parameter and optimizer after a few steps."""
+    parameter = library.nn.Parameter(library.tensor(start))
+    options = {"momentum": 0.9} if kind == "SGD" else {}
+    optimizer = getattr(library.optim, kind)([parameter], lr=0.1, **options)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (parameter.abs() ** 2).sum()
+        loss.backward()
+        return loss
+
+    def step() -> Any:
+        closure()
+        optimizer.step()
+
+    for _ in range(3):
+        optimizer.step(closure) if kind == "LBFGS" else wrap(step)()
+    return parameter.detach(), optimizer
+
+
+def numbers(value: Any) -> Any:
+    return {k: np.array(v.tolist()) for k, v in value.items() if hasattr(v, "tolist")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_complex_parameters_are_pairs_of_real_ones(kind: str) -> None:
+    (ours, mine), (theirs, other) = (trained(library, kind) for library in (ej, torch))
+    np.testing.assert_allclose(ours.tolist(), theirs.tolist(), atol=2e-6)
+    if kind == "LBFGS":
+        return
+    wanted, found = (numbers(o.state_dict()["state"][0]) for o in (other, mine))
+    assert wanted.keys() == found.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
+    assert trained(ej, kind, ej.jit)[0].numpy().tobytes() == ours.numpy().tobytes()
+
+
+@pytest.mark.parametrize("kind", (*KINDS, "Adafactor", "Muon"))
+def test_options_are_in_their_order(kind: str) -> None:
+    found = []
+    for library in (ej, torch):
+        optimizer = getattr(library.optim, kind)([library.ones(2, 2, requires_grad=True)])
+        saved = optimizer.state_dict()
+        signature = list(inspect.signature(getattr(library.optim, kind)).parameters)
+        found.append((list(optimizer.defaults), list(saved["param_groups"][0]), list(saved["state"]), signature))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["SGD", "RMSprop", "Adagrad"])
+def test_state_holds_what_theirs_holds(kind: str) -> None:
+    found = []
+    for library in (ej, torch):
+        used, unused = library.ones(2, requires_grad=True), library.ones(1, requires_grad=True)
+        optimizer = getattr(library.optim, kind)([used, unused])
+        for _ in range(2):
+            used.grad = library.ones(2)
+            optimizer.step()
+        state = optimizer.state_dict()["state"]
+        found.append({n: {k: v.tolist() for k, v in kept.items()} for n, kept in state.items()})
+        assert len(optimizer.state) == len(state)
+    assert found[0].keys() == found[1].keys()
+    for number, kept in found[1].items():
+        assert found[0][number].keys() == kept.keys()
+        assert all(np.allclose(found[0][number][name], value) for name, value in kept.items())
+
+
+REFUSED: dict[str, Callable[[Any, Any], Any]] = {
+    "fused and foreach": lambda o, p: o.Adam([p], fused=True, foreach=True),
+    "fused and differentiable": lambda o, p: o.SGD([p], fused=True, differentiable=True),
+    "differentiable": lambda o, p: o.Adam([p], differentiable=True).step(),
+    "several rates": lambda o, p: o.Adam([p], lr=p.detach()),
+    "several rates of Muon": lambda o, p: o.Muon([p], lr=p.detach()),
+    "mixed betas": lambda o, p: o.Adam([p], betas=(p.detach().sum(), 0.9)),
+    "start of sums": lambda o, p: o.Adagrad([p], initial_accumulator_value=-1),
+    "epsilon of Adagrad": lambda o, p: o.Adagrad([p], eps=-1.0),
+    "steps of Muon": lambda o, p: o.Muon([p], ns_steps=100).step(),
+    "coefficients of Muon": lambda o, p: o.Muon([p], ns_coefficients=(1.0, 2.0)).step(),
+    "no rule": lambda o, p: o.Optimizer([p], {}).step(),
+    "a name missing": lambda o, p: o.SGD([("a", p), p.clone().detach()]),
+    "a group without names": lambda o, p: o.SGD([("a", p)]).add_param_group({"params": [p.clone().detach()]}),
+    "a group with names": lambda o, p: o.SGD([p]).add_param_group({"params": [("a", p.clone().detach())]}),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    kinds = []
+    for library in (ej, torch):
+        parameter = library.ones(2, 2, requires_grad=True)
+        parameter.grad = library.ones(2, 2)
+        with pytest.raises(Exception) as error:
+            REFUSED[name](library.optim, parameter)
+        kinds.append(error.type)
+    assert kinds[0] is kinds[1]
+
+
+@pytest.mark.parametrize("kind", ["Adafactor", "Muon"])
+def test_refused_complex_parameters(kind: str) -> None:
+    with pytest.raises(RuntimeError, match=f"{kind} does not support complex parameters"):
+        trained(ej, kind)
+
+
+def test_duplicates_warn_and_kept_gradients_allow_results() -> None:
+    for library in (ej, torch):
+        parameter = library.ones(2, requires_grad=True)
+        with pytest.warns(UserWarning, match="duplicate parameters"):
+            library.optim.SGD([parameter, parameter])
+        result = parameter * 2
+        result.retain_grad()
+        library.optim.SGD([result])
+
+
+def own_optimizer(library: Any) -> Any:
+    class Plain(library.optim.Optimizer):
+        def __init__(self, params: Any):
+            super().__init__(params, {})
+
+        @library.no_grad()
+        def step(self, closure: Any = None) -> Any:
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.sub_(p.grad, alpha=0.5)
+            return closure and closure()
+
+    return Plain
+
+
+@pytest.mark.parametrize("kind", ["SGD", "LBFGS", "own"])
+def test_hooks_of_every_step(kind: str) -> None:
+    found = []
+    for library in (ej, torch):
+        log: list[Any] = []
+        parameter = library.ones(2, requires_grad=True)
+        parameter.grad = library.ones(2)
+        optimizer = (own_optimizer(library) if kind == "own" else getattr(library.optim, kind))([parameter])
+        common = inspect.getmodule(library.optim.Optimizer)
+        shared = (
+            common.register_optimizer_step_pre_hook(lambda o, a, k, log=log: log.append("all before")),
+            common.register_optimizer_step_post_hook(lambda o, a, k, log=log: log.append("all after")),
+        )
+        optimizer.register_step_post_hook(lambda o, a, k, log=log: log.append(("after", len(a), sorted(k))))
+        optimizer.register_step_pre_hook(lambda o, a, k, log=log: log.append(("before", a[0] is o, sorted(k))))
+        optimizer.step(lambda parameter=parameter: (parameter * 0).sum())
+        optimizer.step(closure=lambda parameter=parameter: (parameter * 0).sum())
+        for handle in shared:
+            handle.remove()
+        handle = optimizer.register_step_pre_hook(
+            lambda o, a, k, log=log: ((o, lambda: log.append("another") or 2.0), {})
+        )
+        optimizer.step(lambda log=log: log.append("given"))
+        handle.remove()
+        optimizer.register_step_pre_hook(lambda o, a, k: 3)
+        with pytest.raises(RuntimeError, match="new_args, new_kwargs"):
+            optimizer.step(lambda: 0)
+        found.append(log)
+    assert found[0] == found[1]
+
+
+def test_hooks_of_states_in_their_order() -> None:
+    found = []
+    for library in (ej, torch):
+        log: list[str] = []
+        optimizer = library.optim.SGD([library.ones(2)])
+        for kind in ("state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            register = getattr(optimizer, f"register_{kind}_hook")
+            register(lambda *args, kind=kind, log=log: log.append(f"{kind} 1"))
+            register(lambda *args, kind=kind, log=log: log.append(f"{kind} 0"), prepend=True)
+        saved = copy.deepcopy(optimizer.state_dict())
+        saved["state"][7] = {"of": "no parameter"}
+        optimizer.load_state_dict(saved)
+        found.append((log, optimizer.state[7]))
+    assert found[0] == found[1]
+
+
+def test_hooks_of_own_optimizers_in_compiled_calls() -> None:
+    values = []
+    for wrap in (lambda f: f, ej.jit):
+        log: list[str] = []
+        parameter = ej.ones(2, requires_grad=True)
+        optimizer = own_optimizer(ej)([parameter])
+
+        @wrap
+        def step(parameter: Any = parameter, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            (parameter * parameter).sum().backward()
+            optimizer.step()
+
+        step()
+        optimizer.register_step_post_hook(lambda o, a, k, log=log: log.append("after"))
+        step()
+        handle = inspect.getmodule(ej.optim.Optimizer).register_optimizer_step_pre_hook(
+            lambda o, a, k, log=log: log.append("all")
+        )
+        step()
+        handle.remove()
+        step()
+        values.append((parameter.tolist(), log))
+    assert values[0] == values[1]
+    assert values[0][1] == ["after", "all", "after", "after"]
