@@ -106,6 +106,15 @@ class MixtureSameFamily(Distribution):
             component_distribution.batch_shape[:-1], component_distribution.event_shape, validate_args=validate_args
         )
 
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        made = self._made(_instance)
+        count = self.component_distribution.batch_shape[-1]
+        made.component_distribution = self.component_distribution.expand((*batch_shape, count))
+        made.mixture_distribution = self.mixture_distribution.expand(batch_shape)
+        Distribution.__init__(made, batch_shape, self.event_shape, validate_args=False)
+        made._validate_args = self._validate_args
+        return made
+
     @constraints.dependent_property
     def support(self) -> Any:  # type: ignore[override]
         """That of the components."""

@@ -280,8 +280,8 @@ class Exponential(ExponentialFamily):
         return 1.0 - self.rate.log()
 
 
-class HalfNormal(Distribution):
-    """HalfNormal(scale): the absolute value of a normal number of mean 0."""
+class Half(Distribution):
+    """The absolute value of a number that is as often negative as positive."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
@@ -292,20 +292,13 @@ class HalfNormal(Distribution):
         super().__init__(self.scale.shape, validate_args=validate_args)
 
     @property
-    def _whole(self) -> Normal:
-        return Normal(self.scale * 0, self.scale, validate_args=False)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
+    def _whole(self) -> Any:
+        """The distribution of the number."""
+        raise NotImplementedError
 
     @property
     def mode(self) -> Tensor:
         return self.scale.new_zeros(self.scale.shape)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square() * (1 - 2 / math.pi)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         return self._whole.rsample(sample_shape).abs()
@@ -325,11 +318,27 @@ class HalfNormal(Distribution):
         return self._whole.entropy() - math.log(2)
 
 
-class HalfCauchy(HalfNormal):
+class HalfNormal(Half):
+    """HalfNormal(scale): the absolute value of a normal number of mean 0."""
+
+    @property
+    def _whole(self) -> Normal:
+        return Normal(self.scale * 0, self.scale, validate_args=False)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.scale.square() * (1 - 2 / math.pi)
+
+
+class HalfCauchy(Half):
     """HalfCauchy(scale): the absolute value of a Cauchy number of median 0."""
 
     @property
-    def _whole(self) -> Any:  # type: ignore[override]
+    def _whole(self) -> Cauchy:
         return Cauchy(self.scale * 0, self.scale, validate_args=False)
 
     @property

@@ -202,8 +202,13 @@ class Multinomial(Distribution):
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:  # type: ignore[override]
-        """Counts up to the number of draws."""
-        return constraints.independent(constraints.integer_interval(0, self.total_count), 1)
+        """Counts whose sum is at most the number of draws."""
+        return constraints.multinomial(self.total_count)
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
 
     @property
     def probs(self) -> Tensor:

@@ -174,6 +174,11 @@ class OneHotCategorical(Distribution):
         self._categorical = Categorical(probs, logits, validate_args)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args)
 
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the probabilities."""
+        return self._categorical.param_shape
+
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         made = self._made(_instance)
         made._categorical = self._categorical.expand(batch_shape)

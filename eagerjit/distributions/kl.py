@@ -48,9 +48,9 @@ def _normal(p: Any, q: Any) -> Tensor:
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).square() - 1 - ratio.log())
 
 
-@register_kl(c.HalfNormal, c.HalfNormal)
-def _half_normal(p: Any, q: Any) -> Tensor:
-    return _normal(p._whole, q._whole)
+@register_kl(c.Half, c.Half)
+def _half(p: Any, q: Any) -> Tensor:
+    return kl_divergence(p._whole, q._whole)
 
 
 @register_kl(c.Laplace, c.Laplace)
@@ -139,6 +139,8 @@ def _poisson(p: Any, q: Any) -> Tensor:
 
 @register_kl(counts.Binomial, counts.Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
+    if (p.total_count < q.total_count).any():
+        raise NotImplementedError("KL between Binomials where q.total_count > p.total_count is not implemented")
     terms = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())
     return terms.masked_fill((p.total_count > q.total_count).expand(terms.shape), math.inf)
 

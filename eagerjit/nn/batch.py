@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from eagerjit.autograd.modes import no_grad
@@ -281,10 +282,16 @@ class _InstanceNorm(_NormBase):
         self._check_input_dim(input)
         single = input.ndim == self.rank - 1
         x = input.unsqueeze(0) if single else input
-        if x.shape[1] != self.num_features and self.affine and not is_lazy(self.weight):
-            raise ValueError(
-                f"expected input's size at dim={0 if single else 1} to match num_features ({self.num_features}), but "
-                f"got: {x.shape[1]}."
+        if x.shape[1] != self.num_features and not is_lazy(self.weight):
+            dim = 0 if single else 1
+            if self.affine:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
+                    f"{x.shape[1]}."
+                )
+            warnings.warn(
+                f"input's size at dim={dim} does not match num_features, which is not used because affine=False",
+                stacklevel=3,
             )
         of_input = self.training or not self.track_running_stats
         state = (self.running_mean, self.running_var, self.weight, self.bias)

@@ -103,19 +103,16 @@ class _LazyNorm(LazyModuleMixin):
     """A normalisation that learns its channels at its first call; `channels` is the input's dimension of them."""
 
     def __init__(
-        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool | None = None,
-        track_running_stats: bool | None = None, device: Any = None, dtype: Any = None, *, bias: bool = True,
+        self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ):  # fmt: skip
-        default = not isinstance(self, batch._InstanceNorm)
-        affine = default if affine is None else affine
-        kept = default if track_running_stats is None else track_running_stats
         super().__init__(0, eps, momentum, False, False, device, dtype)  # type: ignore[call-arg]
-        self.affine, self.track_running_stats = affine, kept
+        self.affine, self.track_running_stats = affine, track_running_stats
         if affine:
             self.weight = UninitializedParameter(device=device, dtype=dtype)
             if bias:
                 self.bias = UninitializedParameter(device=device, dtype=dtype)
-        if kept:
+        if track_running_stats:
             from eagerjit.tensors.creation import tensor
 
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)

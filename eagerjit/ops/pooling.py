@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -131,10 +132,10 @@ def _windows(
     for what, values in (("kernel size", kernel), ("stride", steps), ("dilation", spread)):
         if any(v <= 0 for v in values):
             raise RuntimeError(f"{name}: {what} should be greater than zero, but got {list(values)}")
-    if any(p < 0 or p > ((k - 1) * d + 1) // 2 for p, k, d in zip(zeros, kernel, spread, strict=True)):
+    if any(p < 0 or p > k // 2 for p, k in zip(zeros, kernel, strict=True)):
         raise RuntimeError(
-            f"{name}: pad should be non-negative and at most half of effective kernel size, but got pad={list(zeros)}, "
-            f"kernel_size={list(kernel)} and dilation={list(spread)}"
+            f"{name}: pad should be non-negative and at most half of kernel size, but got pad={list(zeros)} and "
+            f"kernel_size={list(kernel)}"
         )
     sizes = x.shape[2:]
     out = [count(*each, ceil_mode) for each in zip(sizes, kernel, steps, zeros, spread, strict=True)]
@@ -249,10 +250,15 @@ max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = map(
 
 def _lp_function(rank: int) -> Callable[..., Tensor]:
     pool = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
+    largest = (max_pool1d, max_pool2d, max_pool3d)[rank - 1]
 
     def function(
         input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> Tensor:
+        if norm_type == math.inf:
+            return largest(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+        if norm_type == -math.inf:
+            return -largest(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
         size = 1
         for k in numbers(name, "kernel_size", kernel_size, rank):
             size *= k

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.optim.lr_scheduler import LRScheduler, _plain, refuse_trace
+from eagerjit.optim.lr_scheduler import LRScheduler, _plain, refuse_trace, set_rate, warn_of_epoch
 from eagerjit.optim.optimizer import Optimizer
 
 
@@ -132,7 +132,7 @@ class CyclicLR(LRScheduler):
         lows = _per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, lows, strict=True):
-                group["lr"] = rate
+                set_rate(group, rate)
         self.max_lrs = _per_group(optimizer, "max_lr", max_lr)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
@@ -185,6 +185,8 @@ class SequentialLR(LRScheduler):
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler to be chained, but got no scheduler.")
         for index, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(f"SequentialLR expects schedulers, but got {type(scheduler).__name__} at index {index}")
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(f"SequentialLR does not support `ReduceLROnPlateau` scheduler: index {index}")
             if scheduler.optimizer is not optimizer:
@@ -198,7 +200,7 @@ class SequentialLR(LRScheduler):
         self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
+            set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
         first = self._schedulers[0]
@@ -207,15 +209,18 @@ class SequentialLR(LRScheduler):
         first._is_initial = False
         self._last_lr = first.get_last_lr()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:  # type: ignore[override]  # PyTorch's takes no epoch
         """Step the scheduler whose turn it is."""
         refuse_trace()
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]
         starts = index > 0 and self._milestones[index - 1] == self.last_epoch
-        scheduler.step(0) if starts else scheduler.step()
+        scheduler._go(0) if starts else scheduler.step()
         self._last_lr = scheduler.get_last_lr()
+
+    def _go(self, epoch: int | None) -> None:
+        self.step()
 
     def state_dict(self) -> dict[str, Any]:
         """The position, and the schedulers' states."""
@@ -244,7 +249,7 @@ class ChainedScheduler(SequentialLR):
         self.optimizer, self._schedulers = optimizer, list(schedulers)
         self._last_lr = self._current()
 
-    def step(self, epoch: int | None = None) -> None:
+    def step(self) -> None:
         """Step all schedulers."""
         refuse_trace()
         for scheduler in self._schedulers:
@@ -283,6 +288,8 @@ class ReduceLROnPlateau(LRScheduler):
         """Note the quantity, and reduce the learning rates if it has been bad for too long."""
         refuse_trace()
         current = float(metrics)
+        if epoch is not None:
+            warn_of_epoch()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0
@@ -301,7 +308,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = _plain(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                group["lr"] = new
+                set_rate(group, new)
 
     @property
     def in_cooldown(self) -> bool:

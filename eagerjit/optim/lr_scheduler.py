@@ -7,6 +7,7 @@ Most schedules say how a rate follows from the one before, so that several of th
 from __future__ import annotations
 
 import math
+import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -22,6 +23,11 @@ def refuse_trace() -> None:
     """Compiled code would not go to the next step: a schedule is Python's. Asked before anything has changed."""
     if state.tracer is not None and state.tracer.journal is None:
         raise TraceBreak("a learning rate schedule counts its steps in Python", user_line())
+
+
+def warn_of_epoch() -> None:
+    """Say that a step needs no epoch."""
+    warnings.warn("the epoch parameter of `scheduler.step()` is not necessary and is deprecated", stacklevel=3)
 
 
 class LRScheduler:
@@ -59,6 +65,12 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next step (or to `epoch`) and set its learning rates."""
+        if epoch is not None:
+            warn_of_epoch()
+        self._go(epoch)
+
+    def _go(self, epoch: int | None) -> None:
+        """Go to the next step, or to a given one."""
         refuse_trace()
         self._step_count += 1
         if epoch is None:
@@ -73,10 +85,7 @@ class LRScheduler:
     def _set(self, rates: Iterable[Any]) -> None:
         """Make these the groups' learning rates."""
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = float(rate)
+            set_rate(group, rate)
         self._last_lr = self._current()
 
     def _current(self) -> list[float]:
@@ -96,6 +105,14 @@ class LRScheduler:
 
 
 _LRScheduler = LRScheduler
+
+
+def set_rate(group: dict[str, Any], rate: Any) -> None:
+    """Set a group's learning rate; one that is a tensor stays that tensor."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = float(rate)
 
 
 def _plain(rate: Any) -> float:
@@ -334,6 +351,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_i = self.T_0 * self.T_mult**n
         self.last_epoch = math.floor(epoch)
         self._set(self.get_lr())
+
+    def _go(self, epoch: float | None) -> None:
+        self.step(epoch)
 
 
 def __getattr__(name: str) -> Any:

@@ -441,3 +441,49 @@ def test_enumeration() -> None:
         for expand in (True, False):
             ours, theirs = (made(library, name, grad=False)[0].enumerate_support(expand) for library in LIBRARIES)
             same(ours, theirs)
+
+
+def test_divergences_of_absolute_values() -> None:
+    """That of Cauchy numbers is theirs; one of a normal and a Cauchy number has no rule."""
+    for first in ("HalfNormal", "HalfCauchy"):
+        for second in ("HalfNormal", "HalfCauchy"):
+            found, expected = (
+                outcome_of_divergence(getattr(d, first)(s(0.7)), getattr(d, second)(s(2.0)))
+                for d, s in ((library.distributions, library.tensor) for library in LIBRARIES)
+            )
+            assert found == pytest.approx(expected) if isinstance(expected, float) else found is expected
+
+
+def outcome_of_divergence(p: Any, q: Any) -> Any:
+    library = ej if isinstance(p, ej.distributions.Distribution) else torch
+    try:
+        return float(library.distributions.kl_divergence(p, q))
+    except NotImplementedError as error:
+        return type(error)
+
+
+def test_divergences_of_binomials_with_other_counts() -> None:
+    for first, second in ((3, 5), (5, 3), (4, 4)):
+        found, expected = (
+            outcome_of_divergence(*(d.Binomial(n, s(0.3)) for n in (first, second)))
+            for d, s in ((library.distributions, library.tensor) for library in LIBRARIES)
+        )
+        assert found == expected
+
+
+def test_expanded_mixtures_and_counts() -> None:
+    results = []
+    for library in LIBRARIES:
+        d = library.distributions
+        mixture = d.MixtureSameFamily(
+            d.Categorical(library.tensor([0.2, 0.8])), d.Normal(library.tensor([0.0, 3.0]), library.ones(2))
+        ).expand((4,))
+        with pytest.raises(RuntimeError):
+            mixture.expand((7,))
+        counts = d.Multinomial(4, library.tensor([0.2, 0.8]))
+        with pytest.raises(ValueError):
+            counts.log_prob(library.tensor([3.0, 3.0]))
+        shapes = tuple(counts.param_shape), tuple(d.OneHotCategorical(library.ones(2, 3)).param_shape)
+        values = mixture.mean.tolist(), mixture.log_prob(library.zeros(4)).tolist(), tuple(mixture.sample((2,)).shape)
+        results.append((shapes, values[2], np.round(values[0], 5).tolist(), np.round(values[1], 4).tolist()))
+    assert results[0] == results[1]

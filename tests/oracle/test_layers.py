@@ -284,3 +284,23 @@ def test_places_of_modules() -> None:
     assert _get_activation_fn("relu") is ej.nn.functional.relu
     assert ej.nn.modules.Linear is ej.nn.modules.linear.Linear is ej.nn.Linear
     assert ej.nn.modules.utils._pair(3) == (3, 3) and ej.nn.modules.utils._triple((1, 2, 3)) == (1, 2, 3)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_lazy_instance_norms_learn_and_keep_statistics(rank: int) -> None:
+    results = []
+    for library in (ej, torch):
+        module = getattr(library.nn, f"LazyInstanceNorm{rank}d")()
+        x = library.arange(2 * 3 * 2**rank).float().reshape(2, 3, *(2,) * rank) ** 1.5
+        trained = module(x)
+        module.eval()
+        results.append((trained.tolist(), module(x).tolist(), list(module.state_dict()), repr(module)))
+    assert results[0][2:] == results[1][2:]
+    np.testing.assert_allclose(np.array(results[0][0]), np.array(results[1][0]), atol=1e-5)
+    np.testing.assert_allclose(np.array(results[0][1]), np.array(results[1][1]), rtol=1e-4)
+
+
+def test_instance_norm_warns_of_other_channels() -> None:
+    for library in (ej, torch):
+        with pytest.warns(UserWarning, match="does not match num_features"):
+            library.nn.InstanceNorm1d(4)(library.ones(2, 3, 5))

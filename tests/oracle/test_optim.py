@@ -474,3 +474,50 @@ def test_jitted_steps() -> None:
             values.append([p.detach().numpy().tobytes() for p in network.parameters()])
         assert values[0] == values[1], kind
         assert len(function.variants) <= 2, kind
+
+
+TENSOR_RATES: dict[str, Callable[[Any, Any], Any]] = {
+    "cycle": lambda s, o: s.CyclicLR(o, 0.25, 1.0, 2, cycle_momentum=False),
+    "one after the other": lambda s, o: s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.ExponentialLR(o, 0.5)], [2]),
+}
+
+
+@pytest.mark.parametrize("name", TENSOR_RATES)
+def test_schedulers_write_rates_that_are_tensors(name: str) -> None:
+    found = []
+    for library in (ej, torch):
+        rate = library.tensor(1.0)
+        optimizer = library.optim.SGD([library.ones(1, requires_grad=True)], lr=rate)
+        scheduler = TENSOR_RATES[name](library.optim.lr_scheduler, optimizer)
+        rates = []
+        for _ in range(4):
+            optimizer.step()
+            scheduler.step()
+            assert optimizer.param_groups[0]["lr"] is rate
+            rates.append(rate.item())
+        found.append(rates)
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_a_measured_quantity_reduces_a_rate_that_is_a_tensor() -> None:
+    for library in (ej, torch):
+        rate = library.tensor(1.0)
+        optimizer = library.optim.SGD([library.ones(1, requires_grad=True)], lr=rate)
+        scheduler = library.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+        scheduler.step(1.0)
+        scheduler.step(2.0)
+        assert optimizer.param_groups[0]["lr"] is rate and rate.item() == 0.5
+
+
+def test_schedulers_warn_of_an_epoch_and_refuse_other_objects() -> None:
+    for library in (ej, torch):
+        schedulers = library.optim.lr_scheduler
+        optimizer = library.optim.SGD([library.ones(1, requires_grad=True)])
+        scheduler = schedulers.StepLR(optimizer, 2)
+        optimizer.step()
+        with pytest.warns(UserWarning, match="epoch parameter"):
+            scheduler.step(3)
+        with pytest.raises(TypeError):
+            schedulers.SequentialLR(optimizer, [scheduler, 3], [2])
+        with pytest.raises(TypeError):
+            schedulers.ChainedScheduler([scheduler]).step(2)

@@ -179,3 +179,23 @@ def test_jitted_gradients_of_any_layout(name: str) -> None:
 
     x, y = (ej.tensor(draw(SHAPES[2], "float64", -1, 1, 3)).requires_grad_() for _ in range(2))
     assert (step(x) == ej.jit(step, fullgraph=True)(y)).all()
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("norm", [float("inf"), -float("inf")])
+def test_infinite_norms_of_windows(rank: int, norm: float) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 3, *(5,) * rank)).tolist()
+    found = []
+    for library in (ej, torch):
+        x = library.tensor(values, requires_grad=True)
+        pooled = getattr(library.nn.functional, f"lp_pool{rank}d")(x, norm, 2, ceil_mode=True)
+        pooled.sum().backward()
+        found.append((pooled.tolist(), x.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_padding_of_spread_windows_is_at_most_half_of_them() -> None:
+    for library in (ej, torch):
+        for rank in (1, 2, 3):
+            with pytest.raises(RuntimeError, match="pad"):
+                getattr(library.nn.functional, f"max_pool{rank}d")(library.ones(1, 1, *(9,) * rank), 3, 1, 2, 2)
