@@ -119,6 +119,8 @@ def embedding_bag(
     _check_numbers(input, weight, "embedding_bag")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
     if per_sample_weights is not None:
         if tuple(per_sample_weights.shape) != tuple(input.shape):
             raise ValueError(

@@ -304,3 +304,10 @@ def test_instance_norm_warns_of_other_channels() -> None:
     for library in (ej, torch):
         with pytest.warns(UserWarning, match="does not match num_features"):
             library.nn.InstanceNorm1d(4)(library.ones(2, 3, 5))
+
+
+def test_maxima_of_bags_have_no_scaled_gradients() -> None:
+    for library in (ej, torch):
+        bags = library.nn.EmbeddingBag(4, 3, mode="max", scale_grad_by_freq=True)
+        with pytest.raises(ValueError, match="max mode does not support scaling the gradient"):
+            bags(library.tensor([[0, 1]]))
