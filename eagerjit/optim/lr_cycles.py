@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from eagerjit.optim.lr_scheduler import LRScheduler, _plain, refuse_trace, set_rate, warn_of_epoch
+from eagerjit.optim.lr_scheduler import LRScheduler, _plain, _set_rate, _warn_of_epoch, refuse_trace
 from eagerjit.optim.optimizer import Optimizer
 
 
@@ -132,7 +132,7 @@ class CyclicLR(LRScheduler):
         lows = _per_group(optimizer, "base_lr", base_lr)
         if last_epoch == -1:
             for group, rate in zip(optimizer.param_groups, lows, strict=True):
-                set_rate(group, rate)
+                _set_rate(group, rate)
         self.max_lrs = _per_group(optimizer, "max_lr", max_lr)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
         self.total_size, self.step_ratio = up + down, up / (up + down)
@@ -200,7 +200,7 @@ class SequentialLR(LRScheduler):
         self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         self._schedulers, self._milestones = list(schedulers), list(milestones)
         for group in optimizer.param_groups:
-            set_rate(group, group["initial_lr"])
+            _set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
         first = self._schedulers[0]
@@ -289,7 +289,7 @@ class ReduceLROnPlateau(LRScheduler):
         refuse_trace()
         current = float(metrics)
         if epoch is not None:
-            warn_of_epoch()
+            _warn_of_epoch()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self.is_better(current, self.best):
             self.best, self.num_bad_epochs = current, 0
@@ -308,7 +308,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = _plain(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                set_rate(group, new)
+                _set_rate(group, new)
 
     @property
     def in_cooldown(self) -> bool:

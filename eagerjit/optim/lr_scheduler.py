@@ -25,7 +25,7 @@ def refuse_trace() -> None:
         raise TraceBreak("a learning rate schedule counts its steps in Python", user_line())
 
 
-def warn_of_epoch() -> None:
+def _warn_of_epoch() -> None:
     """Say that a step needs no epoch."""
     warnings.warn("the epoch parameter of `scheduler.step()` is not necessary and is deprecated", stacklevel=3)
 
@@ -66,7 +66,7 @@ class LRScheduler:
     def step(self, epoch: int | None = None) -> None:
         """Go to the next step (or to `epoch`) and set its learning rates."""
         if epoch is not None:
-            warn_of_epoch()
+            _warn_of_epoch()
         self._go(epoch)
 
     def _go(self, epoch: int | None) -> None:
@@ -85,7 +85,7 @@ class LRScheduler:
     def _set(self, rates: Iterable[Any]) -> None:
         """Make these the groups' learning rates."""
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            set_rate(group, rate)
+            _set_rate(group, rate)
         self._last_lr = self._current()
 
     def _current(self) -> list[float]:
@@ -107,7 +107,7 @@ class LRScheduler:
 _LRScheduler = LRScheduler
 
 
-def set_rate(group: dict[str, Any], rate: Any) -> None:
+def _set_rate(group: dict[str, Any], rate: Any) -> None:
     """Set a group's learning rate; one that is a tensor stays that tensor."""
     if isinstance(group["lr"], Tensor):
         group["lr"].fill_(rate)
