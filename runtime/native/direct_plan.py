@@ -121,7 +121,10 @@ def plan_direct(job: ptr) -> i64:
     abreast = (images + image_tasks - 1) // image_tasks
     line_run = (segment * abreast + LANES - 1) // LANES * LANES
     whole = ((lines - 1) * pitch + segment + LANES - 1) // LANES * LANES
-    saved = images * whole - image_tasks * lines * line_run  # outputs that are computed to be dropped
+    computed = image_tasks * lines * line_run
+    if line_run == LANES and TILE_ROWS < 8:
+        computed *= 2  # so few sums in a tile wait for each other
+    saved = images * whole - computed  # outputs that are computed to be dropped
     saved *= load_i64(job, ROWS) * load_i64(job, CHANNELS) * load_i64(job, TAPS)
     moved = images * lines * segment * (load_i64(job, ROWS) + load_i64(job, CHANNELS))
     apart = segments == 1 and saved > moved * INTERLEAVING
