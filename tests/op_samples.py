@@ -263,7 +263,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "sgd_step": [*optimizer(3, torch.tensor(1.0), True, False, 0.1, 0.9, 0.0, 0.01),
                  *optimizer(2, [], None, False, True, 0.1, 0.0, 0.0, 0.0)],
     "adam_step": [*optimizer(5, torch.tensor(1.0), True, False, 0.1, 0.9, 0.99, 1e-8, 0.01)],
-    "rmsprop_step": [*optimizer(5, False, 0.1, 0.99, 4.0, 0.01, 0.9)],
+    "rmsprop_step": [*optimizer(5, torch.tensor(1.0), False, 0.1, 0.99, 4.0, 0.01, 0.9)],
     "adagrad_step": [*optimizer(3, torch.tensor(1.0), False, 0.1, 0.01, 0.01, 1e-8)],
     "adadelta_step": [*optimizer(4, torch.tensor(1.0), True, 0.1, 0.9, 1e-6, 0.01)],
     "adamax_step": [*optimizer(4, torch.tensor(1.0), False, 0.1, 0.9, 0.99, 1e-8, 0.01)],
@@ -349,7 +349,7 @@ SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 WRITES = {
     "rand": (0,), "randn": (0,), "randint": (0,), "randperm": (0,), "dropout": (1,), "normal_like": (3,),
     "uniform_like": (3,),
-    "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4), "adagrad_step": (0, 2, 3),
+    "sgd_step": (0, 2, 3), "adam_step": (0, 2, 3, 4, 5), "rmsprop_step": (0, 2, 3, 4, 5), "adagrad_step": (0, 2, 3),
     **{f"{name}_step": (0, 2, 3, 4) for name in ("adadelta", "adamax", "radam", "rprop")},
     **{f"{name}_step": (0, 2, 3, 4, 5) for name in ("nadam", "asgd", "adafactor")}, "muon_step": (0, 2),
 }  # fmt: skip
