@@ -87,7 +87,7 @@ def checked_group(given: Any, named: list[bool]) -> dict[str, Any]:
     for parameter in group["params"]:
         if not isinstance(parameter, Tensor):
             raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
-        if not (parameter.is_leaf or parameter.retains_grad):
+        if parameter._node is not None and not parameter.retains_grad:
             raise ValueError("can't optimize a non-leaf Tensor")
     if len(set(map(id, group["params"]))) < len(group["params"]):
         warnings.warn(
