@@ -202,7 +202,7 @@ def gradient_trace(
     for node in (*cotangents, *kept):
         add(node, None)
     # Other answers about sizes the forward call has checked, of sizes that the gradient may not have.
-    measured = [q for q in trace.questions if q.size is not None and sizes.is_symbol(q.size)]
+    measured = [trace.questions[position] for position in trace.measured().values()]
     needed = _ancestors_until(wanted, set(given)) | {q.node for q in measured if q.node not in given}
     used = [n for n in trace.graph.inputs if n in needed and n in bindings]
     read = [bindings[n].leaf for n in used]

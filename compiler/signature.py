@@ -146,3 +146,17 @@ class Trace:
     """The number of the device that the call runs on, None for the host."""
     questions: list[Question] = field(default_factory=list)
     """In the order in which they were asked; nothing is written before the last is answered."""
+
+    def measured(self) -> dict[str, int]:
+        """The sizes that no leaf tells, each with the position of the question that does; later ones have to agree."""
+        told: set[sizes.Expr] = set()
+        for b in self.bindings:
+            if isinstance(b, IntLeaf):
+                told.add(b.size)
+            elif isinstance(b, TensorLeaf):
+                told.update((*b.node.type.shape, *(b.strides or ())))
+        found: dict[str, int] = {}
+        for position, q in enumerate(self.questions):
+            if q.size is not None and sizes.is_symbol(q.size) and q.size not in told:
+                found.setdefault(str(q.size), position)
+        return found

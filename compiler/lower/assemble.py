@@ -61,7 +61,7 @@ class Assembler(Placement):
         functions, kernels = self._deduplicate([*work, *copied, *written])
         phases = self._split(steps, work)
         launches = [[self._launch(w, functions) for w in phase] for phase in phases]
-        checks = [self._answer(q) for q in self.trace.questions]
+        checks = [self._answer(q, phase) for phase, q in enumerate(self.trace.questions, 1)]
         launches[-1] += [self._launch(w, functions) for w in copied]
         launches[-1] += self._copies()
         launches[-1] += [self._launch(w, functions) for w in written]
@@ -191,13 +191,13 @@ class Assembler(Placement):
             phases[self.phase_of[steps[w.step].number]].append(w)
         return phases
 
-    def _answer(self, q: Question) -> list[tuple[int, ...]]:
+    def _answer(self, q: Question, phase: int) -> list[tuple[int, ...]]:
         """Read a size, or check that a question has the answer it was recorded with."""
         where = layout(q.node)
         pointer = self._argument(Pointer(where.root, where.offset))
         if q.size is None:
             return [(Op.CHECK_VALUE, pointer, q.node.dtype.itemsize, q.bits)]
-        if sizes.is_symbol(q.size) and str(q.size) in self.known_from:
+        if self.known_from.get(str(q.size)) == phase:
             return [(Op.READ_SIZE, self.size(q.size), pointer)]
         slot = self.slot()
         return [(Op.READ_SIZE, slot, pointer), (Op.CHECK_EQ, slot, self.size(q.size))]

@@ -20,7 +20,8 @@ class Instructions:
     def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace, blocking.products)
         self.graph, self.blocking = self.trace.graph, blocking
-        self.known_from = known_from(self.trace)
+        self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
+        """For every size that is measured in the course of the call the phase from which on it is known."""
         self.scheduler = Scheduler(self.graph, self.known_from)
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
@@ -97,11 +98,10 @@ class Instructions:
         return found
 
     def _read_leaves(self) -> None:
-        for phase, q in enumerate(self.trace.questions, 1):
+        for name, phase in self.known_from.items():
             # A size that is measured has its slot before anything asks for it.
-            if q.size is not None and sizes.is_symbol(q.size):
-                self.size_slots[q.size] = slot = self.slot()
-                self.slot_phase[slot] = phase
+            self.size_slots[sizes.symbol(name)] = slot = self.slot()
+            self.slot_phase[slot] = phase
         known_whole = self._known_whole()
         for b in self.trace.bindings:
             match b:
@@ -186,9 +186,3 @@ class Instructions:
         self.size_slots[x] = slot
         if least is not None:
             self.put(Op.CHECK_GE, slot, least)
-
-
-def known_from(trace: Trace) -> dict[str, int]:
-    """For every size that is measured in the course of the call the phase from which on it is known."""
-    phases = enumerate(trace.questions, 1)
-    return {str(q.size): phase for phase, q in phases if q.size is not None and sizes.is_symbol(q.size)}

@@ -216,7 +216,8 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     bindings = joint.bindings()
     written = {leaf for leaf, _ in trace.writes}
     kept = saved_values(computed, nodes, {n for n, b in bindings.items() if b.leaf in written})
-    kept += [q.node for q in trace.questions if q.size is not None and q.node not in (*kept, *bindings)]
+    measured = [trace.questions[position].node for position in trace.measured().values()]
+    kept += [node for node in measured if node not in (*kept, *bindings)]
     trace.graph = Graph(
         trace.graph.name,
         [n for n in trace.graph.inputs if "cotangent" not in n.attributes],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import eagerjit as torch
-from tests.soundness.framework import FELL_BACK, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def numbers(*sizes):
@@ -17,6 +17,27 @@ def a_mask_selects(jit):
     for x in numbers(10, 12, 33):
         x.requires_grad_()
         f(x).sum().backward()
+        yield x.grad
+
+
+@case(versions=1)
+def two_masks_that_happen_to_select_as_many(jit):
+    f = jit(lambda x, a, b: (x[a] * x[b]).exp())
+    x, places = torch.arange(20.0).requires_grad_(), torch.arange(20)
+    for first, second in ((5, 5), (6, 6), (5, 7), (7, 5), (8, 8)):
+        out = attempt(f, x, places < first, places < second)
+        yield out
+        if isinstance(out, torch.Tensor):
+            out.sum().backward()
+            yield x.grad
+
+
+@case(versions=1)
+def a_count_that_happens_to_be_a_size_of_an_argument(jit):
+    f = jit(lambda x, places: torch.bincount(places, minlength=x.shape[0]).clamp(min=1) * x)
+    for x in numbers(10, 10, 12, 33):
+        x.requires_grad_()
+        f(x, torch.arange(30) % 7).sum().backward()
         yield x.grad
 
 
