@@ -20,6 +20,7 @@ import numpy as np
 
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.bytecode import BLIND, Access, accesses
 from eagerjit.watching.comparing import (
@@ -35,6 +36,9 @@ from eagerjit.watching.lookup_guards import guard_builtins, guard_kinds, guard_l
 from eagerjit.watching.observation import TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.value_guards import guard_method, guard_value
+
+_VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
+"""Attributes of tensors that every reading makes anew: reading them here would record one more operation."""
 
 _CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
@@ -78,6 +82,8 @@ def _value(base: Any, attributes: tuple[str, ...]) -> Any:
     for name in attributes:
         if lookup.is_computed(base, name):
             return _MISSING  # the code that computes it is watched itself
+        if name in _VIEWS and isinstance(base, Tensor):
+            return _MISSING
         try:
             base = getattr(base, name)
         except Exception:

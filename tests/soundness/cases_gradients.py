@@ -380,3 +380,18 @@ def two_backwards_overlapping(jit):
             o[1].backward()
         except RuntimeError as e:
             yield ("second time" in str(e))
+
+
+MATRIX = torch.arange(6.0).reshape(2, 3)
+
+
+@case(versions=1)
+def one_of_two_results_that_a_transposed_global_is_in(jit):
+    @jit
+    def f(x):
+        return (MATRIX.T @ x).exp().sum(), MATRIX.mT @ x
+
+    for scale in (0.1, 0.2):
+        x = torch.full((2, 2), scale).requires_grad_()
+        f(x)[0].backward()
+        yield x.grad
