@@ -11,6 +11,7 @@ from eagerjit.nn import functional as F
 from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.nn.utils.rnn import PackedSequence, step_sizes
+from eagerjit.ops.counted import measured
 from eagerjit.ops.index import cat
 from eagerjit.ops.recurrent import layer
 from eagerjit.state import state as thread
@@ -125,7 +126,10 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             sizes = step_sizes(input)
             self._check_width(input.data)
-            parts = self._state(input.data, sizes[0], hx, True, input.sorted_indices)
+            batch = sizes[0]
+            if isinstance(batch, Tensor):
+                batch = measured(batch, "the first step has so many sequences")
+            parts = self._state(input.data, batch, hx, True, input.sorted_indices)
             out, final = self._layers(input.data, parts, sizes)
             if input.unsorted_indices is not None:
                 final = [part.index_select(1, input.unsorted_indices) for part in final]
@@ -143,7 +147,7 @@ class RNNBase(Module):
     def _shown(self, parts: list[Tensor]) -> Any:
         return tuple(parts) if self.mode == "LSTM" else parts[0]
 
-    def _layers(self, x: Tensor, initial: list[Tensor], sizes: list[int] | None) -> tuple[Tensor, list[Tensor]]:
+    def _layers(self, x: Tensor, initial: list[Tensor], sizes: Any) -> tuple[Tensor, list[Tensor]]:
         """(results of all steps, final state) of all layers."""
         finals: list[list[Tensor]] = [[] for _ in initial]
         for index in range(self.num_layers):
@@ -161,7 +165,7 @@ class RNNBase(Module):
         return x, [cat.call(found, 0) if len(found) > 1 else found[0] for found in finals]
 
     def _direction(
-        self, x: Tensor, state: list[Tensor], suffix: str, sizes: list[int] | None, reverse: bool
+        self, x: Tensor, state: list[Tensor], suffix: str, sizes: Any, reverse: bool
     ) -> tuple[Tensor, ...]:
         def weight(kind: str) -> Any:
             return getattr(self, f"{kind}_{suffix}")
@@ -205,7 +209,7 @@ def _check_options(num_layers: Any, hidden_size: Any, dropout: Any, proj_size: i
 
 def _run(
     mode: str, x: Tensor, state: list[Tensor], weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor | None,
-    bias_hh: Tensor | None, projection: Tensor | None = None, sizes: list[int] | None = None, reverse: bool = False,
+    bias_hh: Tensor | None, projection: Tensor | None = None, sizes: Any = None, reverse: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """One layer in one direction. Only in a GRU the two biases are not simply added, by the steps."""
     if mode != "GRU" and bias_ih is not None and bias_hh is not None:

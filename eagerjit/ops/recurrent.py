@@ -29,6 +29,13 @@ from eagerjit.tensors.tensor import Tensor, new_tensor
 
 # -- sequences --------------------------------------------------------------------------------------------------------
 
+Sizes = Sequence[int] | Tensor | None
+"""How many of packed sequences each step has: numbers, or a tensor of them, which a compiled call learns as it runs."""
+
+
+def _numbers(sizes: Sizes) -> Sequence[int] | None:
+    return sizes.tolist() if isinstance(sizes, Tensor) else sizes
+
 
 def _rows(x: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
     """The steps of a sequence: (steps, batch, ...), or packed (all rows, ...) with the batch size of every step."""
@@ -182,10 +189,11 @@ def _as_tensors(argument: Any) -> Any:
 
 
 def _all_steps(
-    kind: str, x: Tensor, initial: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None,
-    sizes: tuple[int, ...] | None, reverse: bool, keep: bool = True,
+    kind: str, x: Tensor, initial: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None, sizes: Sizes,
+    reverse: bool, keep: bool = True,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """(results of all steps, *final state), and if `keep` the rest of the state after every step, what steps kept."""
+    sizes = _numbers(sizes)
     results, steps = _forward(CELLS[kind], x, initial, (weight, bias), sizes, reverse, keep)
     if not keep:
         return results
@@ -208,9 +216,10 @@ def _forward_types(
 
 def _all_gradients(
     kind: str, g_out: Tensor, g_final: tuple[Tensor, ...], x: Tensor, initial: tuple[Tensor, ...], weight: Tensor,
-    biased: bool, sizes: tuple[int, ...] | None, reverse: bool, known: tuple[Tensor, ...],
+    biased: bool, sizes: Sizes, reverse: bool, known: tuple[Tensor, ...],
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Gradients of (x, *initial state, weight[, bias]); `known` is what the forward function gave, but the end."""
+    sizes = _numbers(sizes)
     cell, count = CELLS[kind], len(initial)
     rows = [_rows(t, sizes) for t in known]
     after = [list(parts) for parts in zip(*rows[:count], strict=True)]
@@ -257,7 +266,7 @@ class _LayerCall:
 
     rules = (_reads,) * 8
 
-    def __init__(self, kind: str, known: Any, sizes: Sequence[int] | None, reverse: bool):
+    def __init__(self, kind: str, known: Any, sizes: Sizes, reverse: bool):
         self.kind, self.cell, self.sizes, self.reverse = kind, CELLS[kind], sizes, reverse
         self.name = self.cell.name
         self.known = known
@@ -266,7 +275,7 @@ class _LayerCall:
     def body(self, x: Tensor, *rest: Any) -> tuple[Tensor, ...]:
         """The layer as ops that are recorded one by one."""
         *initial, weight, bias = rest
-        return _forward(self.cell, x, initial, (weight, bias), self.sizes, self.reverse)[0]
+        return _forward(self.cell, x, initial, (weight, bias), _numbers(self.sizes), self.reverse)[0]
 
     def backward(self, node: Any, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients of (x, *initial state, weight, bias)."""
@@ -285,7 +294,7 @@ class _LayerCall:
 
 def layer(
     kind: str, x: Tensor, initial: Sequence[Tensor], weight: Tensor, bias: Tensor | None = None,
-    projection: Tensor | None = None, sizes: Sequence[int] | None = None, reverse: bool = False,
+    projection: Tensor | None = None, sizes: Sizes = None, reverse: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """One layer in one direction: (results of all steps, *final state).
 
@@ -296,21 +305,23 @@ def layer(
     projection  of an LSTM, multiplied with every result
     sizes       of packed inputs, the batch size of every step, never growing
     """
-    if (sizes is None and x.shape[0] == 0) or (sizes is not None and not sizes):
+    steps = x.shape[0] if sizes is None else sizes.shape[0] if isinstance(sizes, Tensor) else len(sizes)
+    if steps == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     cell = CELLS[kind]
     if state.casting is not None:
         x, weight, *initial = state.casting.lower((x, weight, *initial))
         bias, projection = (b if b is None else state.casting.lower((b,))[0] for b in (bias, projection))
+    is_called = projection is None and _is_called(steps)
+    sizes = sizes if is_called else _numbers(sizes)
     if projection is not None:
         return _forward(cell, x, initial, (weight, bias, projection), sizes, reverse)[0]
     arguments = (x, *initial, weight, bias)
     needed = mode.grad_mode() and any_requires_grad(arguments)
     before = mode.set_grad_mode(False)
     try:
-        if _is_called(x, sizes):
-            fixed = None if sizes is None else tuple(sizes)
-            found = _forward_call.run((kind, x, tuple(initial), weight, bias, fixed, reverse, needed))
+        if is_called:
+            found = _forward_call.run((kind, x, tuple(initial), weight, bias, sizes, reverse, needed))
             count = 1 + len(initial)
             result, known = found[:count], (found[0], *found[count:])
         else:
@@ -322,7 +333,7 @@ def layer(
     return result
 
 
-def _is_called(x: Tensor, sizes: Sequence[int] | None) -> bool:
+def _is_called(steps: Any) -> bool:
     """Whether a trace records the layer as one call: not its steps, unless there is one, or it is to be batched."""
     tracer = state.tracer
-    return tracer is not None and not tracer.single_example and (len(sizes) if sizes else x.shape[0]) != 1
+    return tracer is not None and not tracer.single_example and steps != 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from eagerjit import fft
@@ -77,6 +79,18 @@ def stft(
     return out if return_complex else view_as_real(out)
 
 
+def _overlapped(frames: Tensor, hop: int) -> Tensor:
+    """The sum (batch, points) of frames (batch, count, points of each) of which each begins `hop` points later.
+
+    Frames are cut into pieces as long as a hop; where these lie no two pieces of one number overlap.
+    """
+    batch, count, points = frames.shape
+    pieces = -(-points // hop)
+    cut = pad(frames, (0, pieces * hop - points)).reshape(batch, count, pieces, hop)
+    shifted = [pad(cut.select(2, i), (0, 0, i, pieces - 1 - i)) for i in range(pieces)]
+    return functools.reduce(operator.add, shifted).reshape(batch, -1)[:, : points + hop * (count - 1)]
+
+
 def istft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
@@ -87,8 +101,6 @@ def istft(
     Frames are added where they overlap, weighted by the window, and divided by what the windows' squares add up to.
     Raises RuntimeError where these are too near to 0.
     """
-    from eagerjit.ops.rearranging import fold
-
     if not input.dtype.is_complex:
         raise RuntimeError(f"istft requires a complex-valued input tensor, but got one of {input.dtype}")
     if input.ndim not in (2, 3):
@@ -116,19 +128,16 @@ def istft(
     count = spectrum.shape[2]
     total = n_fft + hop * (count - 1)
 
-    def overlapped(frames: Tensor) -> Tensor:
-        return fold(frames.transpose(1, 2), (1, total), (1, n_fft), stride=(1, hop)).reshape(-1, total)
-
     parts = parts * weights
     if parts.dtype.is_complex:
         split = view_as_real(parts)
-        both = [overlapped(split.select(-1, i)) for i in (0, 1)]
+        both = [_overlapped(split.select(-1, i), hop) for i in (0, 1)]
         from eagerjit.ops.index import stack
 
         added = view_as_complex(stack(both, -1))
     else:
-        added = overlapped(parts)
-    squares = overlapped((weights * weights).expand(1, count, n_fft))
+        added = _overlapped(parts, hop)
+    squares = _overlapped((weights * weights).expand(1, count, n_fft), hop)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else total - start
     inside = squares[:, start : min(end, total)]

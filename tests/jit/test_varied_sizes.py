@@ -64,3 +64,25 @@ def test_versions(name: str) -> None:
         assert y.grad.numpy().tobytes() == x.grad.numpy().tobytes()
     assert compiled.cache_info().compiles <= versions, compiled.cache_info().reasons
     assert not compiled.cache_info().eager_calls
+
+
+def test_packed_sequences_of_other_lengths() -> None:
+    layer = torch.nn.LSTM(3, 4, bidirectional=True)
+
+    def run(x: Any, lengths: Any) -> Any:
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+        out, (final, _) = layer(packed)
+        padded, found = torch.nn.utils.rnn.pad_packed_sequence(out, padding_value=2.0)
+        rows = torch.nn.utils.rnn.unpad_sequence(padded, found)
+        return padded.sum((0, 2)) / found + final.sum() + sum(row.amax() for row in rows)
+
+    compiled = torch.jit(run)
+    for lengths in ((3, 5, 2), (5, 4, 5), (2, 7, 6), (6, 6, 6), (4, 2, 3)):
+        x, y = (torch.linspace(-1.0, 1.0, 63).reshape(7, 3, 3).requires_grad_() for _ in range(2))
+        expected, found = run(x, torch.tensor(lengths)), compiled(y, torch.tensor(lengths))
+        expected.sum().backward()
+        found.sum().backward()
+        assert found.detach().numpy().tobytes() == expected.detach().numpy().tobytes()
+        assert y.grad.numpy().tobytes() == x.grad.numpy().tobytes()
+    assert compiled.cache_info().compiles == 1, compiled.cache_info().reasons
+    assert not compiled.cache_info().eager_calls

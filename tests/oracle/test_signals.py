@@ -131,3 +131,9 @@ def test_pooling_at_random_places_draws_anew() -> None:
     compiled = pool(x)
     eagerjit.manual_seed(3)
     assert eagerjit.equal(compiled, eagerjit.nn.functional.fractional_max_pool2d(x, 2, output_size=4))
+
+
+def test_frames_are_added_a_hop_at_a_time() -> None:
+    spectrum = eagerjit.stft(eagerjit.randn(2, 2048), 256, window=eagerjit.hann_window(256), return_complex=True)
+    compiled = eagerjit.jit(lambda s: eagerjit.istft(s, 256, window=eagerjit.hann_window(256)))
+    assert len(compiled.explain(spectrum).graph.nodes) < 150

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from eagerjit.ops.index import cat, concrete
+from eagerjit.ops.counted import measured, nonzero
+from eagerjit.ops.index import cat
 from eagerjit.ops.views import transpose
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.creation import tensor
+from eagerjit.state import state
+from eagerjit.tensors.creation import arange
+from eagerjit.tensors.from_data import as_tensor
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
@@ -82,33 +81,22 @@ class PackedSequence(_Packed):
         return False
 
 
-def step_sizes(packed: PackedSequence) -> list[int]:
-    """How many sequences each step has, as numbers."""
-    known = getattr(packed.batch_sizes, "_numbers", None)
-    return list(known) if known is not None else packed.batch_sizes.tolist()
-
-
-def _sizes_tensor(sizes: list[int]) -> Tensor:
-    made = tensor(sizes, dtype=dtypes.int64)
-    made._numbers = tuple(sizes)  # a trace has no other way back to them
-    return made
+def step_sizes(packed: PackedSequence) -> Any:
+    """How many sequences each step has: a list of numbers, in a trace a tensor."""
+    return packed.batch_sizes.tolist() if state.tracer is None else packed.batch_sizes
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes another."""
     if permutation is None:
         return None
-    return permutation.new_zeros(permutation.shape).scatter(0, permutation, _positions(int(permutation.shape[0])))
+    positions = arange(permutation.shape[0], device=permutation.device)
+    return permutation.new_zeros(permutation.shape).scatter(0, permutation, positions)
 
 
-def _positions(count: int) -> Tensor:
-    return tensor(list(range(count)), dtype=dtypes.int64)
-
-
-def _row_numbers(lengths: Sequence[int], batch: int) -> tuple[list[int], list[int]]:
-    """(number of every packed row in a (steps, batch) table, batch size of every step); lengths never grow."""
-    steps = np.arange(max(lengths))[:, None] < np.asarray(lengths)[None, :]
-    return (np.flatnonzero(steps.reshape(-1))).tolist(), steps.sum(1).tolist()
+def _is_held(steps: Any, lengths: Tensor) -> Tensor:
+    """Which places of a table (steps, sequences) hold data; lengths never grow."""
+    return arange(steps).unsqueeze(1) < lengths
 
 
 def pack_padded_sequence(
@@ -118,34 +106,36 @@ def pack_padded_sequence(
 
     With `enforce_sorted` the longest sequence must come first. Raises RuntimeError for lengths that do not fit.
     """
-    numbers = lengths.tolist() if isinstance(lengths, Tensor) else [int(n) for n in lengths]
+    lengths = as_tensor(lengths, dtype=dtypes.int64)
     input = transpose(input, 0, 1) if batch_first else input
     order = None
     if not enforce_sorted:
-        ranks = np.argsort(-np.asarray(numbers), kind="stable").tolist()
-        order = tensor(ranks, dtype=dtypes.int64, device=input.device)
-        numbers = [numbers[i] for i in ranks]
+        lengths, order = lengths.sort(descending=True, stable=True)
+        order = order.to(input.device)
         input = input.index_select(1, order)
-    batch, steps = int(input.shape[1]), int(input.shape[0])
-    if len(numbers) != batch:
+    steps, batch = input.shape[:2]
+    if lengths.shape[0] != batch:
         raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(numbers)} (batch_size={batch})"
+            f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.shape[0]} (batch_size={batch})"
         )
-    if min(numbers) <= 0:
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if (lengths <= 0).any():
         raise RuntimeError(
             "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
         )
-    if any(a < b for a, b in itertools.pairwise(numbers)):
+    if enforce_sorted and (lengths[:-1] < lengths[1:]).any():
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
             "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement."
         )
-    if numbers[0] > steps:
-        raise RuntimeError(f"Expected lengths of at most {steps} steps, but got {numbers[0]}")
-    rows, sizes = _row_numbers(numbers, batch)
+    longest = measured(lengths[0], "the longest sequence has so many steps")
+    if longest > steps:
+        raise RuntimeError(f"Expected lengths of at most {steps} steps, but got {longest}")
+    held = _is_held(longest, lengths)
+    places = nonzero(held.reshape(-1)).reshape(-1).to(input.device)
     table = input.reshape(steps * batch, *input.shape[2:])
-    places = tensor(rows, dtype=dtypes.int64, device=table.device)
-    return PackedSequence(table.index_select(0, places), _sizes_tensor(sizes), order)
+    return PackedSequence(table.index_select(0, places), held.sum(1), order)
 
 
 def pad_packed_sequence(
@@ -155,8 +145,8 @@ def pad_packed_sequence(
 
     Raises ValueError if `total_length` is less than the longest sequence.
     """
-    sizes = step_sizes(sequence)
-    steps, batch = len(sizes), sizes[0]
+    data, sizes = sequence.data, sequence.batch_sizes
+    steps, batch = sizes.shape[0], measured(sizes[0], "the first step has so many sequences")
     if total_length is not None:
         if total_length < steps:
             raise ValueError(
@@ -164,21 +154,16 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {steps}"
             )
         steps = total_length
-    lengths = [sum(size > i for size in sizes) for i in range(batch)]
-    rows, _ = _row_numbers(lengths, batch)
-    data = sequence.data
-    source = np.full(steps * batch, len(rows))
-    source[rows] = np.arange(len(rows))
+    lengths = (sizes.unsqueeze(1) > arange(batch)).sum(0)
+    held = _is_held(steps, lengths).reshape(-1)
+    source = (held.cumsum(0) - 1).where(held, data.shape[0])
     padding = data.new_full((1, *data.shape[1:]), padding_value)
-    table = cat.call([data, padding], 0).index_select(
-        0, tensor(source.tolist(), dtype=dtypes.int64, device=data.device)
-    )
+    table = cat.call([data, padding], 0).index_select(0, source.to(data.device))
     out = table.reshape(steps, batch, *data.shape[1:])
-    found = tensor(lengths, dtype=dtypes.int64)
     if sequence.unsorted_indices is not None:
         out = out.index_select(1, sequence.unsorted_indices)
-        found = found.index_select(0, sequence.unsorted_indices.cpu())
-    return transpose(out, 0, 1) if batch_first else out, found
+        lengths = lengths.index_select(0, sequence.unsorted_indices.cpu())
+    return transpose(out, 0, 1) if batch_first else out, lengths
 
 
 def pad_sequence(
@@ -217,7 +202,8 @@ def pad_sequence(
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
     """The sequences without their padding."""
     padded = padded_sequences if batch_first else transpose(padded_sequences, 0, 1)
-    return [row[:length] for row, length in zip(padded.unbind(0), lengths.tolist(), strict=True)]
+    counts = [measured(length, "the lengths of sequences are values") for length in lengths.unbind(0)]
+    return [row[:count] for row, count in zip(padded.unbind(0), counts, strict=True)]
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
@@ -228,6 +214,4 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The packed sequences one by one."""
-    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
-    counts = concrete(lengths, "the lengths of sequences are values").tolist()
-    return [row[:length] for row, length in zip(padded.unbind(0), counts, strict=True)]
+    return unpad_sequence(*pad_packed_sequence(packed_sequences, batch_first=True), batch_first=True)
