@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
-from benchmarks.harness import Rows, progress, seconds_per_call
+from benchmarks.harness import Rows, each, seconds_per_call
 
 TITLE = "The GPU's runtime: host time of what is queued, device time of copies"
 UNIT = "s"
@@ -17,13 +18,17 @@ LIMIT = 60  # seconds of a library
 
 GIB = 1 << 30
 COPIES = {"copy 1 GiB on the device": GIB, "copy 1 GiB from pinned memory": GIB, "copy 1 GiB to pinned memory": GIB}
+KERNEL, MEMSET, ALLOCATION = "queue a kernel that does nothing", "queue a memset", "allocate and free 1 MiB"
+QUEUED_GRAPH, GRAPH = "queue a graph of 100 kernels", "a graph of 100 kernels, on the device"
 EMPTY = b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry empty(.param .u64 a)\n{ ret; }\n\0"
 QUEUED = 256  # calls between two waits: what is queued fits into the driver's queue, so that the host never waits
 
 
 def measure(peer: str, phase: str) -> Rows:
-    """Times of one library."""
-    return _eagerjit() if peer == "eagerjit" else _torch()
+    """Times of one library; a row that fails costs none of the others."""
+    rows = Rows()
+    each(rows, _eagerjit() if peer == "eagerjit" else _torch())
+    return rows
 
 
 def host_seconds(queue: Callable[[], object], wait: Callable[[], object]) -> float:
@@ -54,7 +59,7 @@ def device_seconds(queue: Callable[[], object], event: Callable[[], Any]) -> flo
     return sorted(times)[len(times) // 2]
 
 
-def _eagerjit() -> Rows:
+def _eagerjit() -> dict[str, Callable[[], float]]:
     from eagerjit.runtime.gpu import memory as gpu
     from eagerjit.runtime.gpu.devices import platform
     from eagerjit.runtime.gpu.event import Event
@@ -65,37 +70,55 @@ def _eagerjit() -> Rows:
     device = platform().device(0)
     stream, wait = current_stream(device), device.synchronize
     device.activate()
-    rows = Rows()
-
+    event = timed(Event, stream)
     small = gpu.DeviceMemory(512, stream)
-    kernel = Kernel(device, EMPTY, "empty", ("pointer",), warps=4)
-    rows.numbers["queue a kernel that does nothing"] = host_seconds(
-        lambda: kernel.launch((1, 1, 1), stream, small.address), wait
-    )
-    rows.numbers["queue a memset"] = host_seconds(lambda: gpu.fill_words(small.address, 0, 1, stream), wait)
-    rows.numbers["allocate and free 1 MiB"] = seconds_per_call(lambda: gpu.DeviceMemory(1 << 20, stream))
-    graph = Graph()
-    with using_stream(device.streams.capture) as side:
-        graph.begin(side)
-        for _ in range(100):
-            kernel.launch((1, 1, 1), side, small.address)
-        graph.end()
-    rows.numbers["queue a graph of 100 kernels"] = host_seconds(lambda: graph.replay(stream), wait)
-    rows.numbers["a graph of 100 kernels, on the device"] = device_seconds(
-        lambda: graph.replay(stream), timed(Event, stream)
-    )
 
-    progress(rows)
-    source, target = (gpu.DeviceMemory(GIB, stream) for _ in range(2))
-    pinned = gpu.PinnedMemory(GIB, device)
-    pairs = {
-        "copy 1 GiB on the device": lambda: gpu.copy_on_device(target.address, source.address, GIB, stream),
-        "copy 1 GiB from pinned memory": lambda: gpu.copy_to_device(target.address, pinned.address, GIB, stream),
-        "copy 1 GiB to pinned memory": lambda: gpu.copy_to_host(pinned.address, source.address, GIB, stream),
+    @cache
+    def kernel() -> Kernel:
+        return Kernel(device, EMPTY, "empty", ("pointer",), warps=4)
+
+    @cache
+    def graph() -> Graph:
+        made = Graph()
+        kernel().launch((1, 1, 1), stream, small.address)  # what is loaded at the first use is not captured
+        with using_stream(device.streams.capture) as side:
+            made.begin(side)
+            for _ in range(100):
+                kernel().launch((1, 1, 1), side, small.address)
+            made.end()
+        return made
+
+    @cache
+    def large() -> list[gpu.DeviceMemory]:
+        return [gpu.DeviceMemory(GIB, stream) for _ in range(2)]
+
+    @cache
+    def pinned() -> gpu.PinnedMemory:
+        return gpu.PinnedMemory(GIB, device)
+
+    def launch() -> None:
+        kernel().launch((1, 1, 1), stream, small.address)
+
+    def on_device() -> None:
+        gpu.copy_on_device(large()[0].address, large()[1].address, GIB, stream)
+
+    def from_pinned() -> None:
+        gpu.copy_to_device(large()[0].address, pinned().address, GIB, stream)
+
+    def to_pinned() -> None:
+        gpu.copy_to_host(pinned().address, large()[1].address, GIB, stream)
+
+    return {
+        KERNEL: lambda: host_seconds(launch, wait),
+        MEMSET: lambda: host_seconds(lambda: gpu.fill_words(small.address, 0, 1, stream), wait),
+        ALLOCATION: lambda: seconds_per_call(lambda: gpu.DeviceMemory(1 << 20, stream)),
+        QUEUED_GRAPH: lambda: host_seconds(partial(graph().replay, stream), wait),
+        GRAPH: lambda: device_seconds(partial(graph().replay, stream), event),
+        **{
+            name: partial(device_seconds, copy, event)
+            for name, copy in zip(COPIES, (on_device, from_pinned, to_pinned), strict=True)
+        },
     }
-    for name, copy in pairs.items():
-        rows.numbers[name] = device_seconds(copy, timed(Event, stream))
-    return rows
 
 
 def timed(event: Callable[..., Any], stream: Any) -> Callable[[], Any]:
@@ -117,31 +140,44 @@ def timed(event: Callable[..., Any], stream: Any) -> Callable[[], Any]:
     return Recorded
 
 
-def _torch() -> Rows:
+def _torch() -> dict[str, Callable[[], float]]:
     import torch
 
-    rows, wait = Rows(), torch.cuda.synchronize
+    wait = torch.cuda.synchronize
+    event = partial(torch.cuda.Event, enable_timing=True)
     small = torch.zeros(1, device="cuda")
-    event = lambda: torch.cuda.Event(enable_timing=True)  # noqa: E731
-    rows.numbers["queue a memset"] = host_seconds(small.zero_, wait)
-    rows.numbers["allocate and free 1 MiB"] = seconds_per_call(
-        lambda: torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+
+    @cache
+    def graph() -> Any:
+        made = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(made):
+            for _ in range(100):
+                small.add_(1)
+        return made
+
+    @cache
+    def large() -> list[Any]:
+        return [torch.empty(GIB, dtype=torch.uint8, device="cuda") for _ in range(2)]
+
+    @cache
+    def pinned() -> Any:
+        return torch.empty(GIB, dtype=torch.uint8, pin_memory=True)
+
+    def allocated() -> Any:
+        return torch.empty(1 << 20, dtype=torch.uint8, device="cuda")
+
+    copies = (
+        lambda: large()[0].copy_(large()[1]),
+        lambda: large()[0].copy_(pinned(), non_blocking=True),
+        lambda: pinned().copy_(large()[1], non_blocking=True),
     )
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(100):
-            small.add_(1)
-    rows.numbers["queue a graph of 100 kernels"] = host_seconds(graph.replay, wait)
-    rows.numbers["a graph of 100 kernels, on the device"] = device_seconds(graph.replay, event)
-    progress(rows)
-    source, target = (torch.empty(GIB, dtype=torch.uint8, device="cuda") for _ in range(2))
-    pinned = torch.empty(GIB, dtype=torch.uint8, pin_memory=True)
-    rows.numbers["copy 1 GiB on the device"] = device_seconds(lambda: target.copy_(source), event)
-    rows.numbers["copy 1 GiB from pinned memory"] = device_seconds(
-        lambda: target.copy_(pinned, non_blocking=True), event
-    )
-    rows.numbers["copy 1 GiB to pinned memory"] = device_seconds(lambda: pinned.copy_(source, non_blocking=True), event)
-    return rows
+    return {
+        MEMSET: lambda: host_seconds(small.zero_, wait),
+        ALLOCATION: lambda: seconds_per_call(allocated),
+        QUEUED_GRAPH: lambda: host_seconds(graph().replay, wait),
+        GRAPH: lambda: device_seconds(graph().replay, event),
+        **{name: partial(device_seconds, copy, event) for name, copy in zip(COPIES, copies, strict=True)},
+    }
 
 
 def device_name() -> str:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,8 +101,15 @@ def main() -> None:
         environment = harness.environment(Path(cache))
         problems = prepare(options.names, environment, budget)
         print(f"{budget.left:4.0f} s left: compiled ahead", *problems, sep="\n", file=sys.stderr, flush=True)
+        failed = False
         for name in options.names:
-            measure(name, environment, budget, options.output)
+            try:
+                measure(name, environment, budget, options.output)
+            except Exception:
+                traceback.print_exc()
+                failed = True
+    if failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -83,6 +83,13 @@ def inputs(torch: Any, shapes: list[tuple[int, ...]], device: str) -> list[Any]:
     return made
 
 
+def unmoved(torch: Any, tensors: list[Any]) -> list[Any]:
+    """Tensors that stay where they are, which torch's CUDA graphs are told: they copy what may move at every call."""
+    for x in tensors if torch.__name__ == "torch" else ():
+        torch._dynamo.mark_static_address(x)
+    return tensors
+
+
 def repeated(call: Callable[[], object]) -> Callable[[], None]:
     """Several calls, so that the host is ahead of the device."""
 
@@ -98,7 +105,7 @@ def measure(peer: str, phase: str, device: str = "cuda") -> Rows:
     torch = importlib.import_module("eagerjit" if peer.startswith("eagerjit") else "torch")
     rows, compiler = Rows(), compilers(torch)[peer]
     measured = {name: partial(seconds, rows, torch, compiler, name, device) for name in cases(torch)}
-    x = torch.ones(16, device=device)
+    (x,) = unmoved(torch, [torch.ones(16, device=device)])
     wait = torch.cuda.synchronize
     if compiler is not None:
         measured[CALL] = lambda: host_seconds(partial(compiler(lambda x: x * 2 + 1), x), wait)
@@ -133,7 +140,7 @@ def seconds(rows: Rows, torch: Any, compiler: Any, name: str, device: str) -> fl
     plain = compiler is None or name == COPY or (torch.__name__ == "torch" and "gradients" in name)
     call = function if plain else compiler(function)
     half = "bfloat16" in name
-    tensors = [x.to(torch.bfloat16) if half else x for x in inputs(torch, shapes, device)]
+    tensors = unmoved(torch, [x.to(torch.bfloat16) if half else x for x in inputs(torch, shapes, device)])
     if half:  # whose last bit is more than the others may differ by
         call(*tensors)
     else:

@@ -1,6 +1,7 @@
 """Figures 1 and 2 of the PyTorch paper for our runtime: ResNet-50 trained eagerly on a GPU.
 
     python -m benchmarks.gpu_timeline [--output FOLDER]
+    python -m benchmarks.gpu_timeline --prepare     only compile what that runs, on an idle device
 
 Written are `gpu_timeline.json`, all that was recorded, for chrome://tracing or Perfetto, and two pictures:
 `gpu_timeline.svg`, the first operators of an iteration, each joined from when the host queued it to when the device ran
@@ -14,12 +15,14 @@ import argparse
 import gc
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_networks import Sizes, make_step
+from benchmarks.idle import idle
 from benchmarks.report import RESULTS, amount
 
 SIZES = Sizes(batch=128)
@@ -46,18 +49,25 @@ class Run:
         return [sum(span.name == "cuMemAlloc" for span in spans) for spans in iterations]
 
 
-def run(device: Any) -> Run:
-    """Train for some iterations; what is compiled is compiled before, and the memory that took is given back."""
+def prepared() -> Callable[[], object]:
+    """An iteration of which everything is compiled."""
     import eagerjit
-    from eagerjit.runtime.gpu.timeline import recording
 
     eagerjit.set_float32_matmul_precision("high")
     step, given = make_step("ResNet-50", eagerjit, SIZES, "cuda", None, False)
-    for _ in range(2):
+    for _ in range(2):  # an optimizer's first step makes its state
         step(*given)
+    return partial(step, *given)
+
+
+def run(device: Any) -> Run:
+    """Train for some iterations; what is compiled is compiled before, and the memory that took is given back."""
+    from eagerjit.runtime.gpu.timeline import recording
+
+    step = prepared()
     device.synchronize()
     start = time.perf_counter()
-    step(*given)
+    step()
     queued = time.perf_counter() - start
     device.synchronize()
     done = time.perf_counter() - start
@@ -65,7 +75,7 @@ def run(device: Any) -> Run:
     device.allocator.empty_cache()
     with recording(device) as timeline:
         for iteration in range(ITERATIONS):
-            step(*given)
+            step()
             timeline.iteration(iteration)
             device.synchronize()
     return Run(timeline, queued, done)
@@ -162,7 +172,12 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu_timeline")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the pictures")
+    parser.add_argument("--prepare", action="store_true", help="only compile")
     options = parser.parse_args()
+    if options.prepare:
+        with idle():
+            prepared()
+        return
     print(write(run(platform().device(0)), options.output))
 
 

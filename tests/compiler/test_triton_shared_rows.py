@@ -11,6 +11,7 @@ import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import source
 from eagerjit.jit import jit
+from eagerjit.ops.depthwise import depthwise_weight
 
 RANDOM = np.random.default_rng(9)
 X = torch.tensor(RANDOM.normal(size=(3, 500))).float()
@@ -67,3 +68,14 @@ def test_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
     for architecture in (80, 90):
         found = gpu_kernels.binary(launch, architecture)
         assert "atom.global.gpu.acq_rel.add" in found.ptx and found.spilled == 0
+
+
+def test_many_sums_of_a_row_stay_in_registers() -> None:
+    """Nine products of a plane with what lies around it, as the weight of a convolution per channel needs them."""
+    x, y = torch.ones(2, 1, 112, 112), torch.ones(2, 1, 112, 112)
+    with gpu_kernels.interpreted() as made:
+        call = jit(lambda y, x: depthwise_weight.call(y, x, (3, 3), (1, 1), (1, 1), (1, 1)), fullgraph=True)
+        assert call(y, x).flatten().tolist() == [2.0 * a * b for a in (111, 112, 111) for b in (111, 112, 111)]
+    (sums,) = [launch for m in made for launch in m.launched if launch.source.text.count("tl.reduce(") == 9]
+    assert sums.constants["LANES"] == 1024
+    assert [gpu_kernels.binary(sums, architecture).spilled for architecture in (80, 90)] == [0, 0]

@@ -31,6 +31,8 @@ COUNTERS = Param("counters", "memory", "i32")
 INT32 = 2**31
 FULL = 264
 """Programs that a GPU has room for, roughly: two on each multiprocessor."""
+MANY = 4
+"""Sums of one task that registers hold for as many elements as there are otherwise."""
 ACROSS = 32
 """Rows of a block that is read across, at most: neighbours in memory."""
 
@@ -109,7 +111,7 @@ class TritonKernel:
         """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
         length = sizes[extent] if isinstance(extent, str) else extent
-        several = len(self.structure.shapes) > 1 and length is not None and length > WHOLE
+        several = len(self.structure.shapes) > 1 and length is not None and length > self._whole
         split = self._split(tasks, length) if several and length is not None else 1
         source = self.sources[2 if split > 1 else 1 if several else 0]
         shape = source.shape
@@ -130,6 +132,16 @@ class TritonKernel:
         partials = 4 * tasks * split * count
         return Launch(source, constants, warps_for(lanes), tasks * split, aligned, 3, partials, tasks)
 
+    @property
+    def _crowded(self) -> bool:
+        """Whether a task has so many sums under way that registers hold them for a few elements per thread only."""
+        return sum(isinstance(s, Init) for s in walk(self.kernel.body)) > MANY
+
+    @property
+    def _whole(self) -> int:
+        """The longest row that is one block."""
+        return WHOLE // 4 if self._crowded else WHOLE
+
     def _split(self, tasks: int, length: int) -> int:
         """Programs that share a task, where tasks are too few to fill a GPU."""
         if len(self.structure.shapes) < 3 or tasks >= FULL:
@@ -141,7 +153,7 @@ class TritonKernel:
             return power_of_two(self.flat) if self.structure.flat else STEP
         if shape.vectors == "loop":
             # A row is read in several phases: few rows at a time, so that the cache still has them.
-            return STEP * 4 if shape.tiled and not shape.split else STEP
+            return (STEP * 4 if shape.tiled and not shape.split else STEP) // (8 if self._crowded else 1)
         most = WHOLE if shape.vectors == "whole" else 256 if shape.kept else 32 if self._transposes else TILE
         return min(power_of_two(length), most)
 

@@ -50,7 +50,22 @@ class Stream:
     capture: Graph | None = None
 
     def step(self) -> None:
-        """Do the oldest operation, and first what it waits for."""
+        """Do the oldest operation, and first what it waits for.
+
+        Garbage is not collected meanwhile: a finalizer that waits for the device would find this operation done when
+        it is not. A collection that was due is made where the call begins, when nothing has been taken yet.
+        """
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self._step()
+        finally:
+            if collects:
+                gc.enable()
+
+    def _step(self) -> None:
+        if not self.queue:
+            return
         operation = self.queue[0]
         for earlier in operation.after:
             earlier.stream.reach(earlier)
@@ -60,13 +75,7 @@ class Stream:
         self.queue.popleft()
         self.time += TICK
         operation.done, operation.time = True, self.time
-        collects = gc.isenabled()
-        gc.disable()  # a finalizer that waits for the device would find this operation done when it is not
-        try:
-            operation.run(operation)
-        finally:
-            if collects:
-                gc.enable()
+        operation.run(operation)
 
     def reach(self, operation: Operation) -> None:
         """Do everything up to an operation of this stream."""
