@@ -95,6 +95,8 @@ class Module(Calls, Tree, State):
                 raise TypeError(
                     f"cannot assign '{type(value).__name__}' object to buffer '{name}' (torch.Tensor or None required)"
                 )
+            if value is own["_buffers"][name]:  # after `self.count += 1`
+                return
             own["_buffers"][name] = value
         elif name not in own or own[name] is not value:
             object.__setattr__(self, name, noted(value) if name in _NOTED else value)

@@ -15,6 +15,7 @@ import pytest
 import eagerjit as torch
 from eagerjit import nn
 from eagerjit.compiled.fallback import JitWarning
+from eagerjit.runtime import mode
 
 
 def model() -> Any:
@@ -211,3 +212,19 @@ def test_threads_call_while_parameters_are_replaced() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_buffer_that_counts_in_place_starts_no_epoch() -> None:
+    module = torch.nn.Module()
+    module.register_buffer("count", torch.tensor(0))
+
+    @torch.jit
+    def step(x: Any) -> Any:
+        module.count += 1
+        return x * module.count
+
+    step(torch.ones(3))
+    before = mode.epoch()
+    assert step(torch.ones(3)).tolist() == [2.0] * 3
+    module.count += 1
+    assert mode.epoch() == before
