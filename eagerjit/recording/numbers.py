@@ -311,7 +311,8 @@ def _comparison(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
     """A float that only Python calculates as Python does, `math.cos` or a power, of numbers of the call.
 
-    The first recording is tied to the numbers. When they vary, it is a call of the Python function in the compiled one.
+    The first recording is tied to the numbers, but to those that the function keeps and changes. When they vary, it is
+    a call of the Python function in the compiled one.
     """
     tracer = state.tracer
     values = [x.value if isinstance(x, TracedFloat) else x for x in map(to_float, arguments)]
@@ -319,7 +320,7 @@ def python_number(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*map(plain, arguments))
     if None in values:  # calculated from a tensor
         return TracedFloat(tracer.python_call(function, [to_float(x) for x in arguments], None), None)
-    if not tracer.numbers_vary:
+    if not tracer.varies(*arguments):
         return function(*map(plain, arguments))
     try:
         result = function(*values)

@@ -42,7 +42,7 @@ def rounded(function: Callable[[Any], int], value: Any) -> Any:
     if type(value) is not TracedFloat:
         return value if type(value) is SymbolicInt else function(value)
     tracer = state.tracer
-    known = value.value is not None and not (tracer is not None and tracer.numbers_vary)
+    known = value.value is not None and not (tracer is not None and tracer.varies(value))
     if tracer is None or tracer.arguments is None or known or not _is_within(value):
         return function(plain(value))
     node = tracer.record(ROUNDED[function], (value.node,))

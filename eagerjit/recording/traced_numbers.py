@@ -12,6 +12,8 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import NUMBER, host
+from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.signature import Binding, IntLeaf
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.questions import Questions
 from eagerjit.runtime import dtypes
@@ -22,6 +24,9 @@ from eagerjit.watching.observation import TraceBreak, user_line
 
 class Numbers(Questions):
     """What a tracer does with Python numbers that are inputs of the compiled function, or calculated from these."""
+
+    bindings: list[Binding]
+    slots: dict[int, Any]
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +95,21 @@ class Numbers(Questions):
         if not self.ask(made, "a Python function was called", known):
             raise TraceBreak(f"{function.__name__} gives no float", user_line())
         return value
+
+    def varies(self, *numbers: Any) -> bool:
+        """Whether other calls are known to have other numbers: also where the function keeps what they come from.
+
+        Of what it keeps those numbers are inputs that its code changes.
+        """
+        if self.numbers_vary:
+            return True
+        kept = {str(b.size) for b in self.bindings if isinstance(b, IntLeaf) and b.leaf in self.slots}
+        used = ancestors([x.node for x in numbers if isinstance(x, TracedFloat)])
+        counts = [x.expression for x in numbers if isinstance(x, SymbolicInt)]
+        counts += [n.attributes["size"] for n in used if n.op is elementwise.size_value]
+        return any(self._floats[n][0] in self.slots for n in used if n in self._floats) or any(
+            not kept.isdisjoint(sizes.symbols(x)) for x in counts
+        )
 
     def float_of(self, value: SymbolicInt) -> TracedFloat:
         """A size as a float."""
