@@ -8,7 +8,7 @@ would have recorded, at the same places in the order of execution.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -97,6 +97,15 @@ def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:
         if node is None or node in found or node.sequence <= first:
             continue
         found[node] = None
-        stack += [x._node for x in node.inputs or () if isinstance(x, Tensor)]
+        stack += [t._node for t in _given(node)]
     for position, node in enumerate(sorted(found, key=lambda n: n.sequence), 1):
         node.sequence = last - 1 + position / (len(found) + 1)
+
+
+def _given(node: GradNode) -> Iterator[Tensor]:
+    """The tensors that an operation was given, with what they were before they were written in place."""
+    for x in node.inputs or ():
+        for tensor in x if isinstance(x, (tuple, list)) else (x,):
+            while isinstance(tensor, Tensor):
+                yield tensor
+                tensor = None if tensor._node is None else tensor._node.replaced

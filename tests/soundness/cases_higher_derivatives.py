@@ -187,3 +187,26 @@ def functional_api(jit):
         yield A.hvp(f, x, x)
         yield A.vjp(f, x)
         yield A.jvp(f, x, x)
+
+
+@case
+def third_derivatives_of_what_was_joined_and_written(jit):
+    @jit
+    def joined(x):
+        return (torch.cat([x * x, x * 3]) ** 3).sum()
+
+    @jit
+    def written(x):
+        y = x.clone()
+        y[0] = y[1] * 2
+        z = (y * 3).sum()
+        y[1:].add_(z)
+        return (y**3).sum()
+
+    for f in (joined, written):
+        for n in (3, 4):
+            x = torch.arange(float(n), requires_grad=True)
+            y = f(x)
+            for _ in range(3):
+                (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+                yield y
