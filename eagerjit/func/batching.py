@@ -9,6 +9,8 @@ from typing import Any
 from eagerjit import pytree
 from eagerjit.compiler.batch import batch
 from eagerjit.compiler.ir import Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.func.evaluate import run_graph
 from eagerjit.func.inner import InnerTracer
 from eagerjit.recording.numbers import TracedFloat, expression
@@ -122,6 +124,9 @@ class _Examples(InnerTracer):
         self.size, self.randomness = size, randomness
         self.arguments: list[Tensor] = []
         self.mapped: set[int] = set()
+        self.in_body = False
+        self.differentiable: set[Node] = set()
+        self.cuts: dict[Node, Tensor] = {}
 
     def example(self, outside: Tensor) -> Tensor:
         """A tensor that stands for one example of a batch, which is the first dimension."""
@@ -130,6 +135,45 @@ class _Examples(InnerTracer):
         tensor = self.wrap(self.input(outside, TensorType(type_.dtype, tuple(type_.shape[1:]))))
         tensor._requires_grad = outside._requires_grad
         return tensor
+
+    def input(self, outside: Tensor, type_: TensorType) -> Node:
+        """An input of the graph; gradients flow to it if they do outside."""
+        node = super().input(outside, type_)
+        if outside._requires_grad:
+            self.differentiable.add(node)
+        return node
+
+    def record(self, primitive: Primitive, inputs: tuple[Node, ...], **attributes: Any) -> Node:
+        """Append one primitive, and note whether gradients flow through it."""
+        node = super().record(primitive, inputs, **attributes)
+        if primitive is not elementwise.cut and not self.differentiable.isdisjoint(node.inputs):
+            self.differentiable.add(node)
+        return node
+
+    def run_body(self, body: Callable[[tuple[Any, ...]], Any], arguments: tuple[Any, ...]) -> Any:
+        """What an op gives that user code calls; what ops get in its body is no affair of the tape's."""
+        arguments, before = self.as_taped(arguments), self.in_body
+        self.in_body = True
+        try:
+            return body(arguments)
+        finally:
+            self.in_body = before
+
+    def as_taped(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An op's arguments, cut off where the tape has no gradient: then the batched graph has none either."""
+        return arguments if self.in_body else tuple(map(self._as_taped, arguments))
+
+    def _as_taped(self, argument: Any) -> Any:
+        if type(argument) in (tuple, list):
+            return type(argument)(map(self._as_taped, argument))
+        if not isinstance(argument, Tensor) or argument._requires_grad:
+            return argument
+        node = self.value(argument)
+        if node not in self.differentiable:
+            return argument
+        if node not in self.cuts:
+            self.cuts[node] = self.wrap(self.record(elementwise.cut, (node,)))
+        return self.cuts[node]
 
     def argument(self, outside: Tensor) -> Tensor:
         """An example that the function is called with; all of these are made before anything else."""

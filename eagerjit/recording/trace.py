@@ -19,6 +19,7 @@ from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complexes import is_complex, is_split
 from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.recording.examples import Examples
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.recording.reached import Memory
 from eagerjit.recording.traced_numbers import Numbers
@@ -31,15 +32,8 @@ from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
 
 
-class Tracer(Places, Numbers):
+class Tracer(Places, Numbers, Examples):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
-
-    single_example = False
-    """Whether tensors stand for one of many examples."""
-
-    def outside_of(self, op: Any, arguments: tuple[Any, ...]) -> Any:
-        """The result of an op for every example, where tensors stand for one of many."""
-        raise NotImplementedError
 
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""

@@ -9,7 +9,7 @@ import pytest
 
 import eagerjit
 from eagerjit import nn
-from eagerjit.func import functional_call, grad, jacrev, stack_module_state, vmap
+from eagerjit.func import functional_call, grad, jacfwd, jacrev, stack_module_state, vmap
 
 X = eagerjit.tensor(np.arange(12.0).reshape(4, 3))
 
@@ -323,3 +323,42 @@ def test_modules_and_jitted_functions_inside():
     expected = jacrev(lambda x: net(x).sum(1))(eagerjit.ones(4, 3)).detach().numpy()
     each = vmap(grad(jitted))(eagerjit.ones(4, 3)).detach().numpy()
     np.testing.assert_allclose(each, expected[np.arange(4), np.arange(4)], rtol=1e-5)
+
+
+def _constant_factor(x):
+    with eagerjit.no_grad():
+        found = x * 2
+    return found * x
+
+
+@pytest.mark.parametrize(
+    ("function", "slope"),
+    [
+        (lambda x: x.detach() * x, lambda x: x),
+        (lambda x: x.detach() * x * x, lambda x: 2 * x * x),
+        (_constant_factor, lambda x: 2 * x),
+        (lambda x: eagerjit.stack([(x * x).detach(), x]).prod(0), lambda x: x * x),
+        (lambda x: (x * 1).add_(x.detach() * 3), eagerjit.ones_like),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_end_where_the_function_ends_them(function, slope, compiled):
+    wanted = slope(X)
+
+    def of_all(x):
+        return vmap(function)(x).sum()
+
+    def of_all_beside(x):
+        return vmap(lambda one: (function(x) * one).sum())(eagerjit.ones(2, dtype=X.dtype)).sum() / 2
+
+    for f in (of_all, of_all_beside):
+        gradient = grad(eagerjit.jit(f) if compiled else f)
+        assert (gradient(X).numpy() == wanted.numpy()).all()
+
+
+def test_jacobians_of_compiled_functions_that_end_gradients():
+    f = eagerjit.jit(lambda x: (x.detach() * x * x + x).sum())
+    x = X[0]
+    for outer in (jacrev, jacfwd):
+        for inner in (jacrev, jacfwd):
+            assert (outer(inner(f))(x).numpy() == (2 * x).diag().numpy()).all()
