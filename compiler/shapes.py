@@ -105,7 +105,8 @@ def reshape_strides(shape: Shape, strides: Shape, target: Shape, tie: bool = Fal
             return None
         out += merged
         i, j = i + taken_a, j + taken_b
-    return tuple(out)
+    # Dimensions of size 1 have any stride; eager views give them those of row-major memory.
+    return tuple(r if d == 1 else s for d, s, r in zip(target, out, contiguous_strides(target), strict=True))
 
 
 def _joined(shape: Shape, strides: Shape, tie: bool) -> tuple[Shape, Shape]:

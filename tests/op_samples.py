@@ -331,10 +331,9 @@ RECURRENT: dict[str, list[Sample]] = {
 SAMPLES |= RECURRENT
 
 COPIED = ("unfold", "real", "imag", "view_as_real", "view_as_complex")
-EAGER = {
-    "as_strided": "depends on where tensors lie in memory",
-    **dict.fromkeys(COPIED, "a view that compiled code would copy is returned"),
-}
+"""Views of an argument that a compiled call makes when it has run; what is computed of these is compiled."""
+
+EAGER = {"as_strided": "depends on where tensors lie in memory"}
 """Views of an argument that no compiled function returns, and why; what is computed of these compiles."""
 
 ELSEWHERE = {"move": "a copy between devices, which drivers make"}

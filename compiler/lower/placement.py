@@ -13,7 +13,7 @@ from eagerjit.compiler.lower.groups import Group, HostStep, Region, Step
 from eagerjit.compiler.lower.instructions import Instructions
 from eagerjit.compiler.lower.memory import Plan, Request, plan
 from eagerjit.compiler.ops import indexing, views
-from eagerjit.compiler.shapes import Shape
+from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.runtime.dtypes import BY_SHORT
 from eagerjit.runtime.program import Op
@@ -240,7 +240,7 @@ class Placement(Instructions):
 
     def _covers(self, node: Node, root: Node) -> bool:
         """Whether a view is all of its root in order: then the output has the view's shape at once."""
-        if not is_contiguous(node):
+        if layout(node).strides != contiguous_strides(node.type.shape):  # those of dimensions of size 1 can be seen
             return False
         whole = node
         while whole is not root and whole.op in (views.reshape, views.permute):  # whose sizes need not be equal as text

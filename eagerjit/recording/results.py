@@ -27,7 +27,10 @@ def is_traced(value: Any) -> bool:
 
 
 def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
-    """Tensors that several results view and that are no results: a write to one result has to reach the others."""
+    """Tensors that results view and that are no results: what several view, so that a write to one reaches the others.
+
+    And those whose views compiled code computes apart from them, see `_Related`.
+    """
     found: dict[int, Tensor] = {}
     views: dict[int, int] = {}
     known = set(map(id, results))
@@ -37,7 +40,7 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
         base, _ = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base
-            views[id(base)] = views.get(id(base), 0) + 1
+            views[id(base)] = views.get(id(base), 0) + (2 if _is_copied(tracer, result, base) else 1)
     return [t for t in found.values() if views[id(t)] > 1]
 
 
@@ -53,6 +56,11 @@ def _base(tracer: Tracer, result: Tensor, known: set[int]) -> tuple[Tensor, list
     return base, steps[::-1]
 
 
+def _is_copied(tracer: Tracer, view: Tensor, base: Tensor) -> bool:
+    """Whether compiled code computes a view of a tensor apart from it."""
+    return layout(tracer.place(view)).root is not layout(tracer.place(base)).root
+
+
 def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
     """What makes results views of arguments, of outside tensors and of each other, and gives them their versions."""
     out: list[Finish] = []
@@ -62,12 +70,11 @@ def relations(tracer: Tracer, results: Sequence[Any]) -> list[Finish]:
             continue
         base, steps = _base(tracer, result, set(positions))
         if base is not result and (id(base) in positions or not is_traced(base)):
-            if layout(tracer.place(result)).root is not layout(tracer.place(base)).root:
-                raise TraceBreak("a view that compiled code would copy is returned", tracer.value(result).source)
+            copied = _is_copied(tracer, result, base)
             source = positions.get(id(base))
             leaf = -1 if source is not None else tracer.leaf_of[id(base)]
             outside = tracer.slots.get(leaf, base) if source is None else None
-            out.append(_Related(index, source, leaf, outside, steps, _origins(tracer, steps)))
+            out.append(_Related(index, source, leaf, outside, steps, _origins(tracer, steps), copied))
         elif result._storage is not None and result._storage.version:
             out.append(_Written(index, result._storage.version))
     # A base has the versions of its writes before it shares them.
@@ -117,7 +124,10 @@ class _Written:
 
 @dataclass
 class _Related:
-    """A result that views another result (`source`), an argument (`leaf`) or an `outside` tensor, by these steps."""
+    """A result that views another result (`source`), an argument (`leaf`) or an `outside` tensor, by these steps.
+
+    `copied`: compiled code has no such view, and gave a copy, in whose place the view comes.
+    """
 
     index: int
     source: int | None
@@ -125,6 +135,7 @@ class _Related:
     outside: Tensor | Slot | None
     steps: list[View]
     origins: dict[str, tuple[Any, int]]
+    copied: bool
 
     def __post_init__(self) -> None:
         # What the views were made of belongs to the trace.
@@ -144,7 +155,10 @@ class _Related:
             finally:
                 mode.set_grad_mode(before)
         last = self.steps[-1]
-        result._view = View(base, last.op, tuple(_evaluated(a, values) for a in last.arguments), last.tracked)
+        arguments = tuple(_evaluated(a, values) for a in last.arguments)
+        if self.copied:
+            result._data = last.op.view_eager(base._data, *arguments)
+        result._view = View(base, last.op, arguments, last.tracked)
         if last.tracked:
             result._storage.register(result)
 

@@ -1,0 +1,102 @@
+"""Views that compiled code has no strides for: windows, parts of complex numbers, views of what the call made."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from tests.soundness.framework import case
+
+
+def ramp(*sizes):
+    n = torch.Size(sizes).numel()
+    return (torch.arange(float(n)) / n - 0.3).reshape(*sizes)
+
+
+@case
+def windows_of_what_was_made(jit):
+    f = jit(lambda x: (x + 1).unfold(0, 2, 1))
+    g = jit(lambda x: (x * 2).as_strided((2, 2), (1, 1)))
+    h = jit(lambda x: (x @ x.mT).diagonal())
+    for n in (4, 5):
+        for function, x in ((f, ramp(n)), (g, ramp(n)), (h, ramp(n, n))):
+            x.requires_grad_()
+            r = function(x)
+            (r * r).sum().backward()
+            yield r, x.grad, r._version
+            r.detach()[0] = 7.0
+            yield r, r._version
+
+
+@case
+def windows_of_arguments(jit):
+    f = jit(lambda x: x.unfold(0, 2, 1))
+    g = jit(lambda x: (x.unfold(0, 2, 1), x.unfold(0, 3, 2)))
+    for n in (4, 6):
+        for function in (f, g):
+            x = ramp(n)
+            found = function(x)
+            yield found, x, x._version
+            x[1] = 9.0
+            yield found
+
+
+@case
+def parts_of_complex_arguments(jit):
+    f = jit(torch.view_as_complex)
+    g = jit(lambda z: torch.view_as_real(z).add_(1))
+    h = jit(lambda z: z.real.mul_(2))
+    for n in (3, 4):
+        z = torch.complex(ramp(n), ramp(n))
+        for function, x in ((f, ramp(n, 2)), (g, z), (h, z.clone())):
+            r = function(x)
+            yield r, x, x._version
+            r[0] = 9.0
+            yield r, x, x._version
+
+
+@case
+def windows_that_are_written(jit):
+    @jit
+    def of_what_was_made(x):
+        y = x * 1
+        windows = y.unfold(0, 2, 2)
+        windows.add_(1)
+        y[0] = 9
+        return windows
+
+    @jit
+    def of_the_argument(x):
+        windows = x.unfold(0, 2, 2)
+        windows.mul_(3)
+        x[1] = 8
+        return windows
+
+    for n in (4, 6):
+        for f in (of_what_was_made, of_the_argument):
+            x = ramp(n)
+            r = f(x)
+            yield r, r._version, x._version
+            r[0, 0] = 5
+            yield r, x
+
+
+@case
+def windows_beside_another_view(jit):
+    f = jit(lambda x: (lambda y: (y.unfold(0, 2, 1), y[1:]))(x * 2))
+    for n in (4, 5):
+        windows, rest = f(ramp(n))
+        yield windows, rest
+        rest.add_(1)
+        yield windows, rest, windows._version
+
+
+@case
+def strides_of_dimensions_of_one(jit):
+    functions = [
+        lambda x: (x * 2).transpose(0, 1),
+        lambda x: (x + 1).permute(1, 2, 0),
+        lambda x: (x + 1)[:, None].transpose(0, 1).squeeze(0),
+        lambda x: (x + 1).transpose(0, 1).reshape(1, x.shape[1], -1),
+    ]
+    for f in map(jit, functions):
+        for sizes in ((2, 3, 4), (5, 1, 4), (1, 5, 4), (5, 1, 1)):
+            yield f(ramp(*sizes))
