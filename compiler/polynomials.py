@@ -5,22 +5,32 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+_KEPT = 1 << 14
+"""Results that each operation keeps: a compiler asks the same few questions about the same few sizes all the time."""
 
-@dataclass(frozen=True, slots=True)
+
 class Quotient:
     """An opaque term: `a // b`, `a % b`, `min` or `max` that does not simplify."""
 
-    op: str
-    a: int | Size
-    b: int | Size
+    __slots__ = ("_hash", "a", "b", "op", "text")
+
+    def __init__(self, op: str, a: int | Size, b: int | Size):
+        self.op, self.a, self.b = op, a, b
+        self.text = f"{op}({a}, {b})" if op in ("min", "max") else f"({_operand(a)} {op} {_operand(b)})"
+        self._hash = hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Quotient) and self.text == other.text)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
-        if self.op in ("min", "max"):
-            return f"{self.op}({self.a}, {self.b})"
-        return f"({_operand(self.a)} {self.op} {_operand(self.b)})"
+        return self.text
+
+    __repr__ = __str__
 
 
 def _operand(x: int | Size) -> str:
@@ -43,6 +53,8 @@ class Size:
         self._hash = hash(terms)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, Size) and self._hash == other._hash and self.terms == other.terms
 
     def __hash__(self) -> int:
@@ -91,7 +103,7 @@ class Size:
 Expr = int | Size
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(_KEPT)
 def _print(size: Size) -> str:
     """Terms joined by +, factors by *, a coefficient of 1 left out."""
     parts = []
@@ -103,12 +115,23 @@ def _print(size: Size) -> str:
     return " + ".join(parts)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(_KEPT)
 def symbol(name: str) -> Size:
     """The size that is one unknown."""
     return Size((((name,), 1),))
 
 
+def _text(atom: Atom) -> str:
+    """What atoms are sorted by."""
+    return atom if isinstance(atom, str) else atom.text
+
+
+def _texts(term: tuple[Monomial, int]) -> list[str]:
+    """What terms are sorted by."""
+    return [_text(atom) for atom in term[0]]
+
+
+@lru_cache(_KEPT)
 def _atom(op: str, a: Expr, b: Expr) -> Size:
     return Size((((Quotient(op, a, b),), 1),))
 
@@ -125,13 +148,23 @@ def _build(terms: dict[Monomial, int]) -> Expr:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
-    return Size(tuple(sorted(kept, key=lambda t: [str(a) for a in t[0]])))
+    return Size(tuple(sorted(kept, key=_texts) if len(kept) > 1 else kept))
 
 
 def add(a: Expr, b: Expr) -> Expr:
     """a + b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return a + b
+        if a == 0:
+            return b
+    elif isinstance(b, int) and b == 0:
+        return a
+    return _sum(a, b)
+
+
+@lru_cache(_KEPT)
+def _sum(a: Expr, b: Expr) -> Expr:
     terms = dict(_terms(a))
     for monomial, coefficient in _terms(b):
         terms[monomial] = terms.get(monomial, 0) + coefficient
@@ -147,10 +180,15 @@ def mul(a: Expr, b: Expr) -> Expr:
             return b
     elif isinstance(b, int) and b == 1:
         return a
+    return _product(a, b)
+
+
+@lru_cache(_KEPT)
+def _product(a: Expr, b: Expr) -> Expr:
     terms: dict[Monomial, int] = {}
     for left, p in _terms(a):
         for right, q in _terms(b):
-            monomial = tuple(sorted(left + right, key=str))
+            monomial = tuple(sorted(left + right, key=_text)) if left and right else left or right
             terms[monomial] = terms.get(monomial, 0) + p * q
     return _build(terms)
 
@@ -159,6 +197,11 @@ def exact_quotient(a: Expr, b: Expr) -> Expr | None:
     """a / b where the polynomials show that it is exact, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b if b and a % b == 0 else None
+    return _exact_quotient(a, b)
+
+
+@lru_cache(_KEPT)
+def _exact_quotient(a: Expr, b: Expr) -> Expr | None:
     if a == b:
         return 1
     divisor = _terms(b)
@@ -198,7 +241,7 @@ def _long_division(a: Expr, b: Expr) -> Expr | None:
 
 def _leading(x: Expr) -> Expr:
     """The term of highest degree."""
-    monomial, coefficient = max(_terms(x), key=lambda term: (len(term[0]), [str(a) for a in term[0]]))
+    monomial, coefficient = max(_terms(x), key=lambda term: (len(term[0]), _texts(term)))
     return _build({monomial: coefficient})
 
 
@@ -276,15 +319,18 @@ def is_symbol(x: Expr) -> bool:
     return coefficient == 1 and len(monomial) == 1 and isinstance(monomial[0], str)
 
 
-def symbols(x: Expr) -> set[str]:
+def symbols(x: Expr) -> frozenset[str]:
     """The names of the symbols in x."""
-    if isinstance(x, int):
-        return set()
+    return frozenset() if isinstance(x, int) else _symbols(x)
+
+
+@lru_cache(_KEPT)
+def _symbols(x: Size) -> frozenset[str]:
     found: set[str] = set()
     for monomial, _ in x.terms:
         for atom in monomial:
             found |= {atom} if isinstance(atom, str) else symbols(atom.a) | symbols(atom.b)
-    return found
+    return frozenset(found)
 
 
 def substitute(x: Expr, values: Mapping[str, Expr]) -> Expr:
@@ -312,6 +358,11 @@ def dominates(a: Expr, b: Expr) -> bool:
 
     Symbols are sizes and strides, not negative; those that begin with n are a call's Python ints, which may be.
     """
+    return a >= b if isinstance(a, int) and isinstance(b, int) else _dominates(a, b)
+
+
+@lru_cache(_KEPT)
+def _dominates(a: Expr, b: Expr) -> bool:
     return _is_natural(add(a, mul(b, -1)))
 
 
@@ -340,6 +391,6 @@ def without_common_factors(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     shared = list((Counter(left[0][0]) & Counter(right[0][0])).elements())
     if not all(isinstance(atom, str) and atom.startswith("s") for atom in shared):
         return a, b
-    factor = _build({tuple(sorted(shared, key=str)): common})
+    factor = _build({tuple(sorted(shared, key=_text)): common})
     quotients = exact_quotient(a, factor), exact_quotient(b, factor)
     return (a, b) if None in quotients else quotients  # type: ignore[return-value]
