@@ -13,12 +13,13 @@ of it, if their parameter is never stored to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import transpose
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
+from eagerjit.compiler.codegen.counted import counted, repeat
 from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.loops import (
@@ -181,38 +182,10 @@ class _Emitter(MemoryAccess):
             self._body(loop.body)
 
         self.variables.append(loop.var)
-        self._repeat(start, 1, stop, body)
+        repeat(b, start, 1, stop, body)
         self.variables.pop()
         b.emit(f"br label %{done}")
         b.label(done)
-
-    def _repeat(self, start: Value, step: int, stop: Value, body: Callable[[Value], None]) -> Value:
-        """A loop of its own from the open block, entered at least once; the variable's value behind it."""
-        b = self.b
-        before, after = b.name("before"), b.name("after")
-        b.emit(f"br label %{before}")
-        b.label(before)
-        b.open_loop()
-        following = self._counted(start, step, stop, body, after)
-        b.close_loop()
-        b.label(after)
-        return Value(b, "i64", 0, following.text, b.depth)
-
-    def _counted(self, start: Value, step: int, stop: Value, body: Callable[[Value], None], after: str) -> Value:
-        """`body` for start, start + step, ... while below stop, then on to block `after`; the variable's next value."""
-        b = self.b
-        before, head = b.block, b.name("loop")
-        b.emit(f"br label %{head}")
-        b.label(head)
-        variable = Value(b, "i64", 0, b.name("%v"), b.depth)
-        place = len(b.lines)
-        b.lines.append("")
-        body(variable)
-        following = Value(b, "i64", 0, b.name("%v"), b.depth)
-        b.emit(f"{following.text} = add i64 {variable.text}, {step}")
-        b.lines[place] = f"  {variable.text} = phi i64 [ {start.text}, %{before} ], [ {following.text}, %{b.block} ]"
-        b.emit(f"br i1 {(following < stop).text}, label %{head}, label %{after}")
-        return following
 
     def _vector(self, loop: Loop) -> None:
         b = self.b
@@ -230,7 +203,7 @@ class _Emitter(MemoryAccess):
         if extent is None or extent >= lanes:
             b.emit(f"br i1 {(start < last).text}, label %{main}, label %{middle}")
             b.label(main)
-            following = self._counted(start, lanes, last, lambda first: self._step(loop, first, lanes), middle)
+            following = counted(b, start, lanes, last, lambda first: self._step(loop, first, lanes), middle)
             incoming.append((following.text, b.block))
         else:
             b.emit(f"br label %{middle}")
@@ -244,7 +217,7 @@ class _Emitter(MemoryAccess):
                 self._step(loop, rest, lanes, stop)
             else:
                 end = b.name("end")
-                self._counted(rest, 1, stop, lambda element: self._element(loop, element), end)
+                counted(b, rest, 1, stop, lambda element: self._element(loop, element), end)
                 b.label(end)
         b.emit(f"br label %{done}")
         b.close_loop()
@@ -274,7 +247,8 @@ class _Emitter(MemoryAccess):
         self.variables.append(loop.var)
         self.values[loop.var] = first
         if stop:
-            self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", stop - first, "u32")
+            self.active = stop - first
+            self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
         self._body(loop.body)
         self.variables.pop()
         self.vector_variable, self.lanes, self.mask = "", 0, None
@@ -364,17 +338,17 @@ class _Emitter(MemoryAccess):
             self.values[loop.var] = first
             for load in plan.loads:
                 self._transpose(load, loop.var, slots[load.name], lanes)
-            self._repeat(zero, 1, count, lambda k: one_task(k, first, None))
+            repeat(b, zero, 1, count, lambda k: one_task(k, first, None))
 
         def reset() -> None:
             self.values[variable] = task
             self.values.update(origin)
 
-        rest = self._repeat(start, lanes, stop - (lanes - 1), square)
+        rest = repeat(b, start, lanes, stop - (lanes - 1), square)
         tail, done = b.name("tail"), b.name("done")
         b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
         b.label(tail)
-        self._repeat(zero, 1, count, lambda k: one_task(k, rest, stop))
+        repeat(b, zero, 1, count, lambda k: one_task(k, rest, stop))
         b.emit(f"br label %{done}")
         b.label(done)
 

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
+from collections.abc import Callable, Iterator
+
+from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
+from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Param, Store
+
+Step = int | Value | None
+"""Elements from one lane to the next."""
 
 MOST_APART = 4
 """Vectors of elements farther apart are gathered one by one."""
+
+PAGE = 4096
+"""Bytes that are there all together or not at all."""
+
+_FAST_GATHER = 512
+"""Bits of vectors from which on a gather is an instruction that pays; else a scalar load per lane does better."""
 
 
 def has_elements_apart(loop: Loop) -> bool:
@@ -27,8 +39,8 @@ class MemoryAccess:
     """The memory side of one kernel.
 
     `values` are the kernel's names so far. Inside a vector loop `lanes` is its width and `mask` the lanes that are on
-    (None: all); `tiles` are the loads whose vectors lie transposed on the stack. Loads that don't vary in a loop move
-    out of it, if their parameter is never stored to.
+    (None: all), the first `active` ones; `tiles` are the loads whose vectors lie transposed on the stack. Loads that
+    don't vary in a loop move out of it, if their parameter is never stored to.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
@@ -39,33 +51,37 @@ class MemoryAccess:
         self.variables: list[str] = []
         self.lanes = 0
         self.mask: Value | None = None
+        self.active = self.b.constant("i64", 0)
         self.vector_variable = ""
         self.checked = False
         self.tiles: dict[str, tuple[str, Value]] = {}
 
-    def address(self, param: str, index: Index) -> tuple[Value, int | None, Value | None]:
-        """A pointer for lane 0, and the distance between lanes (None: not constant, then offsets per lane)."""
+    def address(self, param: str, index: Index) -> tuple[Value, Step, Value | None]:
+        """A pointer for lane 0, and the distance between lanes (None: they have none, then offsets per lane)."""
         b = self.b
         scalar_terms: list[Value] = []
         lane_terms: list[Value] = []
-        step: int | None = 0
+        step: int | Value = 0
         for name, stride in index:
             factor = b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
             value = self.values[name]
             term = value if stride == 1 else value * factor
             (lane_terms if value.lanes else scalar_terms).append(term)
-            if name != self.vector_variable:
-                continue
-            step = step + stride if isinstance(stride, int) and step is not None else None
-            lane_terms.append(b.iota("i64", self.lanes) * factor)
+            if name == self.vector_variable:
+                distance = stride if isinstance(stride, int) else factor
+                step = distance + step if step else distance
         pointer = self.values[param]
         kind = LLVM_TYPES[memory_dtype(self.params[param].dtype)]
         for term in sorted(scalar_terms, key=lambda t: t.depth):
-            text = f"getelementptr {kind}, ptr {pointer.text}, i64 {term.text}"
-            pointer = b.pure("ptr", 0, text, max(pointer.depth, term.depth))
-        if step is not None and not any(self.values[name].lanes for name, _ in index):
+            pointer = self._from(pointer, kind, term)
+        if not lane_terms:
             return pointer, step, None
-        return pointer, None, sum(lane_terms[1:], lane_terms[0])
+        return pointer, None, sum(lane_terms[1:], lane_terms[0] + b.iota("i64", self.lanes) * step)
+
+    def _from(self, pointer: Value, kind: str, offset: Value) -> Value:
+        """The pointer some elements behind another one."""
+        text = f"getelementptr {kind}, ptr {pointer.text}, i64 {offset.text}"
+        return self.b.pure("ptr", 0, text, max(pointer.depth, offset.depth))
 
     def load(self, param: str, index: Index, dtype: str) -> Value:
         b = self.b
@@ -80,16 +96,15 @@ class MemoryAccess:
                 return from_memory(b.pure(memory, 0, text, depth), dtype)
             return from_memory(self._effect(memory, 0, text), dtype)
         if step in (1, -1):
-            return from_memory(self._load_adjacent(memory, pointer, step), dtype)
-        if step is not None and 1 < step <= MOST_APART and self.mask is None:
+            adjacent = self._load_adjacent if self._masks_natively(memory) else self._load_first
+            return from_memory(adjacent(memory, pointer, step), dtype)
+        if isinstance(step, int) and 1 < step <= MOST_APART and self.mask is None:
             return from_memory(self._load_apart(memory, pointer, step), dtype)
         return from_memory(self._gather(memory, pointer, step, offsets), dtype)
 
     def adjacent(self, memory: str, lanes: int, pointer: Value, offset: Value) -> Value:
         """A vector as it lies in memory, `offset` elements from a pointer."""
-        b = self.b
-        text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {offset.text}"
-        place = b.pure("ptr", 0, text, max(pointer.depth, offset.depth))
+        b, place = self.b, self._from(pointer, LLVM_TYPES[memory], offset)
         return self._effect(
             memory, lanes, f"load {b.type(memory, lanes)}, ptr {place.text}, align {self._align(memory)}"
         )
@@ -139,7 +154,7 @@ class MemoryAccess:
         text = f"shufflevector {kind} {mask.text}, {kind} poison, <{self.lanes} x i32> <{order}>"
         return b.pure(mask.dtype, self.lanes, text, mask.depth)
 
-    def _store_at(self, address: tuple[Value, int | None, Value | None], param: str, value: Value) -> None:
+    def _store_at(self, address: tuple[Value, Step, Value | None], param: str, value: Value) -> None:
         b, (pointer, step, offsets) = self.b, address
         value = to_memory(value)
         memory = value.dtype
@@ -151,12 +166,18 @@ class MemoryAccess:
             return
         value = b.broadcast(value, self.lanes)
         kind, suffix = b.type(memory, self.lanes), b.mangle(memory, self.lanes)
-        if step == 1:
+        if step == 1 and self._masks_natively(memory):
             self._store_adjacent(pointer, value, self.mask)
+            return
+        if self.mask is not None:
+            self._scatter_active(value, pointer, step, offsets)
+            return
+        if step is not None and b.width_bits < _FAST_GATHER:
+            self._scatter_each(value, pointer, step)
             return
         pointers = self._pointers(memory, pointer, step, offsets)
         call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, {pointers}"
-        b.emit(f"call void {call}, i32 {align}, {self._mask_text()})")
+        b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> splat (i1 true))")
 
     def _store_adjacent(self, pointer: Value, value: Value, mask: Value | None) -> None:
         """Lanes to adjacent elements."""
@@ -167,6 +188,10 @@ class MemoryAccess:
             return
         call = f"@llvm.masked.store.{b.mangle(memory, self.lanes)}.p0({kind} {value.text}, ptr {pointer.text}"
         b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> {mask.text})")
+
+    def _masks_natively(self, memory: str) -> bool:
+        """Whether adjacent lanes are one access: all of them, or those of a mask that an instruction takes."""
+        return self.mask is None or self.b.width_bits == 512 or (self.b.width_bits == 256 and BITS[memory] >= 32)
 
     def _load_adjacent(self, memory: str, pointer: Value, step: int) -> Value:
         """Lanes in adjacent elements, in either direction."""
@@ -184,6 +209,32 @@ class MemoryAccess:
             text = f"call {kind} {call}, <{self.lanes} x i1> {mask.text}, {kind} zeroinitializer)"
             loaded = self._effect(memory, self.lanes, text)
         return self._reverse(loaded) if step < 0 else loaded
+
+    def _load_first(self, memory: str, pointer: Value, step: int) -> Value:
+        """The lanes that are on, in adjacent elements, and zeros, where no instruction masks a load.
+
+        A whole vector is read where all of it lies in the page of its first lane, so that no byte of it can be missing.
+        """
+        b, mask = self.b, self.mask
+        assert mask is not None
+        whole, apart, joined = b.name("whole"), b.name("apart"), b.name("joined")
+        first = pointer if step > 0 else self._from(pointer, LLVM_TYPES[memory], b.constant("i64", 1 - self.lanes))
+        place = self._effect("i64", 0, f"ptrtoint ptr {first.text} to i64") & (PAGE - 1)
+        b.emit(f"br i1 {(place <= PAGE - self.lanes * BITS[memory] // 8).text}, label %{whole}, label %{apart}")
+        known = set(b.frames[-1].known)
+        b.label(whole)
+        self.mask = None
+        loaded = b.select(mask, self._load_adjacent(memory, pointer, step), 0)
+        self.mask = mask
+        found = [(loaded.text, b.block)]
+        b.emit(f"br label %{joined}")
+        b.forget_since(known)
+        b.label(apart)
+        found.append((self._gather_active(memory, pointer, step, None).text, b.block))
+        b.emit(f"br label %{joined}")
+        b.forget_since(known)
+        b.label(joined)
+        return b.phi(memory, self.lanes, found, b.depth)
 
     def _load_apart(self, memory: str, pointer: Value, step: int) -> Value:
         """Every step-th element from adjacent loads, of which the last ends where the last lane is."""
@@ -207,15 +258,106 @@ class MemoryAccess:
         assert found is not None
         return found
 
-    def _gather(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> Value:
+    def _gather(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> Value:
         b = self.b
+        if self.mask is not None:
+            return self._gather_active(memory, pointer, step, offsets)
+        if step is not None and b.width_bits < _FAST_GATHER:
+            return self._gather_each(memory, pointer, step)
         kind, align = b.type(memory, self.lanes), self._align(memory)
         pointers = self._pointers(memory, pointer, step, offsets)
         call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0({pointers}"
-        text = f"call {kind} {call}, i32 {align}, {self._mask_text()}, {kind} zeroinitializer)"
+        text = f"call {kind} {call}, i32 {align}, <{self.lanes} x i1> splat (i1 true), {kind} zeroinitializer)"
         return self._effect(memory, self.lanes, text)
 
-    def _pointers(self, memory: str, pointer: Value, step: int | None, offsets: Value | None) -> str:
+    def _gather_each(self, memory: str, pointer: Value, step: int | Value) -> Value:
+        """A load per lane, from addresses that need no vectors of pointers."""
+        b, scalar, kind = self.b, LLVM_TYPES[memory], self.b.type(memory, self.lanes)
+        vector = "poison"
+        for lane, place in enumerate(self._places(scalar, pointer, step)):
+            value = self._effect(memory, 0, f"load {scalar}, ptr {place.text}, align {self._align(memory)}")
+            text = f"insertelement {kind} {vector}, {scalar} {value.text}, i64 {lane}"
+            vector = self._effect(memory, self.lanes, text).text
+        return Value(b, memory, self.lanes, vector, b.depth)
+
+    def _scatter_each(self, value: Value, pointer: Value, step: int | Value) -> None:
+        """A store per lane."""
+        b, memory = self.b, value.dtype
+        scalar, kind = LLVM_TYPES[memory], b.type(memory, self.lanes)
+        for lane, place in enumerate(self._places(scalar, pointer, step)):
+            element = self._effect(memory, 0, f"extractelement {kind} {value.text}, i64 {lane}")
+            b.emit(f"store {scalar} {element.text}, ptr {place.text}, align {self._align(memory)}")
+
+    def _places(self, scalar: str, pointer: Value, step: int | Value) -> Iterator[Value]:
+        """Every lane's address: three distances from every fourth one, which leaves registers for the rest."""
+        distance = self.b.constant("i64", step) if isinstance(step, int) else step
+        for lane in range(self.lanes):
+            part = lane % 4
+            if lane and not part:
+                pointer = self._from(pointer, scalar, distance * 4)
+            yield self._from(pointer, scalar, distance * part) if part else pointer
+
+    def _gather_active(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> Value:
+        """Lanes that are on, one after the other, and zeros: most processors would be given a branch for each lane."""
+        b = self.b
+        kind = b.type(memory, self.lanes)
+        lanes = b.alloca(kind)
+        b.emit(f"store {kind} zeroinitializer, ptr {lanes}")
+
+        def one(place: str, lane: str) -> None:
+            value, scalar = b.name("%v"), LLVM_TYPES[memory]
+            b.emit(f"{value} = load {scalar}, ptr {place}, align {self._align(memory)}")
+            b.emit(f"store {scalar} {value}, ptr {lane}")
+
+        self._each_active(memory, pointer, step, offsets, lanes, one)
+        return self._effect(memory, self.lanes, f"load {kind}, ptr {lanes}")
+
+    def _scatter_active(self, value: Value, pointer: Value, step: Step, offsets: Value | None) -> None:
+        """Lanes that are on, stored one after the other."""
+        b, memory = self.b, value.dtype
+        lanes = b.alloca(b.type(memory, self.lanes))
+        b.emit(f"store {b.type(memory, self.lanes)} {value.text}, ptr {lanes}")
+
+        def one(place: str, lane: str) -> None:
+            element, scalar = b.name("%v"), LLVM_TYPES[memory]
+            b.emit(f"{element} = load {scalar}, ptr {lane}")
+            b.emit(f"store {scalar} {element}, ptr {place}, align {self._align(memory)}")
+
+        self._each_active(memory, pointer, step, offsets, lanes, one)
+
+    def _each_active(
+        self,
+        memory: str,
+        pointer: Value,
+        step: Step,
+        offsets: Value | None,
+        lanes: str,
+        body: Callable[[str, str], None],
+    ) -> None:
+        """A loop over the lanes that are on: `body` of a lane's place in memory, and of its place in `lanes`."""
+        b, scalar = self.b, LLVM_TYPES[memory]
+        table = ""
+        if step is None:
+            assert offsets is not None
+            offsets = b.broadcast(offsets, self.lanes)
+            table = b.alloca(f"<{self.lanes} x i64>")
+            b.emit(f"store <{self.lanes} x i64> {offsets.text}, ptr {table}")
+
+        def one(lane: Value) -> None:
+            offset, place, inside = b.name("%v"), b.name("%p"), b.name("%p")
+            if step is None:
+                entry = b.name("%p")
+                b.emit(f"{entry} = getelementptr i64, ptr {table}, i64 {lane.text}")
+                b.emit(f"{offset} = load i64, ptr {entry}")
+            else:
+                b.emit(f"{offset} = mul i64 {lane.text}, {step.text if isinstance(step, Value) else step}")
+            b.emit(f"{place} = getelementptr {scalar}, ptr {pointer.text}, i64 {offset}")
+            b.emit(f"{inside} = getelementptr {scalar}, ptr {lanes}, i64 {lane.text}")
+            body(place, inside)
+
+        repeat(b, b.constant("i64", 0), 1, self.active, one)
+
+    def _pointers(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> str:
         """One pointer per lane, with its type."""
         b = self.b
         if step is not None:
@@ -232,9 +374,6 @@ class MemoryAccess:
         order = ", ".join(f"i32 {i}" for i in reversed(range(value.lanes)))
         text = f"shufflevector {kind} {value.text}, {kind} poison, <{value.lanes} x i32> <{order}>"
         return b.pure(value.dtype, value.lanes, text, value.depth)
-
-    def _mask_text(self) -> str:
-        return f"<{self.lanes} x i1> " + (self.mask.text if self.mask else "splat (i1 true)")
 
     def _effect(self, dtype: str, lanes: int, text: str) -> Value:
         """An instruction that stays where it is."""
