@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS, FLOATS, SIGNED, Builder, Value
 from eagerjit.compiler.codegen.cast import cast, literal
+from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.scalar import apply
 
 INF = float("inf")
@@ -15,7 +16,10 @@ EXTREMES = ("argmax", "argmin")
 
 @dataclass(slots=True)
 class Accumulator:
-    """`lanes` 0: one running scalar. `folds`: its lanes partition the elements, and finishing combines them."""
+    """`lanes` 0: one running scalar. `folds`: its lanes partition the elements, and finishing combines them.
+
+    `copies`: instead of its lanes, which are as many results, that many vectors partition the elements.
+    """
 
     op: str
     dtype: str
@@ -23,15 +27,16 @@ class Accumulator:
     folds: bool
     slot: str
     index_slot: str
+    copies: int = 0
 
 
-def open_accumulator(b: Builder, op: str, dtype: str, lanes: int, folds: bool) -> Accumulator:
+def open_accumulator(b: Builder, op: str, dtype: str, lanes: int, folds: bool, copies: int = 0) -> Accumulator:
     """Reserves the slots."""
     if op not in COMBINE and op not in EXTREMES:
         raise TypeError(f"no accumulator {op!r}")
-    slot = b.alloca(b.type(dtype, lanes))
+    slot = b.alloca(f"[{copies} x {b.type(dtype, lanes)}]" if copies else b.type(dtype, lanes))
     index_slot = b.alloca(b.type("i64", lanes)) if op in EXTREMES else ""
-    return Accumulator(op, dtype, lanes, folds, slot, index_slot)
+    return Accumulator(op, dtype, lanes, folds, slot, index_slot, copies)
 
 
 def neutral(op: str, dtype: str) -> int | float | bool:
@@ -49,35 +54,67 @@ def _smallest(dtype: str) -> int:
 
 def initialize(b: Builder, a: Accumulator) -> None:
     """Starts over."""
-    _store(b, a.slot, b.broadcast(literal(b, a.dtype, neutral(a.op, a.dtype)), a.lanes))
+    start = b.broadcast(literal(b, a.dtype, neutral(a.op, a.dtype)), a.lanes)
+    if a.copies:
+        zero, stop = b.constant("i64", 0), b.constant("i64", a.copies)
+        repeat(b, zero, 1, stop, lambda position: _store(b, _copy(b, a, position), start))
+        return
+    _store(b, a.slot, start)
     if a.index_slot:
         _store(b, a.index_slot, b.broadcast(b.constant("i64", -1), a.lanes))
 
 
-def accumulate(b: Builder, a: Accumulator, value: Value, index: Value | None, mask: Value | None) -> None:
-    """Takes one element per lane; lanes that are off in `mask` keep what they have."""
+def accumulate(
+    b: Builder, a: Accumulator, value: Value, index: Value | None, mask: Value | None, position: Value | None = None
+) -> None:
+    """Takes one element per lane; lanes that are off in `mask` keep what they have. `position`: which copy does."""
+    slot = a.slot if position is None else _copy(b, a, position & (a.copies - 1))
     value = b.broadcast(cast(value, a.dtype), a.lanes)
-    old = _load(b, a.slot, a.dtype, a.lanes)
+    old = _load(b, slot, a.dtype, a.lanes)
     if a.op in EXTREMES:
         assert index is not None
         old_index = _load(b, a.index_slot, "i64", a.lanes)
         better = _more_extreme(a.op, value, old) | (old_index < 0)
         better = better & mask if mask else better
-        _store(b, a.slot, b.select(better, value, old))
+        _store(b, slot, b.select(better, value, old))
         _store(b, a.index_slot, b.select(better, index, old_index))
         return
     # The accumulator is the second operand: minimum and maximum then test only the new value for NaN on the way.
     new = apply(b, COMBINE[a.op], (value, old), a.dtype)
-    _store(b, a.slot, b.select(mask, new, old) if mask else new)
+    _store(b, slot, b.select(mask, new, old) if mask else new)
 
 
 def finish(b: Builder, a: Accumulator, dtype: str) -> Value:
     """The result: lanes that partition the elements are folded as a balanced tree."""
+    if a.copies:
+        return cast(_fold_copies(b, a), dtype)
     value = _load(b, a.slot, a.dtype, a.lanes)
     if a.op in EXTREMES:
         index = _load(b, a.index_slot, "i64", a.lanes)
         return cast(_fold_extremes(b, a, value, index) if a.folds else index, dtype)
     return cast(_fold(b, COMBINE[a.op], value) if a.folds else value, dtype)
+
+
+def _copy(b: Builder, a: Accumulator, position: Value) -> str:
+    """The slot of one of an accumulator's vectors."""
+    place = b.name("%p")
+    b.emit(f"{place} = getelementptr {b.type(a.dtype, a.lanes)}, ptr {a.slot}, i64 {position.text}")
+    return place
+
+
+def _fold_copies(b: Builder, a: Accumulator) -> Value:
+    """What `finish` gives, for as many results as an accumulator's vectors have lanes."""
+    half = a.copies // 2
+    while half:
+
+        def one(position: Value, half: int = half) -> None:
+            low, high = _copy(b, a, position), _copy(b, a, position + half)
+            both = [_load(b, slot, a.dtype, a.lanes) for slot in (low, high)]
+            _store(b, low, apply(b, COMBINE[a.op], both, a.dtype))
+
+        repeat(b, b.constant("i64", 0), 1, b.constant("i64", half), one)
+        half //= 2
+    return _load(b, a.slot, a.dtype, a.lanes)
 
 
 def _more_extreme(op: str, new: Value, old: Value) -> Value:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
-from eagerjit.compiler.codegen import transpose
+from eagerjit.compiler.codegen import across, transpose
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.counted import counted, repeat
@@ -69,6 +69,8 @@ class _Emitter(MemoryAccess):
         self.kernel = kernel
         self.accumulators: dict[str, acc.Accumulator] = {}
         self.folding = self._folding_accumulators()
+        self.together = False
+        self.first = self.b.constant("i64", 0)
 
     def _folding_accumulators(self) -> set[str]:
         """Accumulators that a vector loop adds to and that start outside it."""
@@ -121,7 +123,7 @@ class _Emitter(MemoryAccess):
                     self.store(param, index, self._value(value))
                 case Loop("tasks"):
                     self._tasks(statement)
-                case Loop("serial"):
+                case Loop(kind) if kind == "serial" or self.together:
                     self._serial(statement, self._bound(statement.start), self._bound(statement.stop))
                 case Loop():
                     self._vector(statement)
@@ -135,7 +137,7 @@ class _Emitter(MemoryAccess):
                     self._check(self._value(condition), status)
 
     def _value(self, name: str) -> Value:
-        if name == self.vector_variable:
+        if name in self.vector_variables:
             return self.values[name] + self.b.iota("i64", self.lanes)
         return self.values[name]
 
@@ -143,18 +145,22 @@ class _Emitter(MemoryAccess):
         return self._value(bound) if isinstance(bound, str) else self.b.constant("i64", bound)
 
     def _init(self, name: str, op: str, dtype: str) -> None:
-        folds = name in self.folding
-        lanes = LANES if folds else self.lanes
+        # The first of the largest elements is the same one in any order: their loop can take them as they come.
+        folds = name in self.folding and not (self.together and op in acc.EXTREMES)
+        copies = LANES if folds and self.together else 0
+        lanes = LANES if folds and not copies else self.lanes
         known = self.accumulators.get(name)
-        if known is None or known.lanes != lanes:
-            self.accumulators[name] = acc.open_accumulator(self.b, op, dtype, lanes, folds)
+        if known is None or (known.lanes, known.copies) != (lanes, copies):
+            self.accumulators[name] = acc.open_accumulator(self.b, op, dtype, lanes, folds, copies)
         acc.initialize(self.b, self.accumulators[name])
 
     def _accumulate(self, name: str, value: str) -> None:
         accumulator = self.accumulators[name]
         index = self._value(self.variables[-1]) if self.variables else None
         self.b.contract = self.kernel.contract
-        acc.accumulate(self.b, accumulator, self._value(value), index, self.mask if accumulator.folds else None)
+        mask = self.mask if accumulator.folds else None
+        position = index - self.first if index and accumulator.copies else None
+        acc.accumulate(self.b, accumulator, self._value(value), index, mask, position)
         self.b.contract = False
 
     def _check(self, condition: Value, status: int) -> None:
@@ -176,6 +182,7 @@ class _Emitter(MemoryAccess):
         enter, done = b.name("enter"), b.name("done")
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
         b.label(enter)
+        self.first = start
 
         def body(variable: Value) -> None:
             self.values[loop.var] = variable
@@ -243,7 +250,7 @@ class _Emitter(MemoryAccess):
 
     def _step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
         """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
-        self.lanes, self.vector_variable = lanes, loop.var
+        self.lanes, self.vector_variables = lanes, {loop.var}
         self.variables.append(loop.var)
         self.values[loop.var] = first
         if stop:
@@ -251,7 +258,7 @@ class _Emitter(MemoryAccess):
             self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
         self._body(loop.body)
         self.variables.pop()
-        self.vector_variable, self.lanes, self.mask = "", 0, None
+        self.vector_variables, self.lanes, self.mask = set(), 0, None
 
     def _width(self, loop: Loop) -> int:
         """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
@@ -266,7 +273,7 @@ class _Emitter(MemoryAccess):
     def _tasks(self, loop: Loop) -> None:
         b = self.b
         start, stop = (Value(b, "i64", 0, name, 0) for name in ("%begin", "%end"))
-        plan = transpose.plan(loop, self.stored, b.width_bits)
+        plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop, b.width_bits)
         if plan is None:
             self._serial(loop, start, stop)
             return
@@ -291,8 +298,10 @@ class _Emitter(MemoryAccess):
             self.values[loop.var] = task
             if label == single:
                 self._body(loop.body)
-            else:
+            elif isinstance(plan, transpose.Plan):
                 self._block(plan, loop.var, task)
+            else:
+                self._together(plan, loop)
             ends.append((str(count), b.block))
             b.emit(f"br label %{following}")
             b.forget_since(kept)
@@ -304,15 +313,24 @@ class _Emitter(MemoryAccess):
         b.close_loop()
         b.label(done)
 
-    def _block_fits(self, plan: transpose.Plan, task: Value, stop: Value) -> Value:
+    def _block_fits(self, plan: transpose.Plan | across.Plan, task: Value, stop: Value) -> Value:
         """Whether a block of tasks and of elements lies before the ends, and no remainder wraps around in it."""
         more = plan.lanes - 1
-        fits = (task + more < stop) & (self._bound(plan.vector.start) + more < self._bound(plan.vector.stop))
+        fits = task + more < stop
+        if isinstance(plan, transpose.Plan):
+            fits = fits & (self._bound(plan.vector.start) + more < self._bound(plan.vector.stop))
         for wrap in plan.wraps:
             self._body([wrap])
             if wrap.op == "rem":
                 fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
         return fits
+
+    def _together(self, plan: across.Plan, loop: Loop) -> None:
+        """As many tasks as there are lanes, each statement for all of them."""
+        self.together, self.lanes = True, plan.lanes
+        self.vector_variables = {loop.var, *(wrap.name for wrap in plan.wraps if wrap.op == "rem")}
+        self._body([s for s in loop.body if s not in plan.wraps])
+        self.together, self.lanes, self.vector_variables = False, 0, set()
 
     def _block(self, plan: transpose.Plan, variable: str, task: Value) -> None:
         """As many tasks as there are lanes: squares are transposed, then each task's body runs on its part of them."""

@@ -52,7 +52,7 @@ class MemoryAccess:
         self.lanes = 0
         self.mask: Value | None = None
         self.active = self.b.constant("i64", 0)
-        self.vector_variable = ""
+        self.vector_variables: set[str] = set()
         self.checked = False
         self.tiles: dict[str, tuple[str, Value]] = {}
 
@@ -67,7 +67,7 @@ class MemoryAccess:
             value = self.values[name]
             term = value if stride == 1 else value * factor
             (lane_terms if value.lanes else scalar_terms).append(term)
-            if name == self.vector_variable:
+            if name in self.vector_variables:
                 distance = stride if isinstance(stride, int) else factor
                 step = distance + step if step else distance
         pointer = self.values[param]

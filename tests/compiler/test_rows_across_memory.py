@@ -1,0 +1,94 @@
+"""Rows that lie across memory are reduced several at a time, with the bits of rows that lie along it."""
+
+import pytest
+
+import eagerjit as torch
+from eagerjit.compiler import loops
+from eagerjit.compiler.codegen import across
+
+FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)
+REDUCTIONS = {
+    "sum": lambda x: x.sum(-1),
+    "mean": lambda x: x.mean(-1),
+    "var": lambda x: x.var(-1),
+    "prod": lambda x: x.prod(-1),
+    "amax": lambda x: x.amax(-1),
+    "max": lambda x: x.max(-1),
+    "argmin": lambda x: x.argmin(-1),
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "norm": lambda x: x.norm(dim=-1),
+    "any": lambda x: (x > 1).any(-1),
+    "weighted": lambda x: (x * torch.arange(x.shape[-1])).sum(-1),
+    "centred": lambda x: (x - x.mean(-1, keepdim=True)).abs().sum(-1),
+    "softmax": lambda x: x.softmax(-1),
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]),
+}
+OF_INTEGERS = ("sum", "prod", "amax", "max", "argmin", "any")
+SIZES = [(1, 40), (5, 16), (31, 37), (33, 100), (64, 15), (300, 33), (8192 + 70, 35)]  # reduced, tasks
+
+
+def numbers(shape, dtype):
+    generator = torch.Generator().manual_seed(5)
+    found = torch.randn(shape, generator=generator)
+    return ((found * 2).round() if dtype in INTEGERS else found).to(dtype)
+
+
+def same(found, expected):
+    pairs = zip(found, expected, strict=True) if isinstance(found, tuple) else [(found, expected)]
+    for a, b in pairs:
+        assert a.dtype is b.dtype and a.shape == b.shape
+        assert a.contiguous().numpy(force=True).tobytes() == b.contiguous().numpy(force=True).tobytes()
+
+
+CASES = [(name, dtype) for name in REDUCTIONS for dtype in FLOATS]
+CASES += [(name, dtype) for name in OF_INTEGERS for dtype in INTEGERS if (name, dtype) != ("argmin", torch.bool)]
+
+
+@pytest.mark.parametrize(("name", "dtype"), CASES, ids=str)
+def test_transposed_matrices(name, dtype):
+    function = REDUCTIONS[name]
+    for reduced, tasks in SIZES:
+        x = numbers((reduced, tasks), dtype)
+        same(function(x.t()), function(x.t().contiguous()))
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_further_dimensions(name):
+    function = REDUCTIONS[name]
+    for shape, order in (((3, 70, 33), (0, 2, 1)), ((50, 4, 21), (1, 2, 0)), ((4, 37, 2, 16), (0, 2, 3, 1))):
+        x = numbers(shape, torch.float32).permute(order)
+        same(function(x), function(x.contiguous()))
+
+
+def test_special_values():
+    x = numbers((100, 37), torch.float32)
+    x[3, 5], x[90, 5], x[7, 8], x[50, 16], x[51, 16] = float("nan"), float("nan"), float("inf"), -0.0, 0.0
+    x[:, 20], x[:, 21] = -0.0, float("-inf")
+    for name in ("sum", "amax", "max", "argmin", "logsumexp", "any"):
+        same(REDUCTIONS[name](x.t()), REDUCTIONS[name](x.t().contiguous()))
+
+
+def test_compiled_calls_have_the_same_bits():
+    x = numbers((300, 50), torch.float32)
+
+    def function(x):
+        return ((x * 2).t() + 1).sum(1), x.t().max(1), x.t().var(1).sqrt()
+
+    compiled = torch.jit(function)
+    (total, largest, deviation), (total_, largest_, deviation_) = compiled(x), function(x)
+    same((total, *largest, deviation), (total_, *largest_, deviation_))
+
+
+def total_of_rows(index):
+    """A kernel whose task adds up what `index` says."""
+    loop = loops.Loop("vector", "i", 0, "s2", (loops.Load("v1", "m0", index, "f32"), loops.Accumulate("a", "v1")), 8)
+    body = (loops.Init("a", "add", "f32"), loop, loops.Finish("v2", "a", "f32"), loops.Store("m1", (("t", 1),), "v2"))
+    return loops.Loop("tasks", "t", 0, 0, body)
+
+
+def test_only_rows_across_memory_run_together():
+    assert across.plan(total_of_rows((("t", 1), ("i", "s2"))), 256) == across.Plan((), 16)
+    assert across.plan(total_of_rows((("t", "s2"), ("i", 1))), 256) is None
+    assert across.plan(total_of_rows((("t", "s2"), ("i", 3))), 256) is None
+    assert across.plan(total_of_rows((("i", 1),)), 256) is None
