@@ -113,6 +113,7 @@ _LAZY_NAMES = {
         "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
         "_assert", "_assert_async", "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
     ), "eagerjit.checks"),
+    "_scaled_mm": "eagerjit.ops.float8",
     "SymBool": "eagerjit.types", "SymFloat": "eagerjit.types", "SymInt": "eagerjit.types",
     "Future": "eagerjit.futures", "compile": "eagerjit.compiling", "vmap": "eagerjit.func", "cond": "eagerjit.control",
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "eagerjit.runtime.gpu.errors"),

@@ -8,12 +8,15 @@ import numpy as np
 
 import eagerjit as torch
 import eagerjit.array_api.sets
+from eagerjit.ops.float8 import FORMATS
 
 PLACES = torch.tensor(np.array([[0, 2], [1, 1]], np.int64))
 WHOLE = torch.tensor(np.array([[6, -4, 9], [8, 12, 5]], np.int64))
 FEW = torch.tensor(np.array([[1, 2, 3], [2, 1, 4]], np.int64))
 ORDERED = torch.tensor(np.array([1, 1, 2, 2, 3, 4], np.int64))
 PLACED = torch.tensor(np.array([0, 4, 1, 3, 2, 5], np.int64))
+CODES = torch.tensor(np.array([[0x38, 0xC1, 0x07], [0x80, 0x3A, 0xB5]], np.uint8))
+WIDE, BITS = (torch.float32, None), (torch.float8_e4m3fn, FORMATS[torch.float8_e4m3fn])
 FRESH = torch.tensor(np.array([True, False, True, False, True, True]))
 
 
@@ -35,6 +38,12 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "polygamma": [make((1, matrix)), make((2, matrix))],
         "zeta": [make((vector + 1.0, matrix), (0,))],
         "nextafter": elementwise(2),
+        "scaled_product": [
+            make((CODES, CODES.t(), *(vector[i : i + 1].float() for i in (0, 1)), None, *FORMATS.values(), *WIDE)),
+            make(
+                (CODES, CODES.t(), matrix[:, :1].float(), matrix[:1, :2].float(), vector[:2], *FORMATS.values(), *BITS)
+            ),
+        ],
         "count_nonzero": [make((matrix,)), make((matrix, 1))],
         "multinomial": [make((matrix, draw("u", (2, 2), 0.1, 0.9), 2, True)), make((matrix, matrix * 0.4, 2, False))],
         "mode": [make((matrix, 1)), make((vector, 0))],

@@ -126,9 +126,14 @@ DIFFERENCES = (
         "a library that computes does not open connections",
     ),
     Difference(
-        "quantized and float8 dtypes, complex32",
+        "quantized dtypes, complex32",
         "missing",
         "there are no kernels for them",
+    ),
+    Difference(
+        "float8 dtypes",
+        "computed by NumPy but for `_scaled_mm`; functions with them run eagerly under `jit`",
+        "they are for storage and for scaled products, whose kernels read their bits",
     ),
     Difference(
         "decompositions; products and orders of complex numbers",
