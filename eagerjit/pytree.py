@@ -57,7 +57,7 @@ def _rebuild(structure: Structure, values: Any) -> Any:
     if kind is dict or kind is OrderedDict:
         return kind(zip(keys, parts, strict=True))
     if issubclass(kind, tuple):
-        return kind(*parts)
+        return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
     made = object.__new__(kind)
     for name, part in zip(keys, parts, strict=True):
         object.__setattr__(made, name, part)

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Parameter, Tensor
 
 EXTRA = "_extra_state"
 
 
-class _IncompatibleKeys(tuple):
-    """What `load_state_dict` did not find and what it did not know: (missing_keys, unexpected_keys)."""
+class _IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` did not find (names that the module has), and what it did not know."""
 
-    __slots__ = ()
-
-    def __new__(cls, missing_keys: list[str], unexpected_keys: list[str]) -> _IncompatibleKeys:
-        return super().__new__(cls, (missing_keys, unexpected_keys))
-
-    @property
-    def missing_keys(self) -> list[str]:
-        """Names that the module has and the dictionary had not."""
-        return self[0]
-
-    @property
-    def unexpected_keys(self) -> list[str]:
-        """Names that the dictionary had and the module has not."""
-        return self[1]
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
     def __repr__(self) -> str:
         if not self[0] and not self[1]:
@@ -131,6 +120,15 @@ class State:
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
         return found
+
+    def _loads_in_place(self) -> bool:
+        """Whether `load_state_dict` only writes to tensors that are there: nothing of the program's own has a part."""
+        for part in self.modules():  # type: ignore[attr-defined]
+            methods = [getattr(type(part), name) for name in ("load_state_dict", "_load_from_state_dict")]
+            hooks = part._hooks_of("_load_state_dict_pre_hooks") + part._hooks_of("_load_state_dict_post_hooks")
+            if hooks or part._has_extra_state() or not all(is_library(m.__code__.co_filename) for m in methods):
+                return False
+        return True
 
     def _load_from_state_dict(
         self, state_dict: Mapping[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool,

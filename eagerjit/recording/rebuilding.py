@@ -55,6 +55,8 @@ class Flattening:
             self.leaves.append(value)
             return LEAF
         if isinstance(value, tuple):
+            if getattr(value, "__dict__", None):
+                raise self.journal.refuse(f"it gives a {kind.__name__} with attributes of its own", self.source)
             keys = kind._fields if hasattr(kind, "_fields") else None
             self.plain = self.plain and (kind is tuple or keys is not None)
             return kind, keys, tuple([self.flatten(v) for v in value])
@@ -156,7 +158,9 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         return kind(_build(children[0], leaves, originals, made))
     if issubclass(kind, tuple):
         parts = [_build(c, leaves, originals, made) for c in children]
-        return kind(*parts) if keys is not None else kind(parts)
+        if hasattr(kind, "n_sequence_fields"):  # as time.struct_time
+            return kind(parts)
+        return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
     position = len(made)
     made.append(None)
     if kind is np.ndarray:

@@ -228,6 +228,8 @@ class Calls(PutOff, LibraryCalls):
             if name in ("train", "eval") and hasattr(type(owner), "_jit_state") and not self.journal.is_fresh(owner):
                 return self._switch(owner, function, source)
             changes = hasattr(type(owner), "_jit_state") and name in _OBJECT_SETTINGS
+            if changes and name == "load_state_dict" and self.loads_in_place(*args, **kwargs):
+                return None
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
                 return self.refused(f"calls {name}", source)
             if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):

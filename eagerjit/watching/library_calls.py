@@ -104,6 +104,14 @@ class LibraryCalls:
                 note_attribute(self.journal, owner, name)
                 owner = getattr(owner, name, None)
 
+    def loads_in_place(self, owner: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether a `load_state_dict` only writes to a Module's tensors; then calls depend on what the Module holds."""
+        assigns = kwargs.get("assign") or args[2:]
+        if assigns or not getattr(owner, "_loads_in_place", bool)():
+            return False
+        self.journal.owners.append(owner)
+        return True
+
     def _tells(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """What is called in place of a function that, without arguments, can only tell how something is set."""
         name = getattr(function, "__name__", "")

@@ -8,7 +8,7 @@ import types
 import eagerjit as torch
 import eagerjit.nn as nn
 import eagerjit.nn.functional as F
-from tests.soundness.framework import case
+from tests.soundness.framework import FELL_BACK, attempt, case
 from tests.soundness.tools import network
 
 
@@ -265,3 +265,87 @@ def a_gradient_after_what_was_read_is_another(jit):
     model.weight = nn.Parameter(torch.zeros(2, 2))
     first.backward()
     yield [t.grad for t in before], world, model.weight.grad
+
+
+@case(versions=1)
+def a_target_network_that_follows(jit):
+    online, target = network(), network()
+    x = torch.ones(2, 3)
+
+    @jit
+    def follow():
+        held, given = target.state_dict(), online.state_dict()
+        for key in given:
+            held[key] = given[key] * 0.1 + held[key] * 0.9
+        return target.load_state_dict(held)
+
+    for step in range(3):
+        with torch.no_grad():
+            next(online.parameters()).add_(step)
+        yield follow()
+        yield target(x), [p._version for p in target.parameters()]
+
+
+@case
+def a_state_of_another_shape_is_loaded(jit):
+    target, given = network(), {name: value + 1 for name, value in network().state_dict().items()}
+    name = next(iter(given))
+    load = jit(lambda: target.load_state_dict(given, strict=False))
+    yield attempt(load), list(target.parameters())
+    given[name] = given[name][:1]
+    yield str(attempt(load)), list(target.parameters())
+    del given[name]
+    yield attempt(load), list(target.parameters())
+
+
+@case(outcome=FELL_BACK)
+def a_state_that_replaces_parameters(jit):
+    target = network()
+    load = jit(lambda given: target.load_state_dict(given, assign=True))
+    for scale in (1.0, 2.0):
+        yield load({name: torch.full_like(value, scale) for name, value in target.state_dict().items()})
+        yield list(target.parameters())
+
+
+@case(outcome=FELL_BACK)
+def a_state_whose_loading_a_hook_counts(jit):
+    target, seen = network(), []
+    target.register_load_state_dict_post_hook(lambda module, keys: seen.append(1))
+    load = jit(lambda given: target.load_state_dict(given))
+    for _ in range(3):
+        load(target.state_dict())
+        yield len(seen)
+
+
+class Doubled(collections.namedtuple("Doubled", ["value", "count"])):
+    """A named tuple that makes something of what it is made of."""
+
+    __slots__ = ()
+
+    def __new__(cls, value):
+        return super().__new__(cls, value * 2, 2)
+
+
+@case
+def a_named_tuple_with_a_constructor_of_its_own(jit):
+    f = jit(lambda x: Doubled(x + 1))
+    g = jit(lambda pair: pair.value * pair.count)
+    for n in (2, 3):
+        yield f(ones(n)), type(f(ones(n))).__name__
+        yield g(Doubled(ones(n)))
+
+
+class Named(tuple):
+    """A tuple that takes attributes."""
+
+
+@case(outcome=FELL_BACK)
+def a_tuple_with_an_attribute(jit):
+    def f(x):
+        made = Named((x + 1, x))
+        made.name = "pair"
+        return made
+
+    f = jit(f)
+    for n in (2, 3):
+        yield f(ones(n)), f(ones(n)).name
