@@ -268,4 +268,4 @@ def attribute_symbols(value: Any) -> set[str]:
     """The symbols in an attribute, however deep."""
     if isinstance(value, tuple):
         return set().union(*map(attribute_symbols, value))
-    return sizes.symbols(value) if isinstance(value, sizes.Size) else set()
+    return set(sizes.symbols(value)) if isinstance(value, sizes.Size) else set()

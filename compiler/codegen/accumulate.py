@@ -109,7 +109,7 @@ def _fold_copies(b: Builder, a: Accumulator) -> Value:
 
         def one(position: Value, half: int = half) -> None:
             low, high = _copy(b, a, position), _copy(b, a, position + half)
-            both = [_load(b, slot, a.dtype, a.lanes) for slot in (low, high)]
+            both = tuple([_load(b, slot, a.dtype, a.lanes) for slot in (low, high)])
             _store(b, low, apply(b, COMBINE[a.op], both, a.dtype))
 
         repeat(b, b.constant("i64", 0), 1, b.constant("i64", half), one)

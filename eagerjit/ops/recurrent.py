@@ -282,13 +282,14 @@ class _LayerCall:
         if create_graph:
             return derived_gradient(self, needs, len(grads))(*grads, *node.outputs(), *node.inputs)  # type: ignore[arg-type]
         x, *initial, weight, bias = node.inputs
-        how = (weight, bias is not None, self.sizes, self.reverse)
+        biased, g_out, g_final = bias is not None, grads[0], grads[1:]
         if isinstance(self.known, _Steps):
-            g_x, g_initial, *rest = _backward(self.cell, self.known, grads[0], grads[1:], x, *how)
+            how = (weight, biased, _numbers(self.sizes), self.reverse)
+            g_x, g_initial, *rest = _backward(self.cell, self.known, g_out, g_final, x, *how)
             found = [g_x, *g_initial, *rest]
         else:
-            g_final = tuple(grads[1:])
-            found = [*_backward_call.run((self.kind, grads[0], g_final, x, tuple(initial), *how, self.known)), None]
+            call = (tuple(g_final), x, tuple(initial), weight, biased, self.sizes, self.reverse, self.known)
+            found = [*_backward_call.run((self.kind, g_out, *call)), None]
         return [g if needed else None for g, needed in zip(found, needs, strict=False)]
 
 
@@ -313,9 +314,8 @@ def layer(
         x, weight, *initial = state.casting.lower((x, weight, *initial))
         bias, projection = (b if b is None else state.casting.lower((b,))[0] for b in (bias, projection))
     is_called = projection is None and _is_called(steps)
-    sizes = sizes if is_called else _numbers(sizes)
     if projection is not None:
-        return _forward(cell, x, initial, (weight, bias, projection), sizes, reverse)[0]
+        return _forward(cell, x, initial, (weight, bias, projection), _numbers(sizes), reverse)[0]
     arguments = (x, *initial, weight, bias)
     needed = mode.grad_mode() and any_requires_grad(arguments)
     before = mode.set_grad_mode(False)
@@ -325,7 +325,8 @@ def layer(
             count = 1 + len(initial)
             result, known = found[:count], (found[0], *found[count:])
         else:
-            result, known = _forward(cell, x, initial, (weight, bias), sizes, reverse, needed)
+            sizes = numbers = _numbers(sizes)
+            result, known = _forward(cell, x, initial, (weight, bias), numbers, reverse, needed)
     finally:
         mode.set_grad_mode(before)
     if needed:

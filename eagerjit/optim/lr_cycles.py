@@ -249,7 +249,7 @@ class ChainedScheduler(SequentialLR):
         self.optimizer, self._schedulers = optimizer, list(schedulers)
         self._last_lr = self._current()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Step all schedulers."""
         refuse_trace()
         for scheduler in self._schedulers:

@@ -52,7 +52,7 @@ def _limited(value: sizes.Expr) -> set[str]:
     return powers | {s for s in sizes.symbols(value) if _is_number(s)}
 
 
-def _symbols(atom: sizes.Atom) -> set[str]:
+def _symbols(atom: sizes.Atom) -> frozenset[str]:
     return sizes.symbols(sizes.Size((((atom,), 1),)))
 
 
