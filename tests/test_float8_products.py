@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import eagerjit as ej
+from eagerjit.compiled import gpu_kernels
 from eagerjit.dispatch import OPS, Op
-from eagerjit.ops.float8 import FORMATS, _decoded, _encoded
+from eagerjit.ops.float8 import FORMATS, _decoded, _encoded, scaled_product
 
 RANDOM = np.random.default_rng(4)
 LEFT, RIGHT = RANDOM.standard_normal((16, 32)), RANDOM.standard_normal((48, 32))
@@ -93,3 +94,17 @@ def test_a_jitted_function_with_floats_of_8_bits_says_so_and_gives_the_same() ->
     call = ej.jit(lambda a, b, s: ej._scaled_mm(a, b, s, s, out_dtype=ej.float32) + 1)
     with pytest.warns(UserWarning, match="float8_e4m3fn"):
         assert (call(*given(ej)) == 9.0).all()
+
+
+def test_a_gpu_multiplies_bfloat16_and_scales_in_the_same_kernel() -> None:
+    def call(a: Any, b: Any, scale: Any) -> Any:
+        return scaled_product.call(a, b, scale, scale, None, *FORMATS.values(), ej.bfloat16, None)
+
+    a, b = (ej.from_numpy(RANDOM.integers(0, 0x77, (64, 64), np.uint8)) for _ in range(2))
+    scale = ej.full((1, 1), 0.5)
+    with gpu_kernels.interpreted() as made:
+        found = ej.jit(call, fullgraph=True)(a, b, scale)
+    np.testing.assert_allclose(found.float().numpy(), call(a, b, scale).float().numpy(), 1e-2)
+    last = [launch for m in made for launch in m.launched][-1]
+    assert [p.dtype for p in last.source.params if p.kind == "memory"] == ["bf16", "bf16", "f32", "bf16"]
+    assert all("mma.sync" in gpu_kernels.binary(last, architecture).ptx for architecture in (80, 90))

@@ -70,7 +70,10 @@ def _scaled_product(
     right_format: Format, out_dtype: DType, out_format: Format | None,
 ) -> Tensor:  # fmt: skip
     """The product of numbers with these bits, times their scales, plus bias; of floats of 8 bits the bits."""
-    out = _decoded(left, left_format).matmul(_decoded(right, right_format)) * scale_left * scale_right
+    # As bfloat16, which holds all of them, a GPU multiplies them exactly and adds in float32.
+    factors = (as_dtype(_decoded(x, f), dtypes.bfloat16) for x, f in ((left, left_format), (right, right_format)))
+    a, b = (as_dtype(x, dtypes.float32) for x in factors)
+    out = a.matmul(b) * scale_left * scale_right
     if bias is not None:
         out = out + as_dtype(bias, dtypes.float32)
     return as_dtype(out, out_dtype) if out_format is None else _encoded(out, out_format)

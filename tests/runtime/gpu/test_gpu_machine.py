@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -200,7 +201,7 @@ for attempt in range(2):
         print(error.error_code)
 del memory
 """
-    path = f"{ROOT}:{Path(__file__).parent}"
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["700", "700"]
