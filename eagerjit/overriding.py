@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType, MethodType
 from typing import Any
@@ -261,15 +262,24 @@ def asked_after_all(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 
 def plainly(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """`Tensor.__torch_function__`: the plain call, whose tensors become instances of the class."""
-    if not all(issubclass(cls, kind) for kind in types):
+    """`Tensor.__torch_function__`: the plain call, whose tensors become instances of the class.
+
+    NotImplemented for a function that asks although the call is plain: one of PyTorch's own, which knows no such mode.
+    """
+    running = getattr(_plain, "function", None)
+    if func is running or not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
-    before = mode.set_plain(True)
+    before, _plain.function = mode.set_plain(True), func
     try:
         result = func(*args, **(kwargs or {}))
         return result if func in unconverted() else converted(result, cls, _tensors(args, kwargs or {}))
     finally:
+        _plain.function = running
         mode.set_plain(before)
+
+
+_plain = threading.local()
+"""Which function a thread runs plainly."""
 
 
 def _tensors(args: tuple[Any, ...], kwargs: dict[str, Any]) -> set[int]:

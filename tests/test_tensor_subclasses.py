@@ -235,3 +235,11 @@ def test_tensors_of_pytorch_are_data():
     eagerjit.ones(2).as_subclass(Plain)
     for theirs in (torch.ones(2), torch.nn.Parameter(torch.ones(2)).detach()):
         assert eagerjit.from_dlpack(theirs).tolist() == eagerjit.as_tensor(theirs).tolist() == [1, 1]
+
+
+def test_functions_of_pytorch_itself_refuse_our_tensors() -> None:
+    x = eagerjit.ones(3)
+    calls = (torch.relu, torch.nn.Linear(3, 2), lambda x: torch.cat([x, x]), lambda x: x + torch.ones(3))
+    for call in calls:
+        with pytest.raises(TypeError):
+            call(x)
