@@ -95,8 +95,10 @@ class InplaceOp(Op):
 
 def _is_plain(view: Tensor) -> bool:
     """Whether a view's memory may be written, each element once, and no history of its base's says that it must not."""
-    flags = view._data.flags if type(view._data) is np.ndarray else None
-    if flags is None or not (flags.c_contiguous and flags.writeable):
+    array = view._data
+    if type(array) is not np.ndarray or not array.flags.writeable:
+        return False
+    if not (array.flags.c_contiguous or _has_each_element_once(array)):
         return False
     if not mode.grad_mode():
         return True
@@ -105,6 +107,17 @@ def _is_plain(view: Tensor) -> bool:
             return False
         view = view._view.base
     return not view._requires_grad
+
+
+def _has_each_element_once(array: np.ndarray) -> bool:
+    """Whether every stride leads beyond all that smaller ones reach."""
+    reach = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return False
+            reach += stride * (size - 1)
+    return True
 
 
 def _plain(argument: Any, target: Tensor) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -339,3 +340,28 @@ def test_rolling_by_another_number_compiles_nothing() -> None:
         assert x.roll(shift).tolist() == np.roll(np.arange(50), shift).tolist()
         assert x.roll(-shift).tolist() == np.roll(np.arange(50), -shift).tolist()
     assert sum(map(len, programs)) == before
+
+
+def test_strides_that_reach_every_element_once() -> None:
+    from eagerjit.ops.inplace import _has_each_element_once
+
+    memory = np.zeros(64, np.float32)
+    threes = itertools.product((1, 2, 3), repeat=3), itertools.product(range(5), repeat=3)
+    for shape, strides in itertools.product(*threes):
+        view = np.lib.stride_tricks.as_strided(memory, shape, [4 * s for s in strides])
+        places = sum(np.arange(n).reshape(-1, *[1] * (2 - d)) * strides[d] for d, n in enumerate(shape))
+        if _has_each_element_once(view):
+            assert np.unique(places).size == view.size
+    assert _has_each_element_once(memory.reshape(8, 8)[1::2, 6:2:-2].T)
+    assert _has_each_element_once(memory.reshape(8, 8).diagonal())
+
+
+@pytest.mark.parametrize("view", [lambda x: x[:, 1], lambda x: x[:, ::2], lambda x: x.t(), lambda x: x.diagonal()])
+def test_writes_to_views_read_operands_as_they_were(view: Any) -> None:
+    x, y = (eagerjit.arange(16.0).reshape(4, 4) for _ in range(2))
+    for _ in range(2):
+        view(x).mul_(x[0, 1])
+        view(y).mul_(y[0, 1].clone())
+        view(x).add_(x[1, : view(x).shape[-1]])
+        view(y).add_(y[1, : view(y).shape[-1]].clone())
+        assert x.tolist() == y.tolist()
