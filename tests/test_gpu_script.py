@@ -19,7 +19,7 @@ from eagerjit.runtime.gpu.devices import available
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import gpu_all, gpu_kernels, gpu_models, harness
+from benchmarks import gpu_all, gpu_kernels, gpu_models, gpu_timeline, harness
 from benchmarks.harness import Rows
 from benchmarks.idle import compile_nothing, idle
 from tests.test_gpu_networks import THIN
@@ -104,6 +104,35 @@ def test_one_failure_costs_nothing_else(tmp_path: Path, monkeypatch: pytest.Monk
     assert {how for how, peer, _ in calls if peer.startswith("eagerjit")} == {"idle", ""}
     assert {how for how, peer, _ in calls if peer == "torch.compile"} == {"device", ""}
     assert not any(how for how, peer, _ in calls if peer == "torch")
+
+
+def test_a_benchmark_that_fails_costs_none_of_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = []
+
+    def measure(name: str, *others: Any) -> None:
+        measured.append(name)
+        raise OSError("the picture could not be drawn")
+
+    monkeypatch.setattr(gpu_all, "measure", measure)
+    monkeypatch.setattr(gpu_all, "prepare", lambda *arguments: [])
+    monkeypatch.setattr(sys, "argv", ["gpu_all", "gpu_kernels", "gpu", "--output", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        gpu_all.main()
+    assert ended.value.code == 1 and measured == ["gpu_kernels", "gpu"]
+
+
+def test_pictures_are_compiled_ahead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(gpu_timeline, "SIZES", THIN["ResNet-50"])
+    compiled = []
+
+    def compile(launch: Any, device: Any) -> Any:
+        compiled.append(launch)
+        return compile_nothing(launch, device)
+
+    monkeypatch.setattr(gpu_timeline, "idle", lambda: idle(compile))
+    monkeypatch.setattr(sys, "argv", ["gpu_timeline", "--prepare", "--output", str(tmp_path)])
+    gpu_timeline.main()
+    assert len(compiled) > 50 and not [*tmp_path.iterdir()]
 
 
 def test_what_finds_no_time_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,19 @@ def test_every_row_is_measured(library: FakeLibrary, platform: Platform, monkeyp
     assert "queue a kernel that does nothing" in text and "GB/s" in text
 
 
+def test_a_row_that_fails_costs_none_of_the_others(
+    library: FakeLibrary, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "GIB", 1 << 16)
+    monkeypatch.setattr(gpu, "QUEUED", 3)
+    monkeypatch.setattr(gpu, "seconds_per_call", lambda function: function() and 1e-6)
+    monkeypatch.setattr(gpu, "EMPTY", b"no code")
+    library.fail("cuMemHostAlloc", 2, times=100)
+    rows = gpu.measure("eagerjit", "all")
+    assert {*rows.numbers} == {gpu.MEMSET, gpu.ALLOCATION, "copy 1 GiB on the device"} and len(rows.failed) == 5
+    assert "out of memory" in rows.failed["copy 1 GiB from pinned memory"]
+
+
 @pytest.mark.parametrize("peer", ["eagerjit", "eagerjit with CUDA graphs"])
 def test_kernels_on_a_fake_device(cuda: Platform, monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
     small = {"CHAIN": 64, "ROWS": 8, "COLUMNS": 16, "CLASSES": 7, "PARAMETERS": 32, "SIDE": 32, "HEADS": 2}
