@@ -15,7 +15,7 @@ from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
 
 CONTIGUOUS = ("host", "routine")
-"""Families whose inputs lie in row-major order."""
+"""Families whose inputs lie in row-major order, as those of convolutions do."""
 
 UNSEEN = ("linear", "reduction")
 """Families whose results no elementwise operation computes: to be checked they are copied by one."""
@@ -29,7 +29,7 @@ def watched(node: Node) -> Node:
 
 def prepared(trace: Trace, narrow: bool = False) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    needed = (_is_copy(n) or _is_empty(n) or n.op.family in CONTIGUOUS for n in trace.graph.nodes)
+    needed = (_is_copy(n) or _is_empty(n) or _reads_in_order(n) for n in trace.graph.nodes)
     if not narrow and not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
@@ -43,10 +43,10 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += _identity(current)
         elif narrow and picks(current):
             nodes += picked(current, results)
-        elif narrow and current.op.family == "linear":
+        elif narrow and current.op is linear.matmul:
             nodes.append(_narrowed(current))
-        elif current.op.family in CONTIGUOUS and not (narrow and is_attention(current)):
-            nodes += _contiguous(current)
+        elif _reads_in_order(current) and not (narrow and is_attention(current)):
+            nodes += _contiguous(_narrowed(current) if narrow and current.op.family == "linear" else current)
         else:
             nodes.append(current)
         if trace.checks and node.op.family in UNSEEN and node.dtype.kind == "float":
@@ -58,6 +58,10 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
     questions = [replace(q, node=replaced.get(q.node, q.node)) for q in trace.questions]
     graph = rebuild(trace.graph, nodes, replaced)
     return replace(trace, graph=remove_dead(graph), outputs=outputs, writes=writes, questions=questions)
+
+
+def _reads_in_order(node: Node) -> bool:
+    return node.op.family in CONTIGUOUS or (node.op.family == "linear" and node.op is not linear.matmul)
 
 
 def _is_copy(node: Node) -> bool:
@@ -87,6 +91,9 @@ def _narrowed(node: Node) -> Node:
 
 def _contiguous(node: Node) -> Iterator[Node]:
     """A call whose inputs lie in row-major order."""
+    if all(map(is_contiguous, node.inputs)):
+        yield node
+        return
     inputs: list[Node] = []
     for value in node.inputs:
         if not is_contiguous(value):

@@ -12,6 +12,9 @@ from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.sizes import Size
 from eagerjit.recording.numbers import wrap
 
+RULES: dict[Primitive, tuple[Any, ...]] = {}
+"""Derivative rules of primitives that are made of ops, as `Primitive.derivative` has them."""
+
 
 class PrimitiveCall:
     """What the tape knows of one primitive, while the body of an op is differentiated."""
@@ -19,7 +22,7 @@ class PrimitiveCall:
     rules = None
 
     def __init__(self, primitive: Primitive, attributes: dict[str, Any]):
-        self.name, self.derivative = primitive.name, primitive.derivative
+        self.name, self.derivative = primitive.name, RULES.get(primitive, primitive.derivative)
         self.variadic, self.wirtinger = "variadic" in primitive.traits, "wirtinger" in primitive.traits
         self.attributes = {name: _seen(value) for name, value in attributes.items()}
 

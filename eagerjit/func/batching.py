@@ -326,8 +326,11 @@ def _mapped(
         places = spread(out_dims, result, f"out_dims={out_dims}")
         writes = examples.writes()
         with examples.suspended():
+            targets = [(p, examples.lifted[p]) for p, _ in writes]
+            for position, target in targets:
+                examples.lifted[position] = target.clone()  # a gradient will need what is overwritten
             values = examples.computed([*outputs, *(t for _, t in writes)])
-    _write_back(examples, [p for p, _ in writes], values[len(outputs) :])
+    _write_back(examples, targets, values[len(outputs) :])
     placed = [_placed(*value, dim, size) for value, dim in zip(values, places, strict=False)]
     return pytree.unflatten(shape, placed)
 
@@ -345,17 +348,19 @@ def _placed(value: Tensor, batched: bool, dim: Any, size: Any) -> Tensor:
     return value if dim == 0 else value.movedim(0, dim)
 
 
-def _write_back(examples: _Examples, positions: list[int], values: list[tuple[Tensor, bool]]) -> None:
+def _write_back(
+    examples: _Examples, targets: list[tuple[int, Tensor]], values: list[tuple[Tensor, bool]]
+) -> None:
     """In-place writes of the function: to its examples, and to tensors that all examples share."""
     before = mode.set_grad_mode(mode.grad_mode() and any(v._requires_grad for v, _ in values))
     try:
-        for position, (value, has_batch) in zip(positions, values, strict=True):
+        for (position, target), (value, has_batch) in zip(targets, values, strict=True):
             if has_batch and position not in examples.mapped:
                 raise RuntimeError(
                     "vmap: inplace arithmetic(self, *extra_args) is not possible because self is shared by all "
                     "examples and what would be written differs between them"
                 )
-            examples.lifted[position].copy_(value)
+            target.copy_(value)
     finally:
         mode.set_grad_mode(before)
 

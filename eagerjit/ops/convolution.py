@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.primitives import RULES
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
@@ -122,6 +123,25 @@ convolution_weight = Op(
     ),
     shapes=("size",),
 )
+
+
+def _rules(op: Op, *bias: None) -> tuple[Callable[..., Tensor], ...]:
+    """The rules of an op's two factors, for the primitive that it is made of."""
+
+    def rule(position: int) -> Callable[..., Tensor]:
+        def gradient(g: Tensor, out: Tensor, a: Tensor, b: Tensor, **how: Any) -> Tensor:
+            size = [how["size"]] if "size" in how else []
+            steps = how["stride"], how["padding"], how["dilation"], expression(how["groups"])
+            return op.rules[position](g, out, a, b, *bias, *size, *steps)  # type: ignore[index]
+
+        return gradient
+
+    return rule(0), rule(1)
+
+
+RULES[primitives.convolution] = _rules(convolution, None)
+RULES[primitives.convolution_input] = _rules(convolution_input, None)
+RULES[primitives.convolution_weight] = _rules(convolution_weight)
 
 
 # -- the functions ----------------------------------------------------------------------------------------------------

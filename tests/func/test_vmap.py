@@ -362,3 +362,34 @@ def test_jacobians_of_compiled_functions_that_end_gradients():
     for outer in (jacrev, jacfwd):
         for inner in (jacrev, jacfwd):
             assert (outer(inner(f))(x).numpy() == (2 * x).diag().numpy()).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_convolutions_of_examples_that_do_not_lie_in_order(compiled):
+    weight = eagerjit.tensor([[[1.0, -2.0]]], dtype=eagerjit.float64)
+
+    def one(x, weight=weight):
+        return nn.functional.conv1d(x[None, None], weight)[0, 0]
+
+    def squares(x, weight=weight):
+        return vmap(lambda row: one(row, weight).square().sum())(x).sum()
+
+    mapped = eagerjit.jit(vmap(one)) if compiled else vmap(one)
+    for x in (X, X.T, X[0].expand(4, 3), X[::2, 1:]):
+        assert (mapped(x).numpy() == (x[:, :-1] - 2 * x[:, 1:]).numpy()).all()
+        rows = x[:, None]
+        for position in (0, 1):
+            found = grad(eagerjit.jit(squares) if compiled else squares, argnums=position)(x, weight)
+            plain = grad(lambda a, w: nn.functional.conv1d(a, w).square().sum(), argnums=position)(rows, weight)
+            assert np.allclose(found.numpy().ravel(), plain.numpy().ravel(), rtol=1e-12)
+    twice = grad(lambda x: vmap(grad(lambda row: one(row).square().sum()))(x).sum())
+    assert (twice(X).numpy() == [-2.0, 2.0, 4.0]).all()
+
+
+def test_gradients_of_random_examples():
+    dropout = nn.Dropout(0.5)
+    x = eagerjit.ones(4, 6, requires_grad=True)
+    out = vmap(lambda row: dropout(row) * row, randomness="different")(x)
+    eagerjit.rand(3)
+    out.sum().backward()
+    assert (x.grad.numpy() == 2 * out.detach().numpy()).all()
