@@ -300,6 +300,13 @@ def _part(self: Tensor, name: str) -> Tensor:
     return getattr(complexes, name)(self)
 
 
+def _set_part(self: Tensor, name: str, value: Any) -> None:
+    if isinstance(value, (list, tuple)):
+        raise TypeError(f"can't assign a {type(value).__name__} to the {name} part of a tensor")
+    part = _part(self, name)
+    part.copy_(value) if isinstance(value, Tensor) else part.fill_(value)
+
+
 def _swapped(self: Tensor, name: str) -> Tensor:
     if self.ndim == 1:
         raise RuntimeError(
@@ -320,8 +327,16 @@ PROPERTIES = {
     "nbytes": property(lambda self: numel(self) * self.dtype.itemsize, doc="Bytes of all elements."),
     "T": property(views.reversed_dims, doc="Dimensions in reverse order."),
     "mT": property(lambda self: _swapped(self, "mT"), doc="The last two dimensions swapped."),
-    "real": property(lambda self: _part(self, "real"), doc="Real parts: a view; a real tensor itself."),
-    "imag": property(lambda self: _part(self, "imag"), doc="Imaginary parts: a view."),
+    "real": property(
+        lambda self: _part(self, "real"),
+        lambda self, value: _set_part(self, "real", value),
+        doc="Real parts: a view; a real tensor itself. To assign is to copy to it.",
+    ),
+    "imag": property(
+        lambda self: _part(self, "imag"),
+        lambda self, value: _set_part(self, "imag", value),
+        doc="Imaginary parts: a view. To assign is to copy to it.",
+    ),
     "mH": property(lambda self: _swapped(self, "mH").conj(), doc="`mT`, conjugated."),
     "H": property(lambda self: views.t(self).conj(), doc="The transpose of a matrix, conjugated."),
 }

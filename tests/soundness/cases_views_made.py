@@ -100,3 +100,28 @@ def strides_of_dimensions_of_one(jit):
     for f in map(jit, functions):
         for sizes in ((2, 3, 4), (5, 1, 4), (1, 5, 4), (5, 1, 1)):
             yield f(ramp(*sizes))
+
+
+@case
+def parts_of_complex_numbers_are_assigned(jit):
+    @jit
+    def of_a_copy(z):
+        w = z * 2
+        w.real = w.imag * 2
+        w.imag += 1
+        w.imag[0] = 7.0
+        return w.abs(), w
+
+    @jit
+    def of_the_argument(z):
+        z.real = z.imag
+        z.imag -= 1
+        return z.real + 1
+
+    for n in (3, 4):
+        z = torch.complex(ramp(n), ramp(n) + 1)
+        yield of_the_argument(z), z, z._version
+        z.requires_grad_()
+        size, w = of_a_copy(z)
+        size.sum().backward()
+        yield w, z.grad, w._version
