@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from eagerjit.autograd.primitives import RULES
 from eagerjit.calling import ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
@@ -76,6 +77,7 @@ def _before_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
 
 _before_op = Op("element_before", before_along, (_before_rule, None))
 _recurrence_op = Op("linear_recurrence", _recurrence, (_recurrence_factors, _recurrence_terms, None))
+RULES[searches.recurrence] = _recurrence_factors, _recurrence_terms
 
 
 def _logcumsumexp(input: Tensor, dim: int) -> Tensor:

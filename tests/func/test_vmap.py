@@ -393,3 +393,15 @@ def test_gradients_of_random_examples():
     eagerjit.rand(3)
     out.sum().backward()
     assert (x.grad.numpy() == 2 * out.detach().numpy()).all()
+
+
+def test_gradients_of_running_sums_of_examples():
+    def f(row):
+        return (eagerjit.logcumsumexp(row, 0) * row).sum()
+
+    def total(x):
+        return vmap(f)(x).sum()
+
+    inside = vmap(grad(f))(X / 4)
+    for function in (total, eagerjit.jit(total)):
+        assert np.allclose(grad(function)(X / 4).numpy(), inside.numpy(), rtol=1e-12)
