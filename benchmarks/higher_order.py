@@ -148,17 +148,27 @@ def penalty_inside(peer: str, width: int, batch: int):
     return lambda: compiled(x), lambda: [p.grad.sum() for p in model.parameters()]
 
 
-def hessian_vector(peer: str, width: int, batch: int):
+def hessian_vector(peer: str, width: int, batch: int, whole: bool = True):
+    """The Hessian of a loss times the parameters; compiled as a whole, or the loss alone."""
     torch, jit = library(peer)
     model, x = network(torch, width), data(torch, width, batch)
-    loss = jit(lambda x: (model(x) ** 2).mean())
     parameters = list(model.parameters())
 
-    def product():
+    def plain(x):
+        return (model(x) ** 2).mean()
+
+    loss = plain if whole else jit(plain)
+
+    def product(x):
         gradients = torch.autograd.grad(loss(x), parameters, create_graph=True)
         return torch.autograd.grad(gradients, parameters, [p.detach() for p in parameters])
 
-    return product, lambda: [t.sum() for t in product()]
+    call = jit(product) if whole else product
+    return lambda: call(x), lambda: [t.sum() for t in call(x)]
+
+
+def hessian_vector_loss(peer: str, width: int, batch: int):
+    return hessian_vector(peer, width, batch, whole=False)
 
 
 def maml(peer: str, width: int, batch: int, whole: bool = True):
@@ -198,7 +208,8 @@ PROGRAMS = {
     "gradient penalty, whole step": penalty_inside,
     "gradient penalty, loss alone": penalty_function,
     ALONE: penalty_outside,
-    "Hessian-vector product, model alone": hessian_vector,
+    "Hessian-vector product, whole step": hessian_vector,
+    "Hessian-vector product, loss alone": hessian_vector_loss,
     "MAML, whole step": maml,
     "MAML, inner loop alone": maml_inner,
 }
