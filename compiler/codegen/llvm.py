@@ -13,15 +13,15 @@ of it, if their parameter is never stored to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import across, transpose
-from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
+from eagerjit.compiler.codegen.builder import LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
-from eagerjit.compiler.codegen.counted import counted, repeat
-from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
+from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
+from eagerjit.compiler.codegen.vector_loops import VectorLoops
 from eagerjit.compiler.loops import (
     LANES,
     Accumulate,
@@ -35,6 +35,7 @@ from eagerjit.compiler.loops import (
     Param,
     Stmt,
     Store,
+    walk,
 )  # fmt: skip
 
 __all__ = ["SCALAR_OPS", "emit_kernel", "emit_module"]
@@ -54,18 +55,11 @@ def emit_kernel(kernel: Kernel, width_bits: int) -> str:
     return emit_module([kernel], width_bits)
 
 
-def _walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
-    for statement in body:
-        yield statement
-        if isinstance(statement, Loop):
-            yield from _walk(statement.body)
-
-
-class _Emitter(MemoryAccess):
+class _Emitter(VectorLoops):
     """Writes one kernel."""
 
     def __init__(self, kernel: Kernel, width_bits: int):
-        super().__init__(kernel.params, {s.param for s in _walk(kernel.body) if isinstance(s, Store)}, width_bits)
+        super().__init__(kernel.params, {s.param for s in walk(kernel.body) if isinstance(s, Store)}, width_bits)
         self.kernel = kernel
         self.accumulators: dict[str, acc.Accumulator] = {}
         self.folding = self._folding_accumulators()
@@ -75,9 +69,9 @@ class _Emitter(MemoryAccess):
     def _folding_accumulators(self) -> set[str]:
         """Accumulators that a vector loop adds to and that start outside it."""
         names: set[str] = set()
-        for loop in _walk(self.kernel.body):
+        for loop in walk(self.kernel.body):
             if isinstance(loop, Loop) and loop.kind == "vector":
-                inner = list(_walk(loop.body))
+                inner = list(walk(loop.body))
                 started = {s.name for s in inner if isinstance(s, Init)}
                 names |= {s.name for s in inner if isinstance(s, Accumulate)} - started
         return names
@@ -86,7 +80,7 @@ class _Emitter(MemoryAccess):
         """The whole definition."""
         for position, param in enumerate(self.kernel.params):
             self._read_argument(position, param)
-        self._body(self.kernel.body)
+        self.body(self.kernel.body)
         self.b.emit("ret i64 0")
         head = f'define i64 @"{self.kernel.name}"(ptr %args, i64 %begin, i64 %end, ptr %scratch) #0 {{\nentry:'
         return "\n".join([head, *self.b.allocas, *self.b.lines, "}"])
@@ -105,28 +99,29 @@ class _Emitter(MemoryAccess):
 
     # -- statements -----------------------------------------------------------------------------------------------
 
-    def _body(self, body: Sequence[Stmt]) -> None:
+    def body(self, body: Sequence[Stmt]) -> None:
+        """Writes statements."""
         for statement in body:
             match statement:
                 case Let(name, op, args, dtype, number):
                     # Only sums and products of the user's own: elementary functions need every rounding of theirs.
                     self.b.contract = self.kernel.contract and op in ("add", "sub", "mul")
-                    self.values[name] = apply(self.b, op, tuple(map(self._value, args)), dtype, number)
+                    self.values[name] = apply(self.b, op, tuple(map(self.value, args)), dtype, number)
                     self.b.contract = False
                 case Load(name, _, _, dtype) if name in self.tiles:
                     self.values[name] = self.load_tile(*self.tiles[name], dtype)
                 case Load(name, param, index, dtype):
                     self.values[name] = self.load(param, index, dtype)
                 case Store(param, index, value, second) if second:
-                    self.store_pair(param, index, self._value(value), self._value(second))
+                    self.store_pair(param, index, self.value(value), self.value(second))
                 case Store(param, index, value):
-                    self.store(param, index, self._value(value))
+                    self.store(param, index, self.value(value))
                 case Loop("tasks"):
                     self._tasks(statement)
                 case Loop(kind) if kind == "serial" or self.together:
-                    self._serial(statement, self._bound(statement.start), self._bound(statement.stop))
+                    self._serial(statement, self.bound(statement.start), self.bound(statement.stop))
                 case Loop():
-                    self._vector(statement)
+                    self.vector(statement)
                 case Init(name, op, dtype):
                     self._init(name, op, dtype)
                 case Accumulate(name, value):
@@ -134,15 +129,7 @@ class _Emitter(MemoryAccess):
                 case Finish(name, accumulator, dtype):
                     self.values[name] = acc.finish(self.b, self.accumulators[accumulator], dtype)
                 case Check(condition, status):
-                    self._check(self._value(condition), status)
-
-    def _value(self, name: str) -> Value:
-        if name in self.vector_variables:
-            return self.values[name] + self.b.iota("i64", self.lanes)
-        return self.values[name]
-
-    def _bound(self, bound: int | str) -> Value:
-        return self._value(bound) if isinstance(bound, str) else self.b.constant("i64", bound)
+                    self._check(self.value(condition), status)
 
     def _init(self, name: str, op: str, dtype: str) -> None:
         # The first of the largest elements is the same one in any order: their loop can take them as they come.
@@ -156,11 +143,11 @@ class _Emitter(MemoryAccess):
 
     def _accumulate(self, name: str, value: str) -> None:
         accumulator = self.accumulators[name]
-        index = self._value(self.variables[-1]) if self.variables else None
+        index = self.value(self.variables[-1]) if self.variables else None
         self.b.contract = self.kernel.contract
         mask = self.mask if accumulator.folds else None
         position = index - self.first if index and accumulator.copies else None
-        acc.accumulate(self.b, accumulator, self._value(value), index, mask, position)
+        acc.accumulate(self.b, accumulator, self.value(value), index, mask, position)
         self.b.contract = False
 
     def _check(self, condition: Value, status: int) -> None:
@@ -186,87 +173,13 @@ class _Emitter(MemoryAccess):
 
         def body(variable: Value) -> None:
             self.values[loop.var] = variable
-            self._body(loop.body)
+            self.body(loop.body)
 
         self.variables.append(loop.var)
         repeat(b, start, 1, stop, body)
         self.variables.pop()
         b.emit(f"br label %{done}")
         b.label(done)
-
-    def _vector(self, loop: Loop) -> None:
-        b = self.b
-        start, stop = self._bound(loop.start), self._bound(loop.stop)
-        extent: int | None = None
-        if isinstance(loop.start, int) and isinstance(loop.stop, int):
-            extent = loop.stop - loop.start
-        enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
-        lanes = self._width(loop)
-        last = stop - (lanes - 1)
-        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
-        b.label(enter)
-        b.open_loop()
-        incoming = [(start.text, b.block)]
-        if extent is None or extent >= lanes:
-            b.emit(f"br i1 {(start < last).text}, label %{main}, label %{middle}")
-            b.label(main)
-            following = counted(b, start, lanes, last, lambda first: self._step(loop, first, lanes), middle)
-            incoming.append((following.text, b.block))
-        else:
-            b.emit(f"br label %{middle}")
-        b.forget_body()
-        b.label(middle)
-        rest = b.phi("i64", 0, incoming, b.depth)
-        if extent is None or extent % lanes:
-            b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
-            b.label(tail)
-            if self._masks_are_cheap(loop):
-                self._step(loop, rest, lanes, stop)
-            else:
-                end = b.name("end")
-                counted(b, rest, 1, stop, lambda element: self._element(loop, element), end)
-                b.label(end)
-        b.emit(f"br label %{done}")
-        b.close_loop()
-        b.label(done)
-
-    def _masks_are_cheap(self, loop: Loop) -> bool:
-        """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""
-        inner = list(_walk(loop.body))
-        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
-            return True
-        if has_elements_apart(loop):
-            return False
-        small = any(BITS[self.params[s.param].dtype] < 32 for s in inner if isinstance(s, Load | Store))
-        narrow = self.b.width_bits == 128 or (self.b.width_bits == 256 and small)
-        return not narrow
-
-    def _element(self, loop: Loop, variable: Value) -> None:
-        """A vector loop's body for a single element."""
-        self.values[loop.var] = variable
-        self.variables.append(loop.var)
-        self._body(loop.body)
-        self.variables.pop()
-
-    def _step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
-        """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
-        self.lanes, self.vector_variables = lanes, {loop.var}
-        self.variables.append(loop.var)
-        self.values[loop.var] = first
-        if stop:
-            self.active = stop - first
-            self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
-        self._body(loop.body)
-        self.variables.pop()
-        self.vector_variables, self.lanes, self.mask = set(), 0, None
-
-    def _width(self, loop: Loop) -> int:
-        """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
-        inner = list(_walk(loop.body))
-        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
-            return LANES
-        wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
-        return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
 
     # -- blocks of tasks ------------------------------------------------------------------------------------------
 
@@ -297,7 +210,7 @@ class _Emitter(MemoryAccess):
             b.label(label)
             self.values[loop.var] = task
             if label == single:
-                self._body(loop.body)
+                self.body(loop.body)
             elif isinstance(plan, transpose.Plan):
                 self._block(plan, loop.var, task)
             else:
@@ -318,9 +231,9 @@ class _Emitter(MemoryAccess):
         more = plan.lanes - 1
         fits = task + more < stop
         if isinstance(plan, transpose.Plan):
-            fits = fits & (self._bound(plan.vector.start) + more < self._bound(plan.vector.stop))
+            fits = fits & (self.bound(plan.vector.start) + more < self.bound(plan.vector.stop))
         for wrap in plan.wraps:
-            self._body([wrap])
+            self.body([wrap])
             if wrap.op == "rem":
                 fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
         return fits
@@ -329,14 +242,14 @@ class _Emitter(MemoryAccess):
         """As many tasks as there are lanes, each statement for all of them."""
         self.together, self.lanes = True, plan.lanes
         self.vector_variables = {loop.var, *(wrap.name for wrap in plan.wraps if wrap.op == "rem")}
-        self._body([s for s in loop.body if s not in plan.wraps])
+        self.body([s for s in loop.body if s not in plan.wraps])
         self.together, self.lanes, self.vector_variables = False, 0, set()
 
     def _block(self, plan: transpose.Plan, variable: str, task: Value) -> None:
         """As many tasks as there are lanes: squares are transposed, then each task's body runs on its part of them."""
         b, loop, lanes = self.b, plan.vector, plan.lanes
-        start, stop = self._bound(loop.start), self._bound(loop.stop)
-        self._body([s for s in plan.rows if isinstance(s, Let)])
+        start, stop = self.bound(loop.start), self.bound(loop.stop)
+        self.body([s for s in plan.rows if isinstance(s, Let)])
         origin = {wrap.name: self.values[wrap.name] for wrap in plan.wraps}
         zero, count = b.constant("i64", 0), b.constant("i64", lanes)
         slots = {s.name: b.alloca(f"[{lanes} x {b.type(memory_dtype(s.dtype), lanes)}]") for s in plan.loads}
@@ -345,10 +258,10 @@ class _Emitter(MemoryAccess):
             self.values[variable] = task + k
             for wrap in plan.wraps:
                 self.values[wrap.name] = origin[wrap.name] + k if wrap.op == "rem" else origin[wrap.name]
-            self._body([s for s in plan.rows if s not in plan.wraps])
+            self.body([s for s in plan.rows if s not in plan.wraps])
             if end is None:
                 self.tiles = {name: (slot, k) for name, slot in slots.items()}
-            self._step(loop, first, lanes, end)
+            self.step(loop, first, lanes, end)
             self.tiles = {}
 
         def square(first: Value) -> None:

@@ -1,0 +1,135 @@
+"""Vector loops in LLVM text: whole steps, then one for the rest, masked or element by element."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+
+from eagerjit.compiler.codegen.builder import BITS, Value
+from eagerjit.compiler.codegen.counted import counted
+from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
+from eagerjit.compiler.codegen.numbering import counted_lanes, numbering
+from eagerjit.compiler.loops import LANES, Accumulate, Let, Load, Loop, Param, Stmt, Store, walk
+
+
+class VectorLoops(MemoryAccess):
+    """The vector loops of one kernel. `folding` are the accumulators that they add to and that start outside them."""
+
+    def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
+        super().__init__(params, stored, width_bits)
+        self.folding: set[str] = set()
+
+    @abstractmethod
+    def body(self, body: Sequence[Stmt]) -> None:
+        """Writes statements."""
+
+    def value(self, name: str) -> Value:
+        """What a name stands for: a variable of lanes goes up with them."""
+        if name in self.vector_variables:
+            return self.values[name] + self.b.iota("i64", self.lanes)
+        return self.values[name]
+
+    def bound(self, bound: int | str) -> Value:
+        """A loop's bound."""
+        return self.value(bound) if isinstance(bound, str) else self.b.constant("i64", bound)
+
+    def vector(self, loop: Loop) -> None:
+        """A vector loop: whole steps, then what is left."""
+        b = self.b
+        start, stop = self.bound(loop.start), self.bound(loop.stop)
+        extent: int | None = None
+        if isinstance(loop.start, int) and isinstance(loop.stop, int):
+            extent = loop.stop - loop.start
+        enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
+        lanes = self._width(loop)
+        last = stop - (lanes - 1)
+        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
+        b.label(enter)
+        b.open_loop()
+        incoming = [(start.text, b.block)]
+        if extent is None or extent >= lanes:
+            b.emit(f"br i1 {(start < last).text}, label %{main}, label %{middle}")
+            b.label(main)
+            following = counted(b, start, lanes, last, lambda first: self.step(loop, first, lanes), middle)
+            incoming.append((following.text, b.block))
+        else:
+            b.emit(f"br label %{middle}")
+        b.forget_body()
+        b.label(middle)
+        rest = b.phi("i64", 0, incoming, b.depth)
+        if extent is None or extent % lanes:
+            b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
+            b.label(tail)
+            if self._masks_are_cheap(loop):
+                self.step(loop, rest, lanes, stop)
+            else:
+                end = b.name("end")
+                counted(b, rest, 1, stop, lambda element: self._element(loop, element), end)
+                b.label(end)
+        b.emit(f"br label %{done}")
+        b.close_loop()
+        b.label(done)
+
+    def _masks_are_cheap(self, loop: Loop) -> bool:
+        """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""
+        inner = list(walk(loop.body))
+        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
+            return True
+        if has_elements_apart(loop):
+            return False
+        small = any(BITS[self.params[s.param].dtype] < 32 for s in inner if isinstance(s, Load | Store))
+        narrow = self.b.width_bits == 128 or (self.b.width_bits == 256 and small)
+        return not narrow
+
+    def _element(self, loop: Loop, variable: Value) -> None:
+        """A vector loop's body for a single element."""
+        self.values[loop.var] = variable
+        self.variables.append(loop.var)
+        self.body(loop.body)
+        self.variables.pop()
+
+    def step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
+        """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
+        b, wraps = self.b, numbering(loop)
+        self.values[loop.var] = first
+        if not wraps:
+            self._lanes_of(loop, lanes, stop, (), {})
+            return
+        number = {op: Let(op, op, (loop.var, wraps[0].args[1]), "i64") for op in ("rem", "floordiv")}
+        self.body(list(number.values()))
+        rem, row, size = self.values["rem"], self.values["floordiv"], self.value(wraps[0].args[1])
+        same, apart, joined = b.name("same"), b.name("apart"), b.name("joined")
+        b.emit(f"br i1 {(rem + (lanes - 1) < size).text}, label %{same}, label %{apart}")
+        known = set(b.frames[-1].known)
+        for label in (same, apart):
+            b.label(label)
+            found = {"rem": rem, "floordiv": row} if label == same else counted_lanes(b, rem, row, size, lanes)
+            self._lanes_of(loop, lanes, stop, wraps, found)
+            b.emit(f"br label %{joined}")
+            b.forget_since(known)
+        b.label(joined)
+
+    def _lanes_of(
+        self, loop: Loop, lanes: int, stop: Value | None, wraps: Sequence[Let], found: Mapping[str, Value]
+    ) -> None:
+        """A step of a vector loop, given what its `rem` and `floordiv` are: a scalar `rem` goes up with the lanes."""
+        self.lanes, self.vector_variables = lanes, {loop.var}
+        self.variables.append(loop.var)
+        for wrap in wraps:
+            self.values[wrap.name] = found[wrap.op]
+            if wrap.op == "rem" and not found[wrap.op].lanes:
+                self.vector_variables.add(wrap.name)
+        if stop:
+            self.active = stop - self.values[loop.var]
+            self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
+        self.body([s for s in loop.body if s not in wraps])
+        self.variables.pop()
+        self.vector_variables, self.lanes, self.mask = set(), 0, None
+
+    def _width(self, loop: Loop) -> int:
+        """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
+        inner = list(walk(loop.body))
+        if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
+            return LANES
+        wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
+        return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
