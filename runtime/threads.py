@@ -37,13 +37,13 @@ def set_spin_microseconds(microseconds: float) -> None:
 @functools.cache
 def _parallel_for() -> Any:
     pointers = (ctypes.c_void_p, ctypes.c_void_p)
-    return native().function("parallel_for", ctypes.c_int64, *pointers, ctypes.c_int64, ctypes.c_int64)
+    return native().function("parallel_for", ctypes.c_int64, *pointers, *[ctypes.c_int64] * 3)
 
 
-def parallel_for(kernel: int, arguments: Any, tasks: int, scratch_bytes: int = 0) -> int:
-    """Runs the kernel at address `kernel` over [0, tasks) with the GIL released.
+def parallel_for(kernel: int, arguments: Any, tasks: int, scratch_bytes: int = 0, block: int = 1) -> int:
+    """Runs the kernel at address `kernel` over [0, tasks) with the GIL released, in ranges from multiples of `block`.
 
     `arguments` is a ctypes array of 64-bit words (or an address). Returns 0, or the status of the first range that
     failed; `native.threads.OUT_OF_MEMORY` where scratch memory could not be had.
     """
-    return int(_parallel_for()(kernel, arguments, tasks, scratch_bytes))
+    return int(_parallel_for()(kernel, arguments, tasks, scratch_bytes, block))

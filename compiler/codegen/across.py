@@ -1,7 +1,7 @@
 """Kernels of rows that lie across memory: consecutive tasks are the lanes.
 
 Task t reduces `P[... + t + i*S]` over i: strided, although task t + 1 wants the elements beside them. So as many tasks
-as two registers have lanes are run together, every statement once for all of them, and the loop over i takes one
+as a cache line has elements are run together, every statement once for all of them, and the loop over i takes one
 element of each at a time. An accumulator, whose lanes are elements of the loop, then has as many vectors as lanes.
 """
 
@@ -14,6 +14,9 @@ from eagerjit.compiler.codegen.builder import BITS
 from eagerjit.compiler.codegen.transpose import wrapping
 from eagerjit.compiler.loops import Accumulate, Check, Finish, Index, Init, Let, Load, Loop, Stmt, Store, walk
 
+_LINE = 64
+"""Bytes of a cache line: what one step of a loop reads."""
+
 _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 
 
@@ -25,7 +28,7 @@ class Plan:
     lanes: int
 
 
-def plan(tasks: Loop, width_bits: int) -> Plan | None:
+def plan(tasks: Loop) -> Plan | None:
     """The plan for a loop over tasks most of whose accesses along inner loops are next to the next task's."""
     statements = list(walk(tasks.body))
     if not all(isinstance(s, _KINDS) for s in statements):
@@ -51,7 +54,7 @@ def plan(tasks: Loop, width_bits: int) -> Plan | None:
     if across <= sum(any(i == (variable, 1) for i in index) for index, variable in accesses):
         return None
     wide = any(BITS[s.dtype] == 64 for s in statements if isinstance(s, Load))
-    return Plan(wraps, width_bits // (32 if wide else 16))
+    return Plan(wraps, _LINE // (8 if wide else 4))
 
 
 def _varying(statements: Sequence[Stmt], task: str) -> set[str]:

@@ -186,7 +186,7 @@ class _Emitter(VectorLoops):
     def _tasks(self, loop: Loop) -> None:
         b = self.b
         start, stop = (Value(b, "i64", 0, name, 0) for name in ("%begin", "%end"))
-        plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop, b.width_bits)
+        plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop)
         if plan is None:
             self._serial(loop, start, stop)
             return

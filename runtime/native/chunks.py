@@ -119,9 +119,9 @@ def sum_chunks(job: ptr, step: i64, sums: i64, sums_kernel: ptr, tasks: i64, scr
     store_ptr(job, SUMS, load_ptr(memory))
     store_ptr(job, PLACES, load_ptr(memory) + sums)
     _note_places(job, step)
-    status = parallel_for(sums_kernel, job, tasks, scratch)
+    status = parallel_for(sums_kernel, job, tasks, scratch, 1)
     if status == 0:
-        status = parallel_for(add_kernel, job, load_i64(job, GROUPS) * load_i64(job, ROWS), 0)
+        status = parallel_for(add_kernel, job, load_i64(job, GROUPS) * load_i64(job, ROWS), 0, 1)
     free(load_ptr(memory))
     return status
 

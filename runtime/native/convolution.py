@@ -130,7 +130,7 @@ def _run(kind: i64, job: ptr) -> i64:
         tasks = groups * load_i64(job, ROW_BLOCKS) * load_i64(job, CHANNEL_BLOCKS)
     if work < SERIAL_WORK:
         return serial_for(kernel, job, tasks, scratch)
-    return parallel_for(kernel, job, tasks, scratch)
+    return parallel_for(kernel, job, tasks, scratch, 1)
 
 
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------

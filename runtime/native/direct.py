@@ -109,9 +109,9 @@ def direct(job: ptr, work: i64) -> i64:
         _pack_kernel(job, 0, groups * blocks, ptr(0))
         status = serial_for(address_of(_direct_kernel), job, tasks, scratch)
     else:
-        status = parallel_for(address_of(_pack_kernel), job, groups * blocks, 0)
+        status = parallel_for(address_of(_pack_kernel), job, groups * blocks, 0, 1)
         if status == 0:
-            status = parallel_for(address_of(_direct_kernel), job, tasks, scratch)
+            status = parallel_for(address_of(_direct_kernel), job, tasks, scratch, 1)
     free(load_ptr(memory))
     return status
 

@@ -134,7 +134,7 @@ def matmul(
     scratch_bytes = _plan_packing(job)
     if batches * m * n * k < SERIAL_WORK:
         return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
-    return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
+    return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
 
 
 def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) -> None:

@@ -98,13 +98,13 @@ def _one_of_integers(job: ptr, line: i64) -> None:
     parts: ptr = buffer(8 * PARTS + 16)
     store_ptr(parts, 8 * PARTS, job)
     store_i64(parts, 8 * PARTS + 8, line)
-    parallel_for(address_of(_totals_kernel), parts, PARTS, 0)
+    parallel_for(address_of(_totals_kernel), parts, PARTS, 0, 1)
     before = load_i64(job, PRODUCT)
     for part in range(PARTS):
         total = load_i64(parts, 8 * part)
         store_i64(parts, 8 * part, before)
         before = before * total if load_i64(job, PRODUCT) else before + total
-    parallel_for(address_of(_parts_kernel), parts, PARTS, 0)
+    parallel_for(address_of(_parts_kernel), parts, PARTS, 0, 1)
 
 
 def _totals_kernel(parts: ptr, begin: i64, end: i64, scratch: ptr) -> i64:

@@ -105,8 +105,11 @@ ALONE_TAKEN = 0
 ALONE_MEMORY = 16
 
 
-def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i64:
-    """Runs kernel(arguments, begin, end, scratch) over [0, tasks) on all threads; the first failed range's status."""
+def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64, block: i64) -> i64:
+    """Runs kernel(arguments, begin, end, scratch) over [0, tasks) on all threads; the first failed range's status.
+
+    Ranges begin at multiples of `block`.
+    """
     if not HAS_FUTEX:
         return serial_for(kernel, arguments, tasks, scratch_bytes)
     threads = thread_count()
@@ -116,7 +119,7 @@ def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) ->
         threads = _start_workers(threads)
     store_ptr(thread_pool, KERNEL, kernel)
     store_ptr(thread_pool, ARGUMENTS, arguments)
-    _share_out(tasks, threads)
+    _share_out(tasks, threads, block)
     store_i64(thread_pool, SCRATCH_BYTES, scratch_bytes)
     store_i64(thread_pool, FAILURE, NO_FAILURE)
     atomic_add(thread_pool, GATE, OPEN)
@@ -159,16 +162,17 @@ def serial_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64) -> i
     return status
 
 
-def _share_out(tasks: i64, threads: i64) -> None:
+def _share_out(tasks: i64, threads: i64, block: i64) -> None:
     """Gives every thread an equal share, to be taken in a few ranges."""
-    step = tasks // (threads * RANGES_PER_THREAD)
-    store_i64(thread_pool, RANGE, step if step > 0 else 1)
+    blocks = (tasks + block - 1) // block
+    step = blocks // (threads * RANGES_PER_THREAD)
+    store_i64(thread_pool, RANGE, step * block if step > 0 else block)
     store_i64(thread_pool, SHARES, threads)
     begin = 0
     for index in range(threads):
-        end = begin + (tasks - begin) // (threads - index)
-        store_i64(_shares, index * SHARE_BYTES + NEXT, begin)
-        store_i64(_shares, index * SHARE_BYTES + END, end)
+        end = begin + (blocks - begin) // (threads - index)
+        store_i64(_shares, index * SHARE_BYTES + NEXT, begin * block)
+        store_i64(_shares, index * SHARE_BYTES + END, end * block if end < blocks else tasks)
         begin = end
 
 

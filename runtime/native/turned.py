@@ -137,7 +137,7 @@ def lay_out_weight(job: ptr, to: ptr) -> None:
     if rows * load_i64(job, CHANNELS) * load_i64(job, TAPS) < SERIAL_WORK:
         _lay_out_kernel(both, 0, rows, ptr(0))
     else:
-        parallel_for(address_of(_lay_out_kernel), both, rows, 0)
+        parallel_for(address_of(_lay_out_kernel), both, rows, 0, 1)
     store_ptr(job, W, to)
 
 

@@ -36,10 +36,13 @@ from eagerjit.runtime.native.objects import (
     replace_slot,
 )
 from eagerjit.runtime.native.products import FLOAT64, TOO_LARGE
-from eagerjit.runtime.native.threads import parallel_for, serial_for
+from eagerjit.runtime.native.threads import parallel_for, serial_for, thread_count
 
 PARALLEL_WORK = 200_000
 """Scalar operations from which on a kernel is split over threads."""
+
+TOGETHER = 16
+"""Tasks that a kernel whose rows lie across memory runs at the same time, where its range has as many."""
 
 convolution_function = global_bytes(8)
 """The address of `convolution`, which is loaded with the first Program that calls it."""
@@ -82,7 +85,9 @@ def run_kernel(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i6
     if scratch_slot >= 0:
         scratch_bytes = load_i64(slots, 8 * scratch_slot)
     if work >= PARALLEL_WORK:
-        return parallel_for(function, arguments, tasks, scratch_bytes)
+        # Some kernels run so many tasks together where they can.
+        block = TOGETHER if tasks >= 2 * TOGETHER * thread_count() else 1
+        return parallel_for(function, arguments, tasks, scratch_bytes, block)
     if scratch_bytes:
         return serial_for(function, arguments, tasks, scratch_bytes)
     return call_i64(function, arguments, 0, tasks, ptr(0))

@@ -85,18 +85,20 @@ def same_threads_after() -> Iterator[None]:
     threads.set_num_threads(before)
 
 
-def run(kernel: int, tasks: int, spin: int = 10, fail: int = 1 << 60, scratch: int = 64) -> tuple[np.ndarray, int]:
+def run(
+    kernel: int, tasks: int, spin: int = 10, fail: int = 1 << 60, scratch: int = 64, block: int = 1
+) -> tuple[np.ndarray, int]:
     out = np.zeros(max(tasks, 1), np.int64)
     arguments = (ctypes.c_int64 * 4)(out.ctypes.data, spin, fail, scratch)
-    return out, threads.parallel_for(kernel, arguments, tasks, scratch)
+    return out, threads.parallel_for(kernel, arguments, tasks, scratch, block)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 8])
 def test_every_task_runs_once(kernel: int, number: int) -> None:
     threads.set_num_threads(number)
     for tasks in (1, 2, 3, 7, 8, 9, 100, 1000):
-        for scratch in (64, 20_000, 100_000):
-            out, status = run(kernel, tasks, scratch=scratch)
+        for scratch, block in ((64, 1), (20_000, 1), (100_000, 1), (64, 2), (64, 16)):
+            out, status = run(kernel, tasks, scratch=scratch, block=block)
             assert status == 0
             assert (out == 1).all()
     out, status = run(kernel, 0)
