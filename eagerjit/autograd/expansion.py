@@ -76,16 +76,21 @@ def expand_calls(nodes: list[GradNode], wanted: Any) -> bool:
     for node in nodes:
         hooks = node.hooks or {}
         if any(hooks.get(i) or (wanted is not None and (node, i) in wanted) for i in node.op.inner):
-            first = mode.next_sequence()
-            with untraced():
-                EXPANDED[node] = results = node.op.again()
-            _renumber(results, first, node.sequence)
-            for index, table in hooks.items():
-                made_by = results[index]._node
-                assert made_by is not None
-                made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
+            expand_call(node)
             found = True
     return found
+
+
+def expand_call(node: GradNode) -> None:
+    """Take a call apart."""
+    first = mode.next_sequence()
+    with untraced():
+        EXPANDED[node] = results = node.op.again()
+    _renumber(results, first, node.sequence)
+    for index, table in (node.hooks or {}).items():
+        made_by = results[index]._node
+        assert made_by is not None
+        made_by.hooks = {**(made_by.hooks or {}), results[index]._index: table}
 
 
 def _renumber(results: Sequence[Tensor], first: int, last: float) -> None:

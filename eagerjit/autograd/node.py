@@ -117,13 +117,15 @@ class Several:
 
     Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
 
-    inner   which of its results others depend on
+    inner       which of its results others depend on
+    repeatable  whether `again` makes its results by the operations that it stands for
     """
 
     rules = None
     fused_rules = False
     partial = True
     inner: tuple[int, ...] = ()
+    repeatable = False
 
     def n_outputs(self, node: GradNode) -> int:
         """How many results gradients may reach."""

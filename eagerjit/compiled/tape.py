@@ -127,6 +127,11 @@ class CallOp(Compiled):
             backward.parts[present, wanted] = found
         return found
 
+    @property
+    def repeatable(self) -> bool:  # type: ignore[override]
+        """Whether the call may run again: it changed nothing."""
+        return not (self.differentiable.report.trace.writes or self.differentiable.changes)
+
     def again(self) -> list[Tensor]:
         """The results that have gradients, by the plain call."""
         return _results_again(self.differentiable, self.arguments)

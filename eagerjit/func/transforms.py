@@ -13,8 +13,10 @@ from typing import Any
 
 from eagerjit import pytree
 from eagerjit.autograd import engine
+from eagerjit.autograd.expansion import current, expand_call
 from eagerjit.autograd.forward import depends_on_others, push
 from eagerjit.runtime import mode
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -81,17 +83,31 @@ class Run:
         """Whether derivatives are to be recorded for an outer transform."""
         return mode.grad_mode() and (self.outer or any(t._requires_grad for t in given))
 
+    def take_apart(self) -> None:
+        """Replace compiled calls by the operations of the plain ones, whose own rules an outer transform then meets."""
+        wanted = {engine.key_of(leaf) for leaf in self.starts.leaves}
+        roots = [o for o in self.outputs if o._requires_grad]
+        nodes, _, several = engine.collect(roots, wanted)
+        for node in several & engine.relevant(nodes, wanted).keys():
+            if node.op.repeatable and node.inputs is not None:
+                expand_call(node)
+        self.outputs = [current(o) for o in self.outputs]
+
     def pull(self, cotangents: list[Tensor]) -> list[Tensor]:
         """The product of cotangents with the Jacobian."""
-        roots = [(o, c) for o, c in zip(self.outputs, cotangents, strict=True) if o._requires_grad]
         create = self.recording(*cotangents)
+        if create and state.tracer is not None:
+            self.take_apart()
+        roots = [(o, c) for o, c in zip(self.outputs, cotangents, strict=True) if o._requires_grad]
         found = engine.run([o for o, _ in roots], [c for _, c in roots], self.starts.leaves, True, create)
         return [_zeros(x) if g is None else g for x, g in zip(self.starts.leaves, found, strict=True)]
 
     def push(self, tangents: list[Tensor]) -> list[Tensor]:
         """The product of the Jacobian with tangents."""
-        pairs = list(zip(self.starts.leaves, tangents, strict=True))
-        found = push(self.outputs, pairs, self.recording(*tangents))
+        pairs, create = list(zip(self.starts.leaves, tangents, strict=True)), self.recording(*tangents)
+        if create:
+            self.take_apart()
+        found = push(self.outputs, pairs, create)
         return [_zeros(o) if t is None else t for o, t in zip(self.outputs, found, strict=True)]
 
 

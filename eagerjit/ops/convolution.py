@@ -132,7 +132,7 @@ def _rules(op: Op, *bias: None) -> tuple[Callable[..., Tensor], ...]:
         def gradient(g: Tensor, out: Tensor, a: Tensor, b: Tensor, **how: Any) -> Tensor:
             size = [how["size"]] if "size" in how else []
             steps = how["stride"], how["padding"], how["dilation"], expression(how["groups"])
-            return op.rules[position](g, out, a, b, *bias, *size, *steps)  # type: ignore[index]
+            return op.rules[position](g, out, a, b, *bias, *size, *steps)  # type: ignore[index, misc]
 
         return gradient
 

@@ -61,6 +61,19 @@ def test_further_dimensions(name):
         same(function(x), function(x.contiguous()))
 
 
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_further_dimensions_of_known_sizes(name):
+    """Those of weights and of what is made inside: the numbers of tasks are divided by constants."""
+    x, function = numbers((50, 4, 21), torch.float32), REDUCTIONS[name]
+
+    def compiled(y):
+        w = torch.arange(4200.0).reshape(50, 4, 21).sin() + y
+        return function(w.permute(1, 2, 0))
+
+    same(torch.jit(compiled)(torch.ones(())), compiled(torch.ones(())))
+    same(function(x.permute(1, 2, 0)), function(x.permute(1, 2, 0).contiguous()))
+
+
 def test_special_values():
     x = numbers((100, 37), torch.float32)
     x[3, 5], x[90, 5], x[7, 8], x[50, 16], x[51, 16] = float("nan"), float("nan"), float("inf"), -0.0, 0.0
@@ -88,7 +101,7 @@ def total_of_rows(index):
 
 
 def test_only_rows_across_memory_run_together():
-    assert across.plan(total_of_rows((("t", 1), ("i", "s2")))) == across.Plan((), 16)
+    assert across.plan(total_of_rows((("t", 1), ("i", "s2")))) == across.Plan((), (), 16)
     assert across.plan(total_of_rows((("t", "s2"), ("i", 1)))) is None
     assert across.plan(total_of_rows((("t", "s2"), ("i", 3)))) is None
     assert across.plan(total_of_rows((("i", 1),))) is None

@@ -210,3 +210,17 @@ def third_derivatives_of_what_was_joined_and_written(jit):
             for _ in range(3):
                 (y,) = torch.autograd.grad(y.sum(), x, create_graph=True)
                 yield y
+
+
+@case
+def second_derivatives_by_transforms(jit):
+    func = torch.func
+    f = jit(lambda x: (x.softmax(0) * x).sum())
+    g = jit(lambda x: x.softmax(0) * x.log_softmax(0))
+    for i in range(3):
+        x = (torch.arange(3.0) + i) * 0.7 - 0.3
+        yield func.hessian(f)(x)
+        yield func.jacrev(func.jacrev(f))(x)
+        yield func.jacfwd(func.jacfwd(g))(x)
+        yield func.jvp(lambda x: func.jvp(g, (x,), (x.sin(),))[1], (x,), (x.cos(),))
+        yield func.grad(lambda x: func.jacrev(g)(x).square().sum())(x)
