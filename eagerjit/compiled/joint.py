@@ -103,7 +103,8 @@ class Backward:
     inner       which of the roots others depend on
     apart       leaves that require gradients and that none flows to: the call has read them detached
     end         the name and line of the last operation
-    changes     whether the call changes Python objects, so that it cannot be made again
+    changes     what the call changes so that it cannot be made again, if there is any such thing
+    written     the tensors that it writes to, whose contents do not matter for its results
     leaves      the tensors that gradients go to or that matter for them
     tensors     where a call finds them
     kept        which outputs of the executable are values kept for the gradient; `kept_nodes` what they are
@@ -123,7 +124,8 @@ class Backward:
     rerun: Callable[..., Any]
     inner: tuple[int, ...]
     end: tuple[str, str]
-    changes: bool = False
+    changes: str = ""
+    written: Places = field(default_factory=Places)
     apart: frozenset[Hashable] = frozenset()
     leaves: list[int] = field(default_factory=list)
     tensors: Places = field(default_factory=Places)
@@ -229,6 +231,9 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     executable, report = executable_of(trace, traced, objects)
     needed = ancestors([outputs[i].node for i in backward.roots])  # type: ignore[union-attr]
     reached = [b.leaf for n, b in bindings.items() if n in needed]
+    backward.written = Places(joint.where[leaf] for leaf in written)
+    if not written.isdisjoint(reached):
+        backward.changes = "tensors that its results depend on"
     backward.leaves = list(dict.fromkeys([*joint.summary.targets, *reached]))  # type: ignore[list-item]  # keys are leaves
     backward.tensors = Places(joint.where[leaf] for leaf in backward.leaves)
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
@@ -18,7 +21,7 @@ from eagerjit.compiled.twice import Twice, hidden_values, visited
 from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
-from eagerjit.state import state
+from eagerjit.state import state, untraced
 from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
 
 
@@ -129,8 +132,8 @@ class CallOp(Compiled):
 
     @property
     def repeatable(self) -> bool:  # type: ignore[override]
-        """Whether the call may run again: it changed nothing."""
-        return not (self.differentiable.report.trace.writes or self.differentiable.changes)
+        """Whether the call may run again: it has changed nothing that cannot be put back."""
+        return not self.differentiable.changes
 
     def again(self) -> list[Tensor]:
         """The results that have gradients, by the plain call."""
@@ -293,15 +296,32 @@ def _present(grads: Sequence[Any]) -> tuple[int, ...]:
 
 def _results_again(backward: Backward, arguments: tuple[Any, ...]) -> list[Tensor]:
     """The results of a compiled call that have gradients, by the plain call."""
-    if backward.report.trace.writes or backward.changes:
-        what = "changes Python objects" if backward.changes else "writes tensors in place"
-        raise RuntimeError(f"{backward.name}: a gradient of this order needs the function to run again, and it {what}")
+    if backward.changes:
+        needed = "a gradient of this order needs the function to run again"
+        raise RuntimeError(f"{backward.name}: {needed}, and it changes {backward.changes}")
     before = mode.set_grad_mode(True)
     try:
-        outputs = backward.rerun(arguments)
+        with untraced(), _put_back(backward.written.values(arguments)):
+            outputs = backward.rerun(arguments)
     finally:
         mode.set_grad_mode(before)
     return [outputs[i] for i in backward.roots]
+
+
+@contextmanager
+def _put_back(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Afterwards the tensors are what they were, and have been written as often."""
+    kept = [(t, t.detach().clone(), version_of(t)) for t in tensors]
+    try:
+        yield
+    finally:
+        for tensor, value, version in kept:
+            if isinstance(tensor._data, np.ndarray):
+                tensor._data[...] = value._data
+            else:
+                tensor.detach().copy_(value)
+            if tensor._storage is not None:
+                tensor._storage.version = version
 
 
 def _gradients_again(

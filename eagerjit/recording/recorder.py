@@ -246,8 +246,8 @@ class Recording:
             executable, report, backward = compile()
             extra = n_results > n_user or backward is not None
             rebuild = functools.partial(rebuilt, shape, order) if whole else rebuilder(shape, order, extra)
-            if backward is not None:
-                backward.changes = bool(commit)
+            if backward is not None and commit:
+                backward.changes = "Python objects"
             return Variant(
                 executable,
                 structure,

@@ -224,3 +224,18 @@ def second_derivatives_by_transforms(jit):
         yield func.jacfwd(func.jacfwd(g))(x)
         yield func.jvp(lambda x: func.jvp(g, (x,), (x.sin(),))[1], (x,), (x.cos(),))
         yield func.grad(lambda x: func.jacrev(g)(x).square().sum())(x)
+
+
+@case
+def second_derivatives_of_what_writes(jit):
+    count = torch.zeros(())
+
+    @jit
+    def f(x):
+        count.add_(1)
+        return (x.softmax(0) * x).sum()
+
+    for i in range(3):
+        x = torch.arange(3.0) + i
+        yield tuple(torch.func.hessian(f)(x).shape)
+        yield count
