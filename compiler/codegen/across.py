@@ -36,7 +36,7 @@ def plan(tasks: Loop) -> Plan | None:
     if not all(isinstance(s, _KINDS) for s in statements):
         return None
     lets = [s for s in statements if isinstance(s, Let)]
-    wraps = wrapping([s for s in tasks.body if isinstance(s, Let)], tasks.var)
+    wraps = wrapping(tasks.body, tasks.var)
     if wraps is None:
         return None
     sizes = {s.args[1] for s in wraps}

@@ -80,6 +80,7 @@ class _Emitter(VectorLoops):
         """The whole definition."""
         for position, param in enumerate(self.kernel.params):
             self._read_argument(position, param)
+        self.body([s for s in walk(self.kernel.body) if isinstance(s, Let) and s.op == "const"])
         self.body(self.kernel.body)
         self.b.emit("ret i64 0")
         head = f'define i64 @"{self.kernel.name}"(ptr %args, i64 %begin, i64 %end, ptr %scratch) #0 {{\nentry:'

@@ -9,14 +9,12 @@ from __future__ import annotations
 from eagerjit.compiler.codegen.builder import Builder, Value
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.transpose import wrapping
-from eagerjit.compiler.loops import Let, Load, Loop
+from eagerjit.compiler.loops import Let, Loop
 
 
 def numbering(loop: Loop) -> tuple[Let, ...]:
-    """A vector loop's `rem` and `floordiv` statements, where what they divide by comes from outside of it."""
-    found = wrapping([s for s in loop.body if isinstance(s, Let)], loop.var) or ()
-    inside = {s.name for s in loop.body if isinstance(s, Let | Load)}
-    return () if any(s.args[1] in inside for s in found) else found
+    """A vector loop's `rem` and `floordiv` statements, if they number its elements over two dimensions."""
+    return wrapping(loop.body, loop.var) or ()
 
 
 def counted_lanes(b: Builder, rem: Value, quotient: Value, size: Value, lanes: int) -> dict[str, Value]:

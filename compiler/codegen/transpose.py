@@ -39,8 +39,8 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     named = {s.name for s in rows if isinstance(s, Let | Load)} | {tasks.var}
     if vector.start in named or vector.stop in named:
         return None
-    wraps = wrapping(lets, tasks.var)
-    if wraps is None or any(s.args[1] in named for s in wraps):
+    wraps = wrapping(rows, tasks.var)
+    if wraps is None:
         return None
     steady = _steady_names(lets, tasks.var)
     consecutive = {s.name for s in wraps if s.op == "rem"} | {tasks.var}
@@ -55,10 +55,12 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     return Plan(tuple(rows), vector, wraps, loads, width_bits // (64 if wide else 32))
 
 
-def wrapping(lets: Sequence[Let], task: str) -> tuple[Let, ...] | None:
-    """The statements that number tasks over two dimensions; None where there are more."""
-    wraps = tuple(s for s in lets if s.op in ("rem", "floordiv") and s.args[0] == task)
-    return wraps if len({s.args[1] for s in wraps}) <= 1 else None
+def wrapping(statements: Sequence[Stmt], task: str) -> tuple[Let, ...] | None:
+    """The statements that number tasks over two dimensions; None where there are more, or a size is computed there."""
+    wraps = tuple(s for s in statements if isinstance(s, Let) and s.op in ("rem", "floordiv") and s.args[0] == task)
+    sizes = {s.args[1] for s in wraps}
+    computed = {s.name for s in statements if isinstance(s, Load) or (isinstance(s, Let) and s.op != "const")}
+    return None if len(sizes) > 1 or sizes & computed else wraps
 
 
 def _steady_names(lets: Sequence[Let], task: str) -> set[str]:

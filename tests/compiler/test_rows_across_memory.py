@@ -93,6 +93,21 @@ def test_compiled_calls_have_the_same_bits():
     same((total, *largest, deviation), (total_, *largest_, deviation_))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: (x.reshape(4, 10, 33, 16).permute(0, 2, 3, 1) * 2).sum(-1),
+        lambda x: (x.reshape(-1, 10, 33).permute(0, 2, 1) * 2).amax(-1),
+        lambda x: (x.reshape(-1, 10, 33).permute(0, 2, 1) * 2).softmax(-1),
+        lambda x: x.reshape(-1, 10, 48).permute(0, 2, 1) + 1,
+        lambda x: x.reshape(-1, 40)[:, :33].sum(),
+    ],
+)
+def test_tasks_and_elements_are_numbered_over_known_sizes(function):
+    x = numbers((40 * 33 * 16,), torch.float32)
+    same(torch.jit(function)(x), function(x))
+
+
 def total_of_rows(index):
     """A kernel whose task adds up what `index` says."""
     loop = loops.Loop("vector", "i", 0, "s2", (loops.Load("v1", "m0", index, "f32"), loops.Accumulate("a", "v1")), 8)
