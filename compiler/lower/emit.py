@@ -358,12 +358,18 @@ class Emitter:
             table_map = (*map_[:dim], Affine(), *map_[dim + 1 :])
         where = layout(table)
         place = address(table_map, where.strides, where.offset)
-        found = self._cast(self.value(index, index_map), index.dtype.short, "i64")
-        self.check_index(found, table.type.shape[dim], node)
+        found = self.checked_index(index, index_map, table.type.shape[dim], node)
         return self.indexed_load(where.root, place, found, where.strides[dim], table.dtype.short)
 
-    def check_index(self, index: tuple[str, int], size: sizes.Expr, node: Node) -> None:
-        """End the kernel unless 0 <= index < size."""
+    def checked_index(self, index: Node, map_: Map, size: sizes.Expr, node: Node) -> tuple[str, int]:
+        """An index as i64: one that is not in [0, size) ends the kernel."""
+        name, level = self._cast(self.value(index, map_), index.dtype.short, "i64")
+        # All may have one value that is known before the loops over them, but there may be none of them.
+        found = name, max([level, *map(self.level_of, map_)])
+        self._check_index(found, size, node)
+        return found
+
+    def _check_index(self, index: tuple[str, int], size: sizes.Expr, node: Node) -> None:
         limit = self.position(Affine((), size))
         low = self.let("ge", (index, self.constant(0, "i64")), "bool")
         high = self.let("lt", (index, limit), "bool")
@@ -371,7 +377,7 @@ class Emitter:
         message = f"index out of range in {node.op.name}{_where(node)}".replace("%", "%%")
         exception = node.attributes.get("error") or ("RuntimeError" if "dim" in node.attributes else "IndexError")
         status = self.failures.status(exception, f"{message}: the dimension has size %d", size)
-        self.add(inside[1], loops.Check(inside[0], status))
+        self.add(index[1], loops.Check(inside[0], status))
 
     def indexed_load(
         self, root: Node, place: Affine, index: tuple[str, int], stride: sizes.Expr, dtype: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.affine import Affine, Map, address, without_ones
+from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.accesses import Indexed
 from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
@@ -52,7 +52,7 @@ class RegionBuilder:
         group = Group(-1, without_ones(index.type.shape))
 
         def check(emitter: Emitter) -> None:
-            self._index(emitter, index, group.full_place(index.type.shape), self.node.type.shape[dim])
+            emitter.checked_index(index, group.full_place(index.type.shape), self.node.type.shape[dim], self.node)
 
         built = over(f"{self.name}.0", group, check, self.inline, self.failures, self.blocking)
         built.sources = (self.node.source,)
@@ -98,7 +98,9 @@ class RegionBuilder:
         # The value's sizes may be written otherwise than the equal ones of the index and of the base.
         group, lead = Group(-1, without_ones(value.type.shape)), without_ones(index.type.shape)
         emitter = Emitter(group, len(lead), self.inline, self.failures)
-        place, _ = self._index(emitter, index, Group(-1, lead).full_place(index.type.shape), base.type.shape[0])
+        place, _ = emitter.checked_index(
+            index, Group(-1, lead).full_place(index.type.shape), base.type.shape[0], self.node
+        )
         incoming, _ = emitter.value(value, group.full_place(value.type.shape))
         merged = merge_loops(emitter, len(lead))
         writer = Writer(emitter, merged)
@@ -132,14 +134,6 @@ class RegionBuilder:
             kernel, tasks = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),)), rows
         return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
 
-    def _index(self, emitter: Emitter, index: Node, map_: Map, size: sizes.Expr) -> tuple[str, int]:
-        """The checked index of a row or an element, as i64."""
-        found = emitter.value(index, map_)
-        if index.dtype.short != "i64":
-            found = emitter.let("cast", (found,), "i64")
-        emitter.check_index(found, size, self.node)
-        return found
-
     def _scatter_add(self) -> list[Built]:
         return [*self._base(), self._elements("add")]
 
@@ -157,7 +151,7 @@ class RegionBuilder:
         group = Group(-1, dims)
         emitter = Emitter(group, len(dims), self.inline, self.failures)
         map_ = group.full_place(index.type.shape)
-        found = self._index(emitter, index, map_, base.type.shape[dim])
+        found = emitter.checked_index(index, map_, base.type.shape[dim], self.node)
         incoming = emitter.value(value, map_)
         dtype = base.dtype.short
         out = emitter.param(self.out, dtype)

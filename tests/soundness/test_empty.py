@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 import eagerjit as torch
 
 
@@ -10,3 +14,24 @@ def test_an_empty_tensor_is_added_to_itself() -> None:
         view = x[:2]
         assert view.add_(view) is view
         assert view._version == 1
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.index_select(0, torch.zeros(x.shape[0], dtype=torch.int64)),
+        lambda x: x[torch.zeros(x.shape[0], dtype=torch.int64)],
+        lambda x: x.gather(0, torch.zeros_like(x, dtype=torch.int64)),
+        lambda x: x[:, 0][torch.zeros(x.shape[0], dtype=torch.int64)],
+        lambda x: torch.zeros_like(x).index_add(0, torch.zeros(x.shape[0], dtype=torch.int64), x),
+        lambda x: torch.zeros_like(x).index_copy_(0, torch.zeros(x.shape[0], dtype=torch.int64), x),
+        lambda x: torch.zeros_like(x).scatter_add(0, torch.zeros_like(x, dtype=torch.int64), x),
+        lambda x: torch.zeros_like(x).index_put((torch.zeros(x.shape[0], dtype=torch.int64),), x),
+    ],
+)
+def test_no_index_is_out_of_range_where_there_is_none(function: Any) -> None:
+    """The number that all of them would be is known all the same."""
+    compiled = torch.jit(lambda x: function(x[1:]))
+    for size in (1, 2, 1):
+        x = torch.arange(float(3 * size)).reshape(size, 3)
+        assert compiled(x).tolist() == function(x[1:]).tolist()
