@@ -87,7 +87,13 @@ sum_ = _reduction(
     lambda g, out, x, axes: _restore(g, axes).expand(x.shape),
     "Sum over adjacent axes.",
 )
-prod = _reduction("prod", "mul", lambda x, axes: x.prod(axis=axes), _product_rule, "Product over adjacent axes.")
+prod = _reduction(
+    "prod",
+    "mul",
+    lambda x, axes: np.ascontiguousarray(x).prod(axis=axes),  # NumPy goes by strides, products round by order
+    _product_rule,
+    "Product over adjacent axes.",
+)
 amax = _reduction("amax", "maximum", lambda x, axes: x.max(axis=axes), _extreme_rule, "Largest element; NaN wins.")
 amin = _reduction("amin", "minimum", lambda x, axes: x.min(axis=axes), _extreme_rule, "Smallest element; NaN wins.")
 all_ = _reduction("all", "and", lambda x, axes: x.all(axis=axes), None, "Whether all of a bool tensor hold.")
