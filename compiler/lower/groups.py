@@ -176,11 +176,12 @@ def is_uniform(node: Node) -> bool:
 
 def in_memory(nodes: list[Node], inline: dict[Node, bool]) -> None:
     """What is computed where it is read has to lie in memory, if a reshape reads it at places that are not affine."""
+    known = dict(inline)  # views of what has to lie in memory are not inline either
     for node in nodes:
         base, shape = node.inputs[0] if node.inputs else node, without_ones(node.type.shape)
         if node.op.name != "reshape" or refine(without_ones(base.type.shape), shape) == shape:
             continue
-        if is_inline(base, inline):
+        if is_inline(base, known):
             while base.op.family == "view":
                 base = base.inputs[0]
             if not is_uniform(base):

@@ -111,3 +111,13 @@ def test_products_of_complex_numbers() -> None:
     x = torch.complex(parts[0], parts[1]).t()
     for dim in (0, 1):
         assert bits(x.prod(dim)) == bits(x.contiguous().prod(dim))
+
+
+def test_parts_of_complex_numbers_that_no_stride_reaches() -> None:
+    """A part of flipped numbers is read where it is needed, but not through a reshape."""
+    x = torch.randn(3, 4, 5, dtype=torch.complex128, generator=torch.Generator().manual_seed(2))
+    for function in (
+        lambda x: x.flip(1).diagonal(0, 0, 1) != 0,
+        lambda x: x.flip(1).permute(2, 0, 1).reshape(5, 12).abs(),
+    ):
+        assert bits(torch.jit(function)(x)) == bits(function(x))
