@@ -9,6 +9,7 @@ from typing import Any
 from eagerjit.autograd.node import GradNode, described, overwritten, record
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here, line_of
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor, version_of
 from eagerjit.watching.observation import call_back
 
@@ -109,6 +110,9 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
+        if state.tracer is not None and mode.grad_mode():
+            needing = [a for a, needed in zip(args, context.needs_input_grad, strict=True) if needed]
+            state.tracer.refuse_own_gradient(cls.__name__, needing)
         before = mode.set_grad_mode(False)
         histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
         try:

@@ -175,6 +175,14 @@ class _Examples(InnerTracer):
             self.cuts[node] = self.wrap(self.record(elementwise.cut, (node,)))
         return self.cuts[node]
 
+    def refuse_own_gradient(self, name: str, tensors: Sequence[Any]) -> None:
+        """Refuse a function whose own gradient is not known where gradients are taken: outside."""
+        if any(self.value(t) in self.differentiable for t in tensors):
+            raise RuntimeError(
+                f"You tried to vmap over {name}, but it does not have vmap support: its gradient would be taken "
+                "outside of vmap, where only those of operations are known. Take it inside, as in vmap(grad(f))."
+            )
+
     def argument(self, outside: Tensor) -> Tensor:
         """An example that the function is called with; all of these are made before anything else."""
         tensor = self.example(outside)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -23,3 +23,6 @@ class Examples:
     def as_taped(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """An op's arguments with the gradients that the tape knows, and no others."""
         return arguments
+
+    def refuse_own_gradient(self, name: str, tensors: Sequence[Any]) -> None:
+        """Refuse a function with a gradient of its own, where that would not be asked."""

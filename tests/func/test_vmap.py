@@ -405,3 +405,21 @@ def test_gradients_of_running_sums_of_examples():
     inside = vmap(grad(f))(X / 4)
     for function in (total, eagerjit.jit(total)):
         assert np.allclose(grad(function)(X / 4).numpy(), inside.numpy(), rtol=1e-12)
+
+
+class FiveTimes(eagerjit.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 5
+
+
+def test_gradients_of_their_own_are_taken_inside():
+    assert (vmap(FiveTimes.apply)(X).numpy() == (X * X).numpy()).all()
+    assert (vmap(grad(lambda row: FiveTimes.apply(row).sum()))(X).numpy() == 5.0).all()
+    for function in (lambda x: vmap(FiveTimes.apply)(x).sum(), eagerjit.jit(lambda x: vmap(FiveTimes.apply)(x).sum())):
+        with pytest.raises(RuntimeError, match="You tried to vmap over FiveTimes, but it does not have vmap support"):
+            grad(function)(X)
