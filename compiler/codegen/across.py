@@ -22,11 +22,9 @@ _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many tasks run together, the `rem` and `floordiv` statements that number them over dimensions, and the
-    constants that these divide by."""
+    """How many tasks run together, and the `rem` and `floordiv` statements that number them over dimensions."""
 
     wraps: tuple[Let, ...]
-    constants: tuple[Let, ...]
     lanes: int
 
 
@@ -38,10 +36,6 @@ def plan(tasks: Loop) -> Plan | None:
     lets = [s for s in statements if isinstance(s, Let)]
     wraps = wrapping(tasks.body, tasks.var)
     if wraps is None:
-        return None
-    sizes = {s.args[1] for s in wraps}
-    constants = tuple(s for s in tasks.body if isinstance(s, Let) and s.op == "const" and s.name in sizes)
-    if (sizes - {s.name for s in constants}) & {s.name for s in statements if isinstance(s, Let | Load | Finish)}:
         return None
     consecutive = {s.name for s in wraps if s.op == "rem"} | {tasks.var}
     steady = {s.name for s in wraps if s.op == "floordiv"}
@@ -60,7 +54,7 @@ def plan(tasks: Loop) -> Plan | None:
     if across <= sum(any(i == (variable, 1) for i in index) for index, variable in accesses):
         return None
     wide = any(BITS[s.dtype] == 64 for s in statements if isinstance(s, Load))
-    return Plan(wraps, constants, _LINE // (8 if wide else 4))
+    return Plan(wraps, _LINE // (8 if wide else 4))
 
 
 def _varying(statements: Sequence[Stmt], task: str) -> set[str]:

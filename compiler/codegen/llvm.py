@@ -233,8 +233,6 @@ class _Emitter(VectorLoops):
         fits = task + more < stop
         if isinstance(plan, transpose.Plan):
             fits = fits & (self.bound(plan.vector.start) + more < self.bound(plan.vector.stop))
-        else:
-            self.body(plan.constants)
         for wrap in plan.wraps:
             self.body([wrap])
             if wrap.op == "rem":
