@@ -364,8 +364,10 @@ class Emitter:
     def checked_index(self, index: Node, map_: Map, size: sizes.Expr, node: Node) -> tuple[str, int]:
         """An index as i64: one that is not in [0, size) ends the kernel."""
         name, level = self._cast(self.value(index, map_), index.dtype.short, "i64")
-        # All may have one value that is known before the loops over them, but there may be none of them.
-        found = name, max([level, *map(self.level_of, map_)])
+        if not sizes.least(index.type.numel):
+            # All may have one value that is known before the loops over them, but there may be none of them.
+            level = max([level, *map(self.level_of, map_)])
+        found = name, level
         self._check_index(found, size, node)
         return found
 

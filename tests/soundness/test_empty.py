@@ -35,3 +35,10 @@ def test_no_index_is_out_of_range_where_there_is_none(function: Any) -> None:
     for size in (1, 2, 1):
         x = torch.arange(float(3 * size)).reshape(size, 3)
         assert compiled(x).tolist() == function(x[1:]).tolist()
+
+
+@pytest.mark.parametrize("function", [lambda x, i: x.index_select(1, i), lambda x, i: x[:, i]])
+def test_an_index_is_out_of_range_also_where_nothing_is_selected(function: Any) -> None:
+    for f in (function, torch.jit(function), torch.jit(lambda x, i: function(x, torch.full((3,), 99)))):
+        with pytest.raises(IndexError, match="the dimension has size 5"):
+            f(torch.zeros(0, 5), torch.full((3,), 99))
