@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
@@ -303,13 +303,7 @@ class MemoryAccess:
         kind = b.type(memory, self.lanes)
         lanes = b.alloca(kind)
         b.emit(f"store {kind} zeroinitializer, ptr {lanes}")
-
-        def one(place: str, lane: str) -> None:
-            value, scalar = b.name("%v"), LLVM_TYPES[memory]
-            b.emit(f"{value} = load {scalar}, ptr {place}, align {self._align(memory)}")
-            b.emit(f"store {scalar} {value}, ptr {lane}")
-
-        self._each_active(memory, pointer, step, offsets, lanes, one)
+        self._copy_active(memory, pointer, step, offsets, lanes, out=False)
         return self._effect(memory, self.lanes, f"load {kind}, ptr {lanes}")
 
     def _scatter_active(self, value: Value, pointer: Value, step: Step, offsets: Value | None) -> None:
@@ -317,24 +311,12 @@ class MemoryAccess:
         b, memory = self.b, value.dtype
         lanes = b.alloca(b.type(memory, self.lanes))
         b.emit(f"store {b.type(memory, self.lanes)} {value.text}, ptr {lanes}")
+        self._copy_active(memory, pointer, step, offsets, lanes, out=True)
 
-        def one(place: str, lane: str) -> None:
-            element, scalar = b.name("%v"), LLVM_TYPES[memory]
-            b.emit(f"{element} = load {scalar}, ptr {lane}")
-            b.emit(f"store {scalar} {element}, ptr {place}, align {self._align(memory)}")
-
-        self._each_active(memory, pointer, step, offsets, lanes, one)
-
-    def _each_active(
-        self,
-        memory: str,
-        pointer: Value,
-        step: Step,
-        offsets: Value | None,
-        lanes: str,
-        body: Callable[[str, str], None],
+    def _copy_active(
+        self, memory: str, pointer: Value, step: Step, offsets: Value | None, lanes: str, out: bool
     ) -> None:
-        """A loop over the lanes that are on: `body` of a lane's place in memory, and of its place in `lanes`."""
+        """Copies the lanes that are on, one after the other, from their places in memory to the stack, or `out`."""
         b, scalar = self.b, LLVM_TYPES[memory]
         table = ""
         if step is None:
@@ -353,7 +335,11 @@ class MemoryAccess:
                 b.emit(f"{offset} = mul i64 {lane.text}, {step.text if isinstance(step, Value) else step}")
             b.emit(f"{place} = getelementptr {scalar}, ptr {pointer.text}, i64 {offset}")
             b.emit(f"{inside} = getelementptr {scalar}, ptr {lanes}, i64 {lane.text}")
-            body(place, inside)
+            value = b.name("%v")
+            outside = f"{place}, align {self._align(memory)}"
+            source, target = (inside, outside) if out else (outside, inside)
+            b.emit(f"{value} = load {scalar}, ptr {source}")
+            b.emit(f"store {scalar} {value}, ptr {target}")
 
         repeat(b, b.constant("i64", 0), 1, self.active, one)
 

@@ -117,15 +117,18 @@ class Several:
 
     Its gradients are added to what has reached its inputs before, use by use, as those of the operations would be.
 
-    inner       which of its results others depend on
-    repeatable  whether `again` makes its results by the operations that it stands for
+    inner   which of its results others depend on
     """
 
     rules = None
     fused_rules = False
     partial = True
     inner: tuple[int, ...] = ()
-    repeatable = False
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether `again` makes its results by the operations that it stands for."""
+        return False
 
     def n_outputs(self, node: GradNode) -> int:
         """How many results gradients may reach."""

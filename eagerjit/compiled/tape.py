@@ -131,7 +131,7 @@ class CallOp(Compiled):
         return found
 
     @property
-    def repeatable(self) -> bool:  # type: ignore[override]
+    def repeatable(self) -> bool:
         """Whether the call may run again: it has changed nothing that cannot be put back."""
         return not self.differentiable.changes
 
