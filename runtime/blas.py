@@ -21,7 +21,7 @@ import numpy as np
 
 from eagerjit.runtime import cpu, dtypes
 from eagerjit.runtime.native import products as layout
-from eagerjit.runtime.native.library import convolutions, native
+from eagerjit.runtime.native.library import convolutions, native, products
 from eagerjit.runtime.native.threads import OUT_OF_MEMORY
 from eagerjit.runtime.once import once
 
@@ -130,7 +130,7 @@ def report() -> str:
 def _matmul() -> Any:
     blas()
     pointer, word = ctypes.c_void_p, ctypes.c_int64
-    return native().function("matmul", word, word, pointer, pointer, pointer, *[word] * 9, pointer)
+    return products().function("matmul", word, word, pointer, pointer, pointer, *[word] * 9, pointer)
 
 
 def matmul_into(

@@ -14,7 +14,7 @@ from eagerjit.runtime.interpret import MISS, KernelType, PythonExecutable
 from eagerjit.runtime.native.context import EXECUTABLE_FIELDS, MAX_NDIM
 from eagerjit.runtime.native.convolution_plan import CALLER_WORDS
 from eagerjit.runtime.native.device import BESIDE, MOST_HIDDEN
-from eagerjit.runtime.native.library import convolutions, native
+from eagerjit.runtime.native.library import convolutions, native, products
 from eagerjit.runtime.once import once
 from eagerjit.runtime.program import DeviceOp, NativeOp, Op, Program, flat_words
 from eagerjit.runtime.shortened import shortened, with_constants
@@ -116,11 +116,14 @@ def load(program: Program, functions: Sequence[int], objects: Sequence[object]) 
     ValueError where an instruction refers to something the Program does not have.
     """
     rank = check_program(program, len(functions), len(objects))
-    if any(code in (Op.MATMUL, Op.CONVOLUTION) for code, *_ in program.instructions):
+    codes = {code for code, *_ in program.instructions}
+    if codes & {Op.MATMUL, Op.CONVOLUTION}:
         blas.blas()
     if rank > MAX_NDIM or not layout.ready():
         return PythonExecutable(program, functions, objects)
-    if any(code == Op.CONVOLUTION for code, *_ in program.instructions):
+    if Op.MATMUL in codes:
+        products()
+    if Op.CONVOLUTION in codes:
         convolutions()
     install_run()
     return NativeExecutable(program, functions, objects)

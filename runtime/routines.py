@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from eagerjit.runtime.native.library import native
+from eagerjit.runtime.native.library import routine
 
-NAMES = {
-    f"routine {name}": f"{name}_kernel" for name in ("scan", "order", "search", "running", "recurrence", "positions")
+_PARTS = {
+    **dict.fromkeys(("running", "recurrence", "positions", "search"), "search"),
+    "scan": "scan",
+    "order": "order",
 }
+
+NAMES = {f"routine {name}": f"{name}_kernel" for name in _PARTS}
 """The native functions, by the names that Programs know them under."""
 
 
 def address(name: str) -> int:
     """Where a routine lies."""
-    return native().address(NAMES[name])
+    return routine(_PARTS[name.removeprefix("routine ")]).address(NAMES[name])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import eagerjit as torch
+from eagerjit.runtime.native import improving
 from eagerjit.tensors.tensor import Tensor
 
 DTYPES = (torch.float32, torch.float64, torch.int64)
@@ -65,6 +66,7 @@ def warm() -> int:
                 except (RuntimeError, TypeError, IndexError):
                     continue
                 count += 1
+    improving.wait()
     return count
 
 

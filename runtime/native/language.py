@@ -1,7 +1,8 @@
 """The subset of Python that native code is written in, and the names it may use.
 
 A native module is an ordinary Python module that imports these names; `translate` turns every function defined in it
-into machine code. Its functions are never run by Python, but linters, type checkers and editors see valid code.
+into machine code. Its functions are never run by Python, but linters, type checkers and editors see valid code. It
+begins with `from __future__ import annotations`.
 
 Types      i64 (the default), f64, f32, ptr, and i8 u8 i16 u16 i32 u32 in signatures. Integers compute in 64 bits and
            wrap; narrower parameters are extended on entry and arguments cut on the way out. `bool` means 0 or 1 as i64.
@@ -84,7 +85,7 @@ class Signature:
 
 
 class External(NativeOnly):
-    """A C function found in this process or defined by `cpu.define_symbol`."""
+    """A C function found in this process."""
 
     def __init__(self, declaration: str):
         head, _, tail = declaration.partition("(")

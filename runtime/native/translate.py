@@ -1,29 +1,29 @@
-"""Translates native modules (see `language` for the subset) into one LLVM module as text.
+"""Translates native modules (see `language` for the subset) into LLVM text, whole or module by module.
 
 Locals become stack slots that LLVM turns into registers. Every public function and global is a symbol of its own
-name; private ones carry their module's name and are internal, so that LLVM may inline and drop them.
+name; private ones carry their module's name. Where all is one object they are internal, so that LLVM may inline and
+drop them.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
-from eagerjit.runtime.native.expressions import (
-    STORAGE,
-    ExpressionTranslator,
-    Symbols,
-    TranslationError,
-    Value,
-)
-from eagerjit.runtime.native.intrinsics import emit_intrinsic
+from eagerjit.runtime.native.expressions import STORAGE, Symbols, TranslationError
 from eagerjit.runtime.native.language import Global, Signature
+from eagerjit.runtime.native.statements import FunctionTranslator
 
-__all__ = ["TranslationError", "translate"]
+__all__ = ["Translated", "TranslationError", "translate"]
 
 INLINE_INSTRUCTIONS = 60
 """Shorter functions (counted before optimisation) are inlined wherever they are called."""
+
+_ATTRIBUTES = "attributes #0 = { nounwind }"
+_USED = re.compile(r'@"([^"]+)"')
 
 
 def translate(modules: Sequence[ModuleType], base: Sequence[ModuleType] = ()) -> str:
@@ -31,33 +31,132 @@ def translate(modules: Sequence[ModuleType], base: Sequence[ModuleType] = ()) ->
 
     Public functions and globals of `base` are declared only: another object defines them.
     """
-    parsed = [_definitions(module) for module in modules]
-    symbols = Symbols({}, {}, {})
-    given = _given([module for module in base if module not in modules], symbols)
-    owners: dict[str, ModuleType] = {}
-    for module, definitions in zip(modules, parsed, strict=True):
-        short = module.__name__.rpartition(".")[2]
-        for name, value in vars(module).items():
-            if isinstance(value, Global) and not value.symbol and id(value) not in symbols.globals:
-                symbols.globals[id(value)] = _symbol(short, name)
-        for node in definitions:
-            function = getattr(module, node.name)
-            symbol = _symbol(short, node.name)
-            if symbol in owners:
-                raise TranslationError(
-                    f"{module.__file__}:{node.lineno}: {owners[symbol].__file__} also defines {symbol}"
-                )
-            owners[symbol] = module
-            symbols.names[function] = symbol
-            symbols.signatures[function] = _signature(node, str(module.__file__))
-    bodies = []
-    for module, definitions in zip(modules, parsed, strict=True):
-        for node in definitions:
-            function = getattr(module, node.name)
-            bodies.append(FunctionTranslator(function, str(module.__file__), symbols).translate(node))
-    return "\n".join(
-        [*given, *_globals(modules, symbols), *_declarations(symbols), *bodies, "attributes #0 = { nounwind }", ""]
-    )
+    return Translated(modules, base).whole()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A translated function: what stands between `define` and the end."""
+
+    symbol: str
+    module: str
+    result: str
+    parameters: list[str]
+    lines: list[str]
+    is_inlined: bool
+
+    @property
+    def is_private(self) -> bool:
+        return "." in self.symbol
+
+    def defined(self, linkage: str = "", symbol: str = "") -> str:
+        """Its definition, under another symbol if one is given."""
+        inline = " alwaysinline" if self.is_inlined else ""
+        head = f'define {linkage}{self.result} @"{symbol or self.symbol}"({", ".join(self.parameters)}) #0{inline} {{'
+        return "\n".join([head, *self.lines, "}"])
+
+    def replaceable(self) -> str:
+        """Its definition, reached by a jump to what a cell holds: this code until better code is stored there."""
+        cell, own = code_cell(self.symbol), f"{self.symbol}.own"
+        call = f'musttail call {self.result} %code({", ".join(self.parameters)})'
+        result = ["  %result = " + call, f"  ret {self.result} %result"]
+        return "\n".join(
+            [
+                f'@"{cell}" = global ptr @"{own}"',
+                f'define {self.result} @"{self.symbol}"({", ".join(self.parameters)}) #0 {{',
+                f'  %code = load atomic ptr, ptr @"{cell}" monotonic, align 8',
+                *(["  " + call, "  ret void"] if self.result == "void" else result),
+                "}",
+                self.defined("internal ", own),
+            ]
+        )
+
+
+def code_cell(symbol: str) -> str:
+    """The symbol of the cell that holds where a replaceable function's code is."""
+    return f"{symbol}.code"
+
+
+class Translated:
+    """The functions of native modules as LLVM text, to be put together."""
+
+    def __init__(self, modules: Sequence[ModuleType], base: Sequence[ModuleType] = ()):
+        self._symbols = symbols = Symbols({}, {}, {})
+        self._given = _given([module for module in base if module not in modules], symbols)
+        self._sizes: dict[str, int] = {}
+        self._functions: dict[str, Function] = {}
+        owners: dict[str, ModuleType] = {}
+        for module in modules:
+            for name, value in vars(module).items():
+                if _is_memory(value) and id(value) not in symbols.globals:
+                    symbol = symbols.globals[id(value)] = _symbol(module, name)
+                    self._sizes[symbol] = value.size
+                elif _is_defined_in(module, value):
+                    symbol = _symbol(module, name)
+                    if symbol in owners:
+                        line = f"{module.__file__}:{value.__code__.co_firstlineno}"
+                        raise TranslationError(f"{line}: {owners[symbol].__file__} also defines {symbol}")
+                    owners[symbol] = module
+                    symbols.names[value], symbols.signatures[value] = symbol, _signature(value)
+        for module in modules:  # one syntax tree at a time: many objects that live long keep the collector busy
+            for node in _definitions(module):
+                made = self._translated(module, node)
+                self._functions[made.symbol] = made
+
+    def _translated(self, module: ModuleType, node: ast.FunctionDef) -> Function:
+        code = FunctionTranslator(getattr(module, node.name), str(module.__file__), self._symbols)
+        parameters, result = code.translate(node), STORAGE[code.signature.result]
+        lines, is_inlined = ["entry:", *code.entry, *code.lines], len(code.lines) < INLINE_INSTRUCTIONS
+        return Function(code.symbol, _short(module), result, parameters, lines, is_inlined)
+
+    def whole(self) -> str:
+        """All in one object."""
+        functions = [f.defined("internal " if f.is_private else "") for f in self._functions.values()]
+        return self._text([*self._given, *self._memory("internal "), *functions])
+
+    def replaceable(self) -> str:
+        """All in one object, public functions so that others can take their place, over the same memory."""
+        functions = [f.defined("internal ") if f.is_private else f.replaceable() for f in self._functions.values()]
+        return self._text([*self._given, *self._memory(), *functions])
+
+    def memory(self) -> str:
+        """What the objects of single modules share."""
+        return "\n".join(self._memory())
+
+    def of(self, module: ModuleType) -> str:
+        """One module's functions, and those of others that they inline."""
+        name = _short(module)
+        shown = {f.symbol: f for f in self._functions.values() if f.module == name}
+        waiting, used = list(shown.values()), set[str]()
+        while waiting:
+            for symbol in _USED.findall("\n".join(waiting.pop().lines)):
+                used.add(symbol)
+                other = self._functions.get(symbol)
+                if other is not None and other.is_inlined and symbol not in shown:
+                    shown[symbol] = other
+                    waiting.append(other)
+        bodies = [f.defined(self._linkage(f, name)) for f in shown.values()]
+        declared = [_declared(f) for s, f in self._functions.items() if s in used and s not in shown]
+        memory = [_outside(symbol, size) for symbol, size in self._sizes.items() if symbol in used]
+        given = [line for line in self._given if used.intersection(_USED.findall(line))]
+        return self._text([*given, *memory, *declared, *bodies], used)
+
+    @staticmethod
+    def _linkage(function: Function, module: str) -> str:
+        if function.is_private:
+            return "internal " if function.is_inlined else ""
+        return "" if function.module == module else "available_externally "
+
+    def _memory(self, private: str = "") -> list[str]:
+        return [
+            f'@"{symbol}" = {private if "." in symbol else ""}global [{size} x i8] zeroinitializer, align 64'
+            for symbol, size in self._sizes.items()
+        ]
+
+    def _text(self, lines: Iterable[str], used: set[str] | None = None) -> str:
+        """LLVM text of these definitions; with the strings among `used`, or all."""
+        strings = {s: data for data, s in self._symbols.strings.items() if used is None or s in used}
+        return "\n".join([*_strings(strings), *_declarations(self._symbols), *lines, _ATTRIBUTES, ""])
 
 
 def _given(modules: Sequence[ModuleType], symbols: Symbols) -> list[str]:
@@ -65,22 +164,29 @@ def _given(modules: Sequence[ModuleType], symbols: Symbols) -> list[str]:
     lines = []
     for module in modules:
         for name, value in vars(module).items():
-            if isinstance(value, Global) and not value.symbol and id(value) not in symbols.globals:
+            if _is_memory(value) and id(value) not in symbols.globals:
                 symbols.globals[id(value)] = name
-                symbols.given.add(id(value))
-                lines.append(f'@"{name}" = external global [{value.size} x i8], align 64')
-        for node in _definitions(module):
-            if node.name.startswith("_"):
-                continue
-            function, signature = getattr(module, node.name), _signature(node, str(module.__file__))
-            symbols.names[function], symbols.signatures[function] = node.name, signature
-            types = ", ".join(STORAGE[p] for p in signature.parameters)
-            lines.append(f'declare {STORAGE[signature.result]} @"{node.name}"({types}) #0')
+                lines.append(_outside(name, value.size))
+            elif _is_defined_in(module, value) and not name.startswith("_"):
+                symbols.names[value], symbols.signatures[value] = name, _signature(value)
+                lines.append(_declaration(name, symbols.signatures[value]))
     return lines
 
 
-def _symbol(module: str, name: str) -> str:
-    return f"{module}.{name}" if name.startswith("_") else name
+def _is_memory(value: object) -> bool:
+    return isinstance(value, Global) and not value.symbol
+
+
+def _is_defined_in(module: ModuleType, value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__module__ == module.__name__
+
+
+def _short(module: ModuleType) -> str:
+    return module.__name__.rpartition(".")[2]
+
+
+def _symbol(module: ModuleType, name: str) -> str:
+    return f"{_short(module)}.{name}" if name.startswith("_") else name
 
 
 def _definitions(module: ModuleType) -> list[ast.FunctionDef]:
@@ -90,260 +196,37 @@ def _definitions(module: ModuleType) -> list[ast.FunctionDef]:
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-def _type_name(annotation: ast.expr | None, filename: str, default: str = "i64") -> str:
-    if annotation is None:
-        return default
-    name = ast.unparse(annotation)
-    if name not in STORAGE:
-        raise TranslationError(f"{filename}:{annotation.lineno}: {name} is not a native type")
-    return name
+def _signature(function: FunctionType) -> Signature:
+    """What a function's annotations, which nobody has evaluated, say."""
+    code, types = function.__code__, function.__annotations__
+    parameters, result = code.co_varnames[: code.co_argcount], types.get("return", "i64")
+    for name in types.values():
+        if name not in STORAGE:
+            raise TranslationError(f"{code.co_filename}:{code.co_firstlineno}: {name} is not a native type")
+    return Signature(result, tuple(types.get(parameter, "i64") for parameter in parameters))
 
 
-def _signature(node: ast.FunctionDef, filename: str) -> Signature:
-    a = node.args
-    if a.vararg or a.kwarg or a.kwonlyargs or a.defaults or node.decorator_list:
-        raise TranslationError(
-            f"{filename}:{node.lineno}: {node.name}: only plain positional parameters, no decorators"
-        )
-    parameters = tuple(_type_name(p.annotation, filename) for p in (*a.posonlyargs, *a.args))
-    return Signature(_type_name(node.returns, filename), parameters)
+def _outside(symbol: str, size: int) -> str:
+    return f'@"{symbol}" = external global [{size} x i8], align 64'
 
 
-def _globals(modules: Sequence[ModuleType], symbols: Symbols) -> list[str]:
-    lines = []
-    by_id = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Global)}
-    for identity, symbol in symbols.globals.items():
-        if identity in symbols.given:
-            continue
-        linkage = "internal " if "." in symbol else ""
-        lines.append(f'@"{symbol}" = {linkage}global [{by_id[identity].size} x i8] zeroinitializer, align 64')
-    for data, symbol in symbols.strings.items():
-        text = "".join(f"\\{byte:02X}" for byte in data)
-        lines.append(f'@"{symbol}" = internal constant [{len(data)} x i8] c"{text}"')
-    lines += [f"@{name} = external global i8" for name in sorted(symbols.data)]
-    return lines
+def _strings(strings: dict[str, bytes]) -> list[str]:
+    texts = {symbol: "".join(f"\\{byte:02X}" for byte in data) for symbol, data in strings.items()}
+    return [f'@"{s}" = internal constant [{len(strings[s])} x i8] c"{text}"' for s, text in texts.items()]
+
+
+def _declaration(symbol: str, signature: Signature) -> str:
+    types = [STORAGE[p] for p in signature.parameters] + (["..."] if signature.variadic else [])
+    return f'declare {STORAGE[signature.result]} @"{symbol}"({", ".join(types)}) #0'
+
+
+def _declared(function: Function) -> str:
+    types = ", ".join(parameter.partition(" ")[0] for parameter in function.parameters)
+    return f'declare {function.result} @"{function.symbol}"({types}) #0'
 
 
 def _declarations(symbols: Symbols) -> list[str]:
-    lines = sorted(symbols.declarations)
-    for name, signature in sorted(symbols.externals.items()):
-        types = [STORAGE[p] for p in signature.parameters] + (["..."] if signature.variadic else [])
-        lines.append(f"declare {STORAGE[signature.result]} @{name}({', '.join(types)}) #0")
-    return lines
-
-
-class FunctionTranslator(ExpressionTranslator):
-    """Translates one function: its statements, with loops kept as (continue label, break label)."""
-
-    emit_intrinsic = staticmethod(emit_intrinsic)
-
-    def __init__(self, function: FunctionType, filename: str, symbols: Symbols):
-        super().__init__(function, filename, symbols)
-        self.symbol = symbols.names[function]
-        self.signature = symbols.signatures[function]
-        self.loops: list[tuple[str, str]] = []
-        self.broken: set[str] = set()
-
-    def translate(self, node: ast.FunctionDef) -> str:
-        parameters = []
-        for parameter, declared in zip(
-            (*node.args.posonlyargs, *node.args.args), self.signature.parameters, strict=True
-        ):
-            name, storage = parameter.arg, STORAGE[declared]
-            parameters.append(f"{storage} %arg.{name}")
-            value = self.extend(Value(storage, f"%arg.{name}"), declared)
-            self.assign(name, value, parameter)
-        ended = self.block(node.body)
-        result = STORAGE[self.signature.result]
-        if not ended and result != "void":
-            self.fail(node, f"{node.name}: control reaches the end of a function that returns a value")
-        if not ended:
-            self.lines.append("  ret void")
-        linkage = "internal " if "." in self.symbol else ""
-        inline = " alwaysinline" if len(self.lines) < INLINE_INSTRUCTIONS else ""
-        head = f'define {linkage}{result} @"{self.symbol}"({", ".join(parameters)}) #0{inline} {{'
-        return "\n".join([head, "entry:", *self.entry, *self.lines, "}"])
-
-    def assign(self, name: str, value: Value, node: ast.AST, declared: str | None = None) -> None:
-        """Stores into a local, which comes to be at its first assignment, as zero."""
-        if value.type == "void":
-            self.fail(node, "the value of a function that returns nothing")
-        if name not in self.locals:
-            llvm_type = declared or {"i1": "i64", "i32": "i64"}.get(value.type, value.type)
-            self.locals[name] = llvm_type
-            zero = "null" if llvm_type == "ptr" else "0.0" if llvm_type in ("double", "float") else "0"
-            self.entry += [f"  %local.{name} = alloca {llvm_type}", f"  store {llvm_type} {zero}, ptr %local.{name}"]
-        llvm_type = self.locals[name]
-        if declared not in (None, llvm_type):
-            self.fail(node, f"{name} has type {llvm_type} already")
-        value = self.convert(value, llvm_type, node)
-        self.lines.append(f"  store {llvm_type} {value.text}, ptr %local.{name}")
-
-    def block(self, body: Sequence[ast.stmt]) -> bool:
-        """Translates statements; True where control never reaches the end."""
-        for position, statement in enumerate(body):
-            method = getattr(self, f"do_{type(statement).__name__}", None)
-            if method is None:
-                self.fail(statement, f"{type(statement).__name__} is not part of the native subset")
-            if method(statement):
-                if position + 1 < len(body):
-                    self.fail(body[position + 1], "this statement is never reached")
-                return True
-        return False
-
-    def do_Pass(self, node: ast.Pass) -> bool:
-        return False
-
-    def do_Expr(self, node: ast.Expr) -> bool:
-        if not isinstance(node.value, ast.Constant):  # a docstring
-            self.expression(node.value)
-        return False
-
-    def do_Assign(self, node: ast.Assign) -> bool:
-        if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-            self.fail(node, "assign to one name at a time")
-        self.assign(node.targets[0].id, self.expression(node.value), node)
-        return False
-
-    def do_AnnAssign(self, node: ast.AnnAssign) -> bool:
-        if not isinstance(node.target, ast.Name) or node.value is None:
-            self.fail(node, "an annotated name needs a value")
-        declared = STORAGE[_type_name(node.annotation, self.filename)]
-        if declared in ("i8", "i16", "i32"):
-            self.fail(node, "integer locals are i64")
-        value = self.expression(node.value)
-        self.assign(node.target.id, value, node, declared)
-        return False
-
-    def do_AugAssign(self, node: ast.AugAssign) -> bool:
-        if not isinstance(node.target, ast.Name) or node.target.id not in self.locals:
-            self.fail(node, "augmented assignment needs a local variable")
-        current = self.on_Name(node.target)
-        self.assign(node.target.id, self.binary(node.op, current, self.expression(node.value), node), node)
-        return False
-
-    def do_Return(self, node: ast.Return) -> bool:
-        result = STORAGE[self.signature.result]
-        if (node.value is None) != (result == "void"):
-            self.fail(node, f"this function returns {self.signature.result}")
-        if node.value is None:
-            self.lines.append("  ret void")
-        else:
-            self.lines.append(f"  ret {result} {self.typed(node.value, result).text}")
-        return True
-
-    def do_If(self, node: ast.If) -> bool:
-        yes, no, done = self.label(), self.label(), self.label()
-        self.branch(self.condition(node.test), yes, no if node.orelse else done)
-        self.place(yes)
-        yes_ended = self.block(node.body)
-        if not yes_ended:
-            self.jump(done)
-        no_ended = False
-        if node.orelse:
-            self.place(no)
-            no_ended = self.block(node.orelse)
-            if not no_ended:
-                self.jump(done)
-        if yes_ended and no_ended:
-            return True
-        self.place(done)
-        return False
-
-    def do_Match(self, node: ast.Match) -> bool:
-        subject = self.typed(node.subject, "i64")
-        done, default = self.label(), ""
-        bodies: list[tuple[str, list[ast.stmt]]] = []
-        targets: dict[int, str] = {}
-        for case in node.cases:
-            label = self.label()
-            bodies.append((label, case.body))
-            if case.guard is not None:
-                self.fail(case.pattern, "guards of cases are not part of the native subset")
-            for number in self._pattern(case.pattern):
-                if number is None:
-                    default = label
-                else:
-                    targets.setdefault(number, label)
-        table = " ".join(f"i64 {number}, label %{label}" for number, label in targets.items())
-        self.lines.append(f"  switch i64 {subject.text}, label %{default or done} [ {table} ]")
-        all_ended = bool(default)
-        for label, body in bodies:
-            self.place(label)
-            if not self.block(body):
-                self.jump(done)
-                all_ended = False
-        if not all_ended:
-            self.place(done)
-        return all_ended
-
-    def _pattern(self, pattern: ast.pattern) -> list[int | None]:
-        """The constants a case stands for; None is `case _`."""
-        if isinstance(pattern, ast.MatchOr):
-            return [number for one in pattern.patterns for number in self._pattern(one)]
-        if isinstance(pattern, ast.MatchValue):
-            return [self.constant(pattern.value, "a case")]
-        if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
-            return [None]
-        self.fail(pattern, "a case is an integer constant, constants joined by |, or _")
-
-    def do_While(self, node: ast.While) -> bool:
-        if node.orelse:
-            self.fail(node, "else of a loop is not part of the native subset")
-        again, body, done = self.label(), self.label(), self.label()
-        endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-        self.jump(again)
-        self.place(again)
-        if not endless:
-            self.branch(self.condition(node.test), body, done)
-            self.place(body)
-        self._loop_body(node.body, again, done)
-        if endless and done not in self.broken:
-            return True
-        self.place(done)
-        return False
-
-    def _loop_body(self, body: list[ast.stmt], again: str, done: str) -> None:
-        self.loops.append((again, done))
-        if not self.block(body):
-            self.jump(again)
-        self.loops.pop()
-
-    def do_For(self, node: ast.For) -> bool:
-        call = node.iter
-        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"
-        if not is_range or not isinstance(node.target, ast.Name) or node.orelse:
-            self.fail(node, "loops are `for name in range(...)`, without else")
-        assert isinstance(call, ast.Call)
-        if not 1 <= len(call.args) <= 3 or call.keywords:
-            self.fail(node, "range takes one to three arguments")
-        step = self.constant(call.args[2], "the step of a range") if len(call.args) == 3 else 1
-        if step == 0:
-            self.fail(node, "the step of a range is zero")
-        start = self.typed(call.args[0], "i64").text if len(call.args) > 1 else "0"
-        stop = self.typed(call.args[min(1, len(call.args) - 1)], "i64").text
-        counter, again, body, more, done = self.name(), self.label(), self.label(), self.label(), self.label()
-        self.entry.append(f"  {counter} = alloca i64")
-        self.lines.append(f"  store i64 {start}, ptr {counter}")
-        self.jump(again)
-        self.place(again)
-        current = self.emit("i64", f"load i64, ptr {counter}")
-        self.branch(self.emit("i1", f"icmp {'slt' if step > 0 else 'sgt'} i64 {current.text}, {stop}"), body, done)
-        self.place(body)
-        self.assign(node.target.id, current, node)
-        self._loop_body(node.body, more, done)
-        self.place(more)
-        following = self.emit("i64", f"add i64 {current.text}, {step}")
-        self.lines.append(f"  store i64 {following.text}, ptr {counter}")
-        self.jump(again)
-        self.place(done)
-        return False
-
-    def do_Break(self, node: ast.Break) -> bool:
-        self.broken.add(self.loops[-1][1])
-        self.jump(self.loops[-1][1])
-        return True
-
-    def do_Continue(self, node: ast.Continue) -> bool:
-        self.jump(self.loops[-1][0])
-        return True
+    """What C defines."""
+    data = [f"@{name} = external global i8" for name in sorted(symbols.data)]
+    functions = [_declaration(name, signature) for name, signature in sorted(symbols.externals.items())]
+    return [*data, *sorted(symbols.declarations), *functions]

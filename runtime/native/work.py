@@ -24,7 +24,6 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.matmul import matmul
 from eagerjit.runtime.native.objects import (
     Py_DecRef,
     PyErr_NoMemory,
@@ -44,8 +43,9 @@ PARALLEL_WORK = 200_000
 TOGETHER = 16
 """Tasks that a kernel whose rows lie across memory runs at the same time, where its range has as many."""
 
+matmul_function = global_bytes(8)
 convolution_function = global_bytes(8)
-"""The address of `convolution`, which is loaded with the first Program that calls it."""
+"""The addresses of `matmul` and `convolution`, which are loaded with the first Program that calls them."""
 
 PyObject_Vectorcall = external("ptr PyObject_Vectorcall(ptr, ptr, i64, ptr)")
 PyUnicode_Format = external("ptr PyUnicode_Format(ptr, ptr)")
@@ -98,7 +98,8 @@ def run_matmul(operands: ptr, slots: ptr, batch: ptr) -> i64:
     n_batch = load_i64(operands, 8)
     for i in range(4 * n_batch):
         store_i64(batch, 8 * i, _slot(operands, slots, 13 + i))
-    return matmul(
+    return call_i64(
+        load_ptr(matmul_function),
         load_i64(operands, 0),
         _slot(operands, slots, 2),
         _slot(operands, slots, 3),

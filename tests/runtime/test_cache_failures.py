@@ -173,9 +173,11 @@ def test_times_of_files_and_other_packages_change_no_key(folder: Path, tmp_path:
     text = """
 import eagerjit as torch
 from eagerjit.runtime import cache
+from eagerjit.runtime.native import improving
 f = torch.jit(lambda x: (x.sin() @ x.t()).sum(0))
 x = torch.ones(3, 4, requires_grad=True)
 f(x).sum().backward()
+improving.wait()
 print(cache.stats()["misses"])
 """
     misses = []

@@ -52,14 +52,14 @@ def test_objects_with_the_same_names_stay_apart() -> None:
     assert [cpu.callable_at(one.address("f"), ctypes.c_int64)() for one in loaded] == [1, 2]
 
 
-def test_symbols_of_libm_and_defined_symbols_resolve() -> None:
+def test_symbols_of_libm_and_given_symbols_resolve() -> None:
     double_it = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: 2 * x)
-    cpu.define_symbol("test_cpu_double_it", ctypes.cast(double_it, ctypes.c_void_p).value or 0)
+    given = {"test_cpu_double_it": ctypes.cast(double_it, ctypes.c_void_p).value or 0}
     text = """declare double @cosh(double)
     declare i64 @test_cpu_double_it(i64)
     define double @f(double %x) {\n  %y = call double @cosh(double %x)\n  ret double %y\n}
     define i64 @g(i64 %x) {\n  %y = call i64 @test_cpu_double_it(i64 %x)\n  ret i64 %y\n}"""
-    loaded = cpu.load_object(cpu.compile_text(text))
+    loaded = cpu.load_object(cpu.compile_text(text), symbols=given)
     assert cpu.callable_at(loaded.address("f"), ctypes.c_double, ctypes.c_double)(1.5) == math.cosh(1.5)
     assert cpu.callable_at(loaded.address("g"), ctypes.c_int64, ctypes.c_int64)(21) == 42
 

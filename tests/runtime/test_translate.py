@@ -206,7 +206,8 @@ REFUSED = {
 @pytest.mark.parametrize("source", REFUSED, ids=lambda source: source.replace("\n", ";"))
 def test_what_is_outside_the_subset_is_refused(source: str, tmp_path: Path) -> None:
     line, message = REFUSED[source]
-    header = "from eagerjit.runtime.native.language import address_of, buffer, c_string, f32, f64, load_i64\n"
+    names = "address_of, buffer, c_string, f32, f64, load_i64"
+    header = f"from __future__ import annotations; from eagerjit.runtime.native.language import {names}\n"
     path = tmp_path / "refused.py"
     path.write_text(header + source)
     with pytest.raises(TranslationError) as caught:

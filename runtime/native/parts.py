@@ -1,0 +1,191 @@
+"""A part of the native runtime: native modules that are loaded together, as objects that the disk cache keeps."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
+
+from eagerjit.runtime import cache, cpu
+from eagerjit.runtime.native import language
+from eagerjit.runtime.once import lock
+
+if TYPE_CHECKING:
+    from eagerjit.runtime.native.translate import Translated
+
+_MAKERS = (
+    *("language", "expressions", "eights", "panel_code", "intrinsics", "statements", "translate"),
+    *("parts", "library"),
+)
+"""What objects of native modules depend on besides; most of it is imported where the disk has none."""
+
+_MEMORY = "memory of all"
+_LENGTH = 8
+
+
+class NativeLibrary:
+    """Loaded native code: addresses of its public functions and globals."""
+
+    def __init__(self, loaded: cpu.LoadedObject):
+        self._loaded = loaded
+
+    def address(self, name: str) -> int:
+        """Address of a public function or global; KeyError if there is none such."""
+        return self._loaded.address(name)
+
+    def function(self, name: str, result: Any, *arguments: Any, keep_gil: bool = False) -> Any:
+        """A public function as a ctypes callable of these types; `keep_gil` for quick ones that rely on the GIL."""
+        kind = ctypes.PYFUNCTYPE if keep_gil else ctypes.CFUNCTYPE
+        return kind(result, *arguments)(self.address(name))
+
+
+class Part:
+    """Native modules, by name, over the parts `base`."""
+
+    def __init__(self, *names: str, base: tuple[Part, ...] = ()):
+        self._names, self._base = names, base
+        self._objects: dict[str, bytes] = {}
+        self._is_complete = False
+
+    @functools.cached_property
+    def modules(self) -> list[ModuleType]:
+        """The modules themselves, whose variables say what is folded in."""
+        return [importlib.import_module(f"eagerjit.runtime.native.{name}") for name in self._names]
+
+    @functools.cached_property
+    def _key(self) -> str:
+        """What stands for the objects on the disk: a source, a folded constant or the target changes it."""
+        return cache.content_key(cpu.target_key(), *_fingerprint([*self.modules, *self._given()]))
+
+    @functools.cached_property
+    def _translated(self) -> Translated:
+        from eagerjit.runtime.native.translate import Translated
+
+        return Translated(self.modules, self._given())
+
+    def _given(self) -> list[ModuleType]:
+        return [module for part in self._base for module in part.modules if module not in self.modules]
+
+    def load(self, *base: NativeLibrary) -> NativeLibrary:
+        """The part, compiled well, over its loaded bases."""
+        objects = self.objects()
+        given = {
+            name: library.address(name)
+            for part, library in zip(self._base, base, strict=True)
+            for module in part.modules
+            if module not in self.modules
+            for name in (*functions(module), *memory(module))
+            if any(name.encode() in one for one in objects)
+        }
+        return NativeLibrary(cpu.load_object(*objects, symbols=given))
+
+    def load_quickly(self) -> NativeLibrary:
+        """The part, compiled quickly, with a cell for each public function that better code can be put into."""
+        with lock:
+            key = cache.content_key(self._key, "quick")
+            stored = cache.get("native", key)
+            if stored is None:
+                stored = cpu.compile_text(self._translated.replaceable(), "quick")
+                cache.put("native", key, stored)
+            return NativeLibrary(cpu.load_object(stored))
+
+    def improve(self, running: NativeLibrary) -> NativeLibrary:
+        """Puts well compiled code in the place of what `load_quickly` gave, over the same memory."""
+        from eagerjit.runtime.native.translate import code_cell
+
+        with lock:
+            shared = {name: running.address(name) for module in self.modules for name in memory(module, private=True)}
+            better = NativeLibrary(cpu.load_object(*self.objects()[1:], symbols=shared))
+            names = [name for module in self.modules for name in functions(module)]
+            for cell, code in [(running.address(code_cell(name)), better.address(name)) for name in names]:
+                ctypes.c_int64.from_address(cell).value = code
+            return better
+
+    def is_stored(self) -> bool:
+        """Whether the disk has all the objects."""
+        return self._stored() is not None
+
+    def _stored(self) -> list[bytes] | None:
+        stored = cache.get("native", self._key)
+        return None if stored is None else list(_taken_apart(stored))
+
+    def objects(self) -> list[bytes]:
+        """The well compiled objects, that of the part's memory first; what has not been compiled yet is."""
+        with lock:
+            found = self._stored()
+            if found is None:
+                found = [self._object(name, cpu.compile_text) for name in (_MEMORY, *self._names)]
+                cache.put("native", self._key, b"".join(len(x).to_bytes(_LENGTH, "little") + x for x in found))
+            self._is_complete = True
+            self._objects.clear()
+            self.__dict__.pop("_translated", None)
+            return found
+
+    def compile_ahead(self) -> Iterator[None]:
+        """Compiles the objects, one a step, for `objects` to find."""
+        for name in (_MEMORY, *self._names):
+            yield
+            with lock:
+                if self._is_complete or self.is_stored():
+                    return
+                self._object(name, cpu.compile_aside)
+
+    def _object(self, name: str, compile_text: Callable[[str, str], bytes]) -> bytes:
+        """The object of one module, or that of the part's memory."""
+        if name in self._objects:
+            return self._objects[name]
+        key = cache.content_key(self._key, name)
+        made = cache.get("native", key)
+        if made is None:
+            translated = self._translated
+            text = translated.memory() if name == _MEMORY else translated.of(self.modules[self._names.index(name)])
+            made = compile_text(text, "inline")
+            cache.put("native", key, made)
+        self._objects[name] = made
+        return made
+
+
+def functions(module: ModuleType) -> list[str]:
+    """The symbols of a module's public functions."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_")
+    ]
+
+
+def memory(module: ModuleType, private: bool = False) -> list[str]:
+    """The symbols of a module's memory, and where it takes that of others, theirs."""
+    short = module.__name__.rpartition(".")[2]
+    named = [name for name, value in vars(module).items() if isinstance(value, language.Global) and not value.symbol]
+    return [f"{short}.{name}" if name.startswith("_") else name for name in named if private or name[0] != "_"]
+
+
+def _taken_apart(stored: bytes) -> Iterator[bytes]:
+    """Objects that are stored one behind the other, each behind its length."""
+    at = 0
+    while at < len(stored):
+        end = at + _LENGTH + int.from_bytes(stored[at : at + _LENGTH], "little")
+        yield stored[at + _LENGTH : end]
+        at = end
+
+
+def _fingerprint(modules: list[ModuleType]) -> list[bytes]:
+    """All the object code depends on: sources of the modules and of the translator, and the constants they see."""
+    folder = Path(str(language.__file__)).parent
+    parts = [(folder / f"{name}.py").read_bytes() for name in _MAKERS]
+    parts += [Path(str(module.__file__)).read_bytes() for module in modules]
+    for module in modules:
+        for name, value in vars(module).items():
+            if isinstance(value, (int, float)):
+                parts.append(f"{name}={value!r}".encode())
+            elif isinstance(value, type) and issubclass(value, IntEnum):
+                parts.append(f"{name}={[(member.name, member.value) for member in value]}".encode())
+            elif isinstance(value, ModuleType) and value.__name__.startswith("eagerjit."):
+                parts.append(Path(str(value.__file__)).read_bytes())
+    return parts
