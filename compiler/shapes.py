@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -18,6 +18,18 @@ def contiguous_strides(shape: Shape) -> Shape:
         strides.append(step)
         step = sizes.mul(step, sizes.simplified(size))
     return tuple(reversed(strides))
+
+
+def strides_of_permuted(extents: Sequence[int], strides: Sequence[int], shape: Shape) -> dict[int, sizes.Expr]:
+    """The strides of sizes over 1 as products of sizes in `shape`; empty where this is no permuted row-major memory."""
+    found: dict[int, sizes.Expr] = {}
+    step: sizes.Expr = 1
+    reach = 1
+    for d in sorted((d for d, extent in enumerate(extents) if extent != 1), key=strides.__getitem__):
+        if strides[d] != reach:
+            return {}
+        found[d], reach, step = step, reach * extents[d], sizes.mul(step, shape[d])
+    return found
 
 
 def simplified(shape: Iterable[sizes.Expr]) -> Shape:

@@ -208,3 +208,13 @@ def test_functions_keep_their_names() -> None:
 
     assert pickle.loads(pickle.dumps(ej.numel)) is ej.numel
     assert copy.deepcopy(ej.numel) is ej.numel
+
+
+def test_the_base_of_a_view_of_a_view_is_no_view() -> None:
+    x = ej.randn(5, 3, requires_grad=True)
+    assert x[1:].t()._base is x
+    assert x.chunk(2)[0][:, 1:]._base is x
+    assert x._base is None
+    detached = x.detach()
+    assert detached._base is None
+    assert detached[1:].t()._base is detached

@@ -17,6 +17,7 @@ from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.groups import Group, HostStep, Library, Step
 from eagerjit.compiler.lower.libraries import RESULT, is_attention, multiplications, operands, spatial
 from eagerjit.compiler.lower.memory import Plan
+from eagerjit.compiler.lower.memory_order import memory_order, permuted
 from eagerjit.compiler.lower.placement import Placement, Work, copy_name
 from eagerjit.compiler.lower.pointwise import Target, pointwise
 from eagerjit.compiler.lower.product import convolution, is_product, product, with_following
@@ -319,9 +320,11 @@ class Assembler(Placement):
         work: list[Work] = []
         for leaf, value in self.trace.writes:
             target = node_of[leaf]
-            if self._is_strided(target):
-                strides = target.attributes["strides"]
-                work.append(self._copy_kernel(f"input{leaf}_write", position, value, Pointer(target), strides))
+            if self._is_strided(target) and self.in_place.get(layout(value).root) != leaf:
+                order = memory_order(target)
+                strides = tuple(target.attributes["strides"][d] for d in order)
+                turned = permuted(value, order)
+                work.append(self._copy_kernel(f"input{leaf}_write", position, turned, Pointer(target), strides))
         return work
 
     def _copy(self, pointer: int, node: Node) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from eagerjit.compiler.shapes import Shape
 class Group:
     """One kernel in the making.
 
+    apart   nothing joins it
     phase   the sizes that it needs are known from then on
     needs   a bit set of the steps it depends on
     """
@@ -36,6 +37,7 @@ class Group:
     columns: set[Node] = field(default_factory=set)
     total: set[Node] = field(default_factory=set)
     rows: sizes.Expr | None = None
+    apart: bool = False
     phase: int = 0
     needs: int = 0
     reasons: list[str] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
@@ -25,6 +25,11 @@ def reduction_kind(node: Node) -> tuple[str, sizes.Expr]:
     if before == 1:
         return "columns", sizes.product(tuple(shape[a] for a in axes))
     return "middle", before
+
+
+def has_middle(reductions: Iterable[Node]) -> bool:
+    """Whether one of these reduces dimensions between others."""
+    return any(reduction_kind(n)[0] == "middle" for n in reductions)
 
 
 def phases(graph: Graph, known_from: Mapping[str, int]) -> dict[Node, int]:

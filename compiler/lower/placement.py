@@ -108,14 +108,13 @@ class Placement(Instructions):
         """
         position = {s.number: i for i, s in enumerate(steps)}
         node_of = {b.leaf: b.node for b in self.trace.bindings if isinstance(b, TensorLeaf)}
-        strided = {b.leaf for b in self.trace.bindings if isinstance(b, TensorLeaf) and b.strides is not None}
         # An output that is a view of a written input shows what the input holds in the end, so it reads nothing.
         found = [(layout(o.node).root, o.aliases) for o in self.trace.outputs if isinstance(o, Fresh)]
         outputs = {root for root, aliases in found if not aliases or root.op.family != "argument"}
         readers, before = self._readers(steps), {after: node for node, after in self.overwritten.items()}
         for leaf, value in self.trace.writes:
             old, root = node_of[leaf], layout(value).root
-            if root in outputs or old in outputs or root in self.in_place or leaf in strided:
+            if root in outputs or old in outputs or root in self.in_place:
                 continue
             first = root
             while first in before:
@@ -127,15 +126,19 @@ class Placement(Instructions):
             here = position[step.number]
             if here < last_failing + (not isinstance(step, Region)):
                 continue
-            if not _is_whole(value, root) or any(at > here for at, _ in readers.get(old, ())):
+            turned = self._is_strided(old)
+            if not (_lies_like(value, old) if turned else _is_whole(value, root)):
+                continue
+            if any(at > here for at, _ in readers.get(old, ())):
                 continue
             if isinstance(step, Region):
-                alone = self._changes(step.node, old)
+                alone = not turned and self._changes(step.node, old)
             else:
-                fits = first in step.full and first.type == old.type and (step.dims or len(step.nodes) == 1)
+                fits = first.type == old.type or (turned and first is root and first.dtype == old.dtype)
+                fits = fits and first in step.full and (step.dims or len(step.nodes) == 1)
                 alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
                 alone = alone and step.is_last(first)
-            if alone and (value is root or root.op.family == "index"):
+            if alone and (turned or value is root or root.op.family == "index"):
                 self.in_place[root] = leaf
 
     def _changes(self, node: Node, old: Node) -> bool:
@@ -145,7 +148,7 @@ class Placement(Instructions):
         return not any(old in self._ends(i) for i in node.inputs[1:])
 
     def _readers(self, steps: list[Step]) -> dict[Node, list[tuple[int, bool]]]:
-        """Per input the steps that read it, and whether as a whole and in order."""
+        """Per input the steps that read it, and whether as a whole in the order in which it lies."""
         readers: dict[Node, list[tuple[int, bool]]] = {}
         for position, step in enumerate(steps):
             for node in step.nodes if isinstance(step, Group) else [step.node]:
@@ -153,7 +156,7 @@ class Placement(Instructions):
                 for value in node.inputs:
                     for root in self._ends(value):
                         if root.op.family == "argument" and root not in self.scheduler.step_of:
-                            direct = plain and root is value and root.type.shape == node.type.shape
+                            direct = plain and value.type.shape == node.type.shape and _is_all_of(value, root)
                             readers.setdefault(root, []).append((position, direct))
         return readers
 
@@ -290,9 +293,21 @@ class Placement(Instructions):
 
 def _is_whole(view: Node, root: Node) -> bool:
     """Whether a view is all of `root` in order."""
+    return _is_all_of(view, root) and is_contiguous(root)
+
+
+def _is_all_of(view: Node, root: Node) -> bool:
+    """Whether a view is all of the memory of `root` in the order in which it lies there."""
     where = layout(view)
-    whole = where.root is root and where.offset == 0 and view.type.numel == root.type.numel
-    return whole and is_contiguous(view) and is_contiguous(root)
+    return where.root is root and where.offset == 0 and view.type.numel == root.type.numel and is_contiguous(view)
+
+
+def _lies_like(value: Node, old: Node) -> bool:
+    """Whether the elements of a value lie in all of its memory as those of `old` do in theirs."""
+    where, wanted = layout(value), layout(old)
+    steps = zip(value.type.shape, where.strides, wanted.strides, strict=True)
+    same = value.type.shape == old.type.shape and all(d == 1 or a == b for d, a, b in steps)
+    return same and where.offset == 0 and where.root.type.numel == value.type.numel
 
 
 def copy_name(output: int) -> str:

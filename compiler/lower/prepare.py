@@ -53,11 +53,17 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes.append(_copy(nodes[-1]))
         if nodes[-1] is not node:
             replaced[node] = nodes[-1]
+    found = with_nodes(trace, nodes, replaced)
+    return replace(found, graph=remove_dead(found.graph))
+
+
+def with_nodes(trace: Trace, nodes: list[Node], replaced: dict[Node, Node]) -> Trace:
+    """The trace with these nodes, what else it says of nodes mapped through `replaced`."""
     outputs = [replace(o, node=replaced.get(o.node, o.node)) if isinstance(o, Fresh) else o for o in trace.outputs]
     writes = [(leaf, replaced.get(value, value)) for leaf, value in trace.writes]
     questions = [replace(q, node=replaced.get(q.node, q.node)) for q in trace.questions]
     graph = rebuild(trace.graph, nodes, replaced)
-    return replace(trace, graph=remove_dead(graph), outputs=outputs, writes=writes, questions=questions)
+    return replace(trace, graph=graph, outputs=outputs, writes=writes, questions=questions)
 
 
 def _reads_in_order(node: Node) -> bool:

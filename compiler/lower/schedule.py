@@ -6,7 +6,7 @@ step would have to run in between. What could not be fused says why (`Group.reas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.affine import broadcast_map, without_ones
@@ -25,7 +25,7 @@ from eagerjit.compiler.lower.groups import (
     parts,
     refined,
 )
-from eagerjit.compiler.lower.kinds import phases, reduction_kind
+from eagerjit.compiler.lower.kinds import has_middle, phases, reduction_kind
 from eagerjit.compiler.lower.ordering import ordered
 from eagerjit.compiler.ops.host import same_call
 from eagerjit.compiler.shapes import Shape
@@ -38,8 +38,9 @@ MAX_COST = 600
 class Scheduler:
     """Builds the steps of a graph."""
 
-    def __init__(self, graph: Graph, known_from: Mapping[str, int] | None = None):
-        self.graph = graph
+    def __init__(self, graph: Graph, known_from: Mapping[str, int] | None = None, apart: Collection[Node] = ()):
+        """Elementwise nodes that are `apart` have kernels of their own."""
+        self.graph, self.apart = graph, apart
         self.phase = phases(graph, known_from or {})
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
@@ -79,6 +80,8 @@ class Scheduler:
             self._new_step(Region(self._count, node), node)
         elif family == "reduction":
             self._place_reduction(node)
+        elif node in self.apart:
+            self._new_group(node, node.type.shape, "a reduction would read it across memory").apart = True
         else:
             self._place_elementwise(node)
 
@@ -148,6 +151,8 @@ class Scheduler:
         """Why the node's other operands keep it out of the group; empty if they do not."""
         if self.phase.get(node, 0) != group.phase:
             return "it needs a size that is known only when this kernel has run"
+        if group.apart:
+            return "the kernel puts a value into another order, and does nothing else"
         if len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
             return "the kernel is large already"
         mark = 1 << group.number
@@ -296,15 +301,16 @@ class Scheduler:
 
     def _try_merge(self, host: Group, other: Group) -> None:
         """Make two groups one, if nothing has to run between them."""
-        if len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST:
+        large = len(host.nodes) + len(other.nodes) > MAX_NODES or host.cost + other.cost > MAX_COST
+        if large or host.apart or other.apart or host.phase != other.phase:
             return
-        if host.phase != other.phase or sizes.product(host.dims) != sizes.product(other.dims):
+        if sizes.product(host.dims) != sizes.product(other.dims):
             return
         if host.rows is not None and other.rows is not None and host.rows != other.rows:
             return
         if (host.total or other.total) and (host.rows is not None or other.rows is not None):
             return
-        if _has_middle(host) or _has_middle(other):
+        if has_middle(host.columns | other.columns):
             return
         for first, second in ((host, other), (other, host)):
             mark = 1 << first.number
@@ -393,7 +399,3 @@ class Scheduler:
                 self._new_group(root, root.type.shape, why)
             if reader is not None and root in self.step_of:
                 self._add_needs(reader, self._bits({self.find(self.step_of[root])}))
-
-
-def _has_middle(group: Group) -> bool:
-    return any(reduction_kind(n)[0] == "middle" for n in group.columns)

@@ -17,7 +17,7 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complexes import is_complex, is_split
-from eagerjit.compiler.shapes import contiguous_strides
+from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
 from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.recording.examples import Examples
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, wrap
@@ -112,8 +112,9 @@ class Tracer(Places, Numbers, Examples):
         shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
         strides: tuple[sizes.Expr, ...] | None = None
         if not array.flags.c_contiguous:
-            steps = [s // array.itemsize for s in array.strides]
-            strides = tuple(self.new_symbol("t", s) if symbolic and s not in (0, 1) else s for s in steps)
+            steps = tuple(s // array.itemsize for s in array.strides)
+            told = strides_of_permuted(array.shape, steps, shape) if symbolic else dict(enumerate(steps))
+            strides = tuple(told.get(d, s if s in (0, 1) else self.new_symbol("t", s)) for d, s in enumerate(steps))
             self._refuse_contiguous(shape, strides)
         type_ = TensorType(dtype, shape)
         node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())

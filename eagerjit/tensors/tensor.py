@@ -226,7 +226,11 @@ class Tensor(TensorOperators, metaclass=TensorClass):
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self._view is None else self._view.base
+        """The tensor that this one is a view of, itself none; None for what has memory of its own or is detached."""
+        root = self
+        while root._view is not None and root._view.op.name != "alias":
+            root = root._view.base
+        return None if root is self else root
 
     def __hash__(self) -> int:
         if state.tracer is not None:

@@ -1,0 +1,153 @@
+"""Tensors that do not lie in row-major order: reductions copy them first, writes go through memory in its order."""
+
+import numpy as np
+import pytest
+
+import eagerjit as torch
+
+N, M = 130, 70
+
+
+def permuted(kind: str, seed: int = 0, dtype=None):
+    """A tensor of three dimensions in one of several orders, and one like it in row-major order."""
+    torch.manual_seed(seed)
+    x = torch.randn(5, N, M).to(dtype or torch.float32)
+    view = {
+        "transposed": lambda: x.transpose(1, 2),
+        "reversed": lambda: x.permute(2, 1, 0),
+        "first last": lambda: x.permute(2, 0, 1),
+        "one": lambda: x[:1].transpose(1, 2),
+        "slice": lambda: x.transpose(1, 2)[:, :, ::2],
+        "part": lambda: x[:, :, 3:40].transpose(1, 2),
+        "flipped": lambda: x.flip(1).transpose(1, 2),
+        "expanded": lambda: x[:1].expand(5, N, M).transpose(1, 2),
+    }[kind]()
+    return view
+
+
+KINDS = ["transposed", "reversed", "first last", "one", "slice", "part", "flipped", "expanded"]
+
+
+def bits(x) -> bytes:
+    return np.ascontiguousarray(x.detach().numpy()).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_reductions_add_in_the_order_of_the_indices(kind, dims):
+    x = permuted(kind)
+    y = x.contiguous().clone()
+    functions = (
+        lambda v: v.sum(dims), lambda v: v.std(dims), lambda v: (v * v + 1).sum(dims), lambda v: v.amax(dims),
+        lambda v: (v - v.mean(dims, keepdim=True)).exp().sum(dims), lambda v: v.softmax(dims[0]),
+        lambda v: v.norm(dim=dims),
+    )  # fmt: skip
+    for f in functions:
+        assert bits(f(x)) == bits(f(y)) == bits(torch.jit(f)(x)) == bits(torch.jit(lambda v, f=f: f(v))(y))
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "expanded"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_writes_go_where_the_tensor_lies(kind, jitted):
+    def work(x, y, row):
+        x.add_(1.0)
+        x.mul_(y)
+        x.copy_(y * 2 + x)
+        x.clamp_(max=row)
+        x.masked_fill_(y > 1, 0.5)
+        x.sub_(x.flip(0) * row)
+        x.sigmoid_()
+        return x + y
+
+    x, y, row = permuted(kind), permuted(kind, 1).contiguous(), torch.linspace(1, 2, permuted(kind).shape[-1])
+    memory = x if x._base is None else x._base
+    before = memory.clone()
+    other = before.as_strided(x.shape, x.stride(), x.storage_offset()) if kind != "flipped" else None
+    expected = x.contiguous().clone()
+    result = (torch.jit(work) if jitted else work)(x, y, row)
+    assert bits(result) == bits(work(expected, y, row))
+    assert bits(x) == bits(expected)
+    if other is not None:  # what lies between is left alone
+        other.copy_(expected)
+        assert bits(memory) == bits(before)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_tensor_is_written_that_is_read_in_the_other_order(jitted):
+    def work(x):
+        x.t().add_(x)
+        x.t().mul_(x + x.t())
+
+    x = torch.randn(N, N)
+    a = x.numpy().copy()
+    (torch.jit(work) if jitted else work)(x)
+    b = (a.T + a).T
+    b = (b.T * (b + b.T)).T
+    assert bits(x) == np.ascontiguousarray(b).tobytes()
+
+
+@pytest.mark.parametrize("name", ["normal_", "uniform_", "bernoulli_", "exponential_"])
+def test_random_numbers_are_those_of_the_indices(name):
+    def work(x):
+        return getattr(x, name)()
+
+    drawn = []
+    for x in (torch.empty(N, M), torch.empty(M, N).t()):
+        for f in (work, torch.jit(work)):
+            torch.manual_seed(3)
+            drawn.append(bits(f(x)))
+    assert len(set(drawn)) == 1
+
+
+def test_what_is_written_to_a_permuted_tensor_is_one_kernel():
+    x, y = torch.randn(N, M).t(), torch.randn(M, N)
+    report = torch.jit(lambda x, y: x.mul_(2).add_(y.exp()))
+    assert len(report.explain(x, y).kernels) == 1
+    assert len(torch.jit(lambda z, y: z.t().mul_(2).add_(y)).explain(torch.randn(N, M), y).kernels) == 1
+
+
+def test_two_writes_share_what_they_are_computed_from():
+    def work(p, m, g):
+        m.mul_(0.9).add_(g)
+        p.sub_(m * 0.1)
+
+    results = []
+    for f in (work, torch.jit(work)):
+        torch.manual_seed(0)
+        p, m, g = torch.randn(N, M).t(), torch.randn(N, M).t(), torch.randn(M, N)
+        for _ in range(3):
+            f(p, m, g)
+        results.append(bits(p) + bits(m))
+    torch.manual_seed(0)
+    p, m, g = torch.randn(N, M).t().contiguous(), torch.randn(N, M).t().contiguous(), torch.randn(M, N)
+    for _ in range(3):
+        work(p, m, g)
+    assert {bits(p) + bits(m)} == set(results)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "bool", "float64", "bfloat16", "complex64"])
+def test_dtypes(dtype):
+    x = permuted("transposed", dtype=getattr(torch, dtype))
+    y = x.contiguous().clone()
+    for f in (lambda v: v.sum(2), lambda v: v.sum(), lambda v: v.sum(1)):
+        assert bits(f(x).real if dtype == "complex64" else f(x).float()) == bits(
+            f(y).real if dtype == "complex64" else f(y).float()
+        )
+    if dtype != "bool":
+        x.add_(y)
+        assert torch.equal(x, y + y)
+
+
+def test_an_integer_division_by_zero_in_a_write_is_an_error_and_writes_nothing():
+    x, y = torch.ones(M, N, dtype=torch.int64).t(), torch.zeros(N, M, dtype=torch.int64)
+    for f in (lambda x, y: x.floor_divide_(y), torch.jit(lambda x, y: x.floor_divide_(y))):
+        with pytest.raises(RuntimeError, match="ZeroDivision"):
+            f(x, y)
+        assert bool((x == 1).all())
+
+
+def test_several_layouts_one_after_another():
+    f = torch.jit(lambda x: (x * 2).sum(0))
+    for kind in (*KINDS, *KINDS):
+        x = permuted(kind)
+        assert bits(f(x)) == bits((x.contiguous() * 2).sum(0))
