@@ -102,20 +102,22 @@ class Op:
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
         self.gradients: dict[Any, GradientOp] = {}
-        slow = explained(self.slow, name, like=body)
-        self.call = OpCall(
-            name, slow, self, self.parameters, self.defaults, self.numbers, differentiable, shapes=self.shapes
-        )
+        self.entries: list[OpCall] = []
+        self.call = self.entry(explained(self.slow, name, like=body))
         self.call.__doc__ = body.__doc__
-        self.entries = [self.call]
         OPS[name] = self
+
+    def entry(self, function: Callable[..., Any], reflected: bool = False) -> OpCall:
+        """A function that calls the op, and may take more arguments: natively where it is given the op's alone."""
+        described = self.parameters, self.defaults, self.numbers, self.differentiable, reflected, self.shapes
+        entry = OpCall(self.name, function, self, *described)
+        entry.__doc__ = function.__doc__
+        self.entries.append(entry)
+        return entry
 
     def operator(self, reflected: bool = False) -> OpCall:
         """The op as an operator's method: NotImplemented for operands it does not take."""
-        described = self.parameters, self.defaults, self.numbers, self.differentiable, reflected, self.shapes
-        entry = OpCall(self.name, self._operate, self, *described)
-        self.entries.append(entry)
-        return entry
+        return self.entry(self._operate, reflected)
 
     def _operate(self, *args: Any) -> Any:
         return self.slow(*args) if all(isinstance(a, _OPERANDS) for a in args) else NotImplemented

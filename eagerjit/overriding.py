@@ -19,6 +19,7 @@ from eagerjit.runtime import layout, mode
 from eagerjit.runtime.binding import bound
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.once import once
+from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import set_function_modes, state
 from eagerjit.tensors.tensor import Parameter, ParameterClass, Tensor, is_asked
@@ -54,7 +55,7 @@ OF_DATA = frozenset("tensor as_tensor asarray from_numpy frombuffer".split())
 """Functions that only modes are asked for: to them tensors are data."""
 
 
-class Public:
+class Public(PubliclyNamed):
     """A method, or a function of a namespace, where one object was both: what classes are told they are asked for.
 
     It equals that object, which programs may have noted before, but not the other of the two.
@@ -80,8 +81,9 @@ class Public:
     def __hash__(self) -> int:
         return hash(self.shared)
 
-    def __reduce__(self) -> Any:
-        return _found, (self.module, self.__name__)
+    def public_name(self) -> tuple[str, str]:
+        of_tensor = self.module == "Tensor"
+        return (Tensor.__module__, f"Tensor.{self.__name__}") if of_tensor else (self.module, self.__name__)
 
 
 def _found(module: str, name: str) -> Any:
@@ -155,9 +157,9 @@ def _alter(thing: Any, public: Any, of_data: bool = False, operator: bool = Fals
     """Let what Python runs of a function ask first."""
     asking = _questions.values()
     if isinstance(thing, OpCall) and thing.slow not in asking:
-        thing.slow = _questions[thing.slow] = _question(public, thing.slow, of_data, bool(thing._reflected), operator)
+        _questions[thing.slow] = thing.slow = _question(public, thing.slow, of_data, bool(thing._reflected), operator)
     elif isinstance(thing, Remembered) and thing.function not in asking:
-        thing.function = _questions[thing.function] = _question(public, thing.function)
+        _questions[thing.function] = thing.function = _question(public, thing.function)
     elif type(thing) is FunctionType and thing not in _questions:
         _alter_code(thing, public, of_data)
 

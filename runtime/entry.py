@@ -34,6 +34,7 @@ from eagerjit.runtime.native.operators import (
     MAX_PARAMETERS,
 )
 from eagerjit.runtime.once import lock
+from eagerjit.runtime.public_names import PubliclyNamed
 from eagerjit.runtime.source import here
 
 MAX_ENTRIES = 512
@@ -153,7 +154,7 @@ class _Entry(NamedTuple):
     fixed: tuple[Any, ...]
 
 
-class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
+class OpCall(PubliclyNamed, DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS)):  # type: ignore[misc]
     """An eager operator: executables by their arguments; a call that none serves is `slow(*args, **kwargs)`.
 
     `parameters` names the arguments and `defaults` holds what stands for a missing one (`inspect.Parameter.empty`:
@@ -205,6 +206,9 @@ class OpCall(DirectlyCalled, heap_types.raw_base("OpCallBase", c.OPERATOR_FIELDS
         self._records, self._reflected, self._writes = int(record), int(reflected), int(writes)
         self._filed: dict[tuple[int, ...], list[_Entry]] = {}
         self._names = self._describe()
+
+    def __repr__(self) -> str:
+        return f"<built-in function {self.__name__}>"
 
     def reflection(self) -> OpCall:
         """The same operator with its first two arguments in the other order."""

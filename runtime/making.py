@@ -32,9 +32,6 @@ class MakeCall(OpCall):
         self.__doc__, self.__module__, self.__wrapped__ = function.__doc__, function.__module__, function
         self._kind = kind
 
-    def __reduce__(self) -> str:
-        return self.__name__
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if layout.loaded():
             self._call_natively("make_call")

@@ -41,9 +41,6 @@ class Planned(OpCall):
         self.__doc__, self.__module__, self.__wrapped__ = plan.__doc__, plan.__module__, plan
         self._plan = plan
 
-    def __reduce__(self) -> str:
-        return self.__name__
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if layout.loaded():
             with lock:

@@ -19,7 +19,9 @@ import pytest
 import torch
 
 import eagerjit as ej
+from eagerjit.dispatch import OPS
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.public_names import by_public_name
 from eagerjit.serialization import LoadError
 
 VALUES: list[Any] = [
@@ -516,3 +518,44 @@ def test_other_files_are_refused(name: str, tmp_path: Path) -> None:
         ej.load(tmp_path / "x")
     with pytest.raises(LoadError):
         ej.load(tmp_path / "x", mmap=True)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        ej.mul, ej.add, ej.relu, ej.cat, ej.zeros, ej.softmax, ej.nn.functional.gelu,
+        ej.nn.functional.conv2d, ej.special.erf, ej.Tensor.view, ej.Tensor.exp_, ej.Tensor.__add__,
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_public_functions_are_pickled_by_name(function):
+    assert pickle.loads(pickle.dumps(function)) == function
+
+
+class WithFunctions(ej.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = ej.nn.Linear(3, 3)
+        self.steps = [ej.relu, ej.nn.functional.gelu, ej.add]
+
+    def forward(self, x):
+        x = self.linear(x)
+        return self.steps[2](self.steps[0](x), self.steps[1](x))
+
+
+def test_what_holds_functions_is_saved(tmp_path):
+    module, x = WithFunctions(), ej.randn(2, 3)
+    assert pickle.loads(pickle.dumps(module))(x).equal(module(x))
+    ej.save(module.steps, tmp_path / "steps.pt")
+    assert ej.load(tmp_path / "steps.pt") == module.steps
+
+
+def test_an_operator_that_nobody_can_name_is_an_error():
+    with pytest.raises(pickle.PicklingError, match="no module has it"):
+        pickle.dumps(OPS["mul"].operator(reflected=True))
+
+
+@pytest.mark.parametrize("place", [("os", "system"), ("eagerjit", "load"), ("eagerjit.hub", "os.system")])
+def test_a_name_in_a_file_finds_no_other_functions(place):
+    with pytest.raises(pickle.UnpicklingError):
+        by_public_name(*place)

@@ -151,10 +151,8 @@ class Scheduler:
         """Why the node's other operands keep it out of the group; empty if they do not."""
         if self.phase.get(node, 0) != group.phase:
             return "it needs a size that is known only when this kernel has run"
-        if group.apart:
-            return "the kernel puts a value into another order, and does nothing else"
-        if len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
-            return "the kernel is large already"
+        if group.apart or len(group.nodes) >= MAX_NODES or group.cost >= MAX_COST:
+            return "the kernel only brings a value into order" if group.apart else "the kernel is large already"
         mark = 1 << group.number
         for number in self.origins(node):
             if number != group.number and self.steps[number].needs & mark:

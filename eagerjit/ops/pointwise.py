@@ -199,6 +199,7 @@ def only(scaled: tuple[Any, ...]) -> Any:
     return scaled[0]
 
 
+@POINTWISE["add"].entry
 @calls_op
 def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input + alpha * other; add(input, alpha, other) as well, as older programs write."""
@@ -208,6 +209,7 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     return result if out is None else write_out("add", result, out)
 
 
+@POINTWISE["sub"].entry
 @calls_op
 def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """input - alpha * other; sub(input, alpha, other) as well, as older programs write."""
@@ -236,6 +238,7 @@ def factor(alpha: Any, input: Any, other: Any) -> Any:
     return bool(alpha) if dtype is dtypes.bool_ else alpha
 
 
+@POINTWISE["div"].entry
 @calls_op
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
     """input / other; with rounding_mode "floor" or "trunc" the quotient rounded."""

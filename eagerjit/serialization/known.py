@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit.devices import Device
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.public_names import by_public_name
 from eagerjit.serialization import storages
 from eagerjit.serialization.unpickle import LoadError, checked_key, checked_keys
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor
@@ -96,6 +97,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._tensor._rebuild_from_type_v2": storages.rebuild_with_attributes,
     "torch.Size": _size,
     "torch.device": _device,
+    f"{by_public_name.__module__}.{by_public_name.__name__}": by_public_name,
     "numpy.dtype": _numpy_dtype,
     "numpy.core.multiarray._reconstruct": _array,
     "numpy._core.multiarray._reconstruct": _array,
