@@ -104,13 +104,12 @@ class Op:
         self.gradients: dict[Any, GradientOp] = {}
         self.entries: list[OpCall] = []
         self.call = self.entry(explained(self.slow, name, like=body))
-        self.call.__doc__ = body.__doc__
         OPS[name] = self
 
     def entry(self, function: Callable[..., Any], reflected: bool = False) -> OpCall:
         """A function that calls the op, and may take more arguments: natively where it is given the op's alone."""
-        described = self.parameters, self.defaults, self.numbers, self.differentiable, reflected, self.shapes
-        entry = OpCall(self.name, function, self, *described)
+        described = self.parameters, self.defaults, self.numbers, self.differentiable
+        entry = OpCall(self.name, function, self, *described, reflected, self.shapes)
         entry.__doc__ = function.__doc__
         self.entries.append(entry)
         return entry

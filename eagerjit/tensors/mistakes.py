@@ -43,7 +43,7 @@ _OPERANDS = {"input": _NUMBERS, "self": _NUMBERS, "other": _NUMBERS, "dim": (*_A
 def explained(function: Callable[..., Any], name: str = "", module: str = "", like: Any = None) -> Callable[..., Any]:
     """The function, raising TypeError where a call fails that was given an argument of a wrong type.
 
-    Parameters and annotations are those of `like` where the function itself takes any.
+    Parameters, annotations and what it says of itself are those of `like` where the function itself takes any.
     """
     known = like or function
     code = getattr(known, "__code__", None)
@@ -70,7 +70,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
             raise wrong from error
 
     call.__name__ = call.__qualname__ = called
-    call.__module__ = module or function.__module__
+    call.__module__, call.__doc__ = module or function.__module__, known.__doc__
     return call
 
 
