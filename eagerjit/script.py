@@ -52,10 +52,8 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Whether a function is being recorded in this thread."""
-    from eagerjit.state import state
-
-    return state.tracer is not None
+    """False, while a function is recorded too: programs do the same compiled and not."""
+    return False
 
 
 def _same(fn: Any) -> Any:

@@ -22,7 +22,15 @@ def mark_dynamic(t: Any, index: Any, **limits: Any) -> None:
     """Nothing: all sizes are run-time inputs anyway."""
 
 
-maybe_mark_dynamic = mark_static = mark_static_address = mark_dynamic
+maybe_mark_dynamic = mark_dynamic
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Nothing: sizes that decide what is compiled become guards by themselves."""
+
+
+def mark_static_address(t: Any, guard: bool = False) -> None:
+    """Nothing: compiled functions find their tensors anew in every call."""
 
 
 def assume_constant_result(fn: Any) -> Any:

@@ -14,8 +14,9 @@ once per element; it may read any tensor, and writes in place only those that it
 Python loop would draw. Derivatives of any order, vmap and forward mode go through.
 """
 
+from eagerjit.control.associative import associative_scan
 from eagerjit.control.branches import cond
 from eagerjit.control.loops import map, scan
 from eagerjit.control.repetition import while_loop
 
-__all__ = ["cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

@@ -9,7 +9,7 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, is_operand, promoted
 from eagerjit.runtime import dtypes
-from eagerjit.tensors.fitting import filled_fits, limits_fit
+from eagerjit.tensors.fitting import clamp_fits, filled_fits, promoting_limits
 from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
@@ -29,9 +29,7 @@ def _clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     for limit in (min, max):
         if limit is not None and not is_operand(limit):
             raise TypeError(f"clamp(): limits must be Tensor or Number, not {type(limit).__name__}")
-    if min is not None and max is not None and isinstance(min, Tensor) is not isinstance(max, Tensor):
-        raise TypeError("clamp(): 'min' and 'max' must both be Numbers or both be Tensors")
-    dtype = result_type(input, *(x for x in (min, max) if x is not None))
+    dtype = result_type(input, *promoting_limits(min, max))
     if dtype.is_complex:
         raise NotImplementedError("clamp is not supported for complex types")
     out = as_dtype(input, dtype)
@@ -64,7 +62,7 @@ clamp = Op(
     (lambda g, out, input, min, max: g.where(_inside(input, min, max), 0.0), _clamp_min, _clamp_max),
     ("min", "max"),
 )
-clamp.fitting = limits_fit
+clamp.fitting = clamp_fits
 
 
 def clamp_min(input: Tensor, min: Any) -> Tensor:

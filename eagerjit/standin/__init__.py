@@ -22,6 +22,7 @@ FOLDER = str(Path(__file__).parent)
 
 _PLACES = {
     "torch._C._functorch": "eagerjit._functorch",
+    "torch._higher_order_ops.associative_scan": "eagerjit.control",
     "torch._higher_order_ops.cond": "eagerjit.control",
     "torch._higher_order_ops.map": "eagerjit.control",
     "torch._higher_order_ops.scan": "eagerjit.control",

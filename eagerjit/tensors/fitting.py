@@ -111,6 +111,30 @@ def limits_fit(arguments: tuple[Any, ...]) -> bool:
     return any([check_fit(value, dtype) for value in arguments])
 
 
+def promoting_limits(*limits: Any) -> list[Any]:
+    """What `clamp` promotes its argument with: a tensor beside a number stands for a number, if it can."""
+    given = [x for x in limits if x is not None]
+    if not _mixed(given):
+        return given
+    if any(isinstance(x, Tensor) and (x.ndim or x._requires_grad) for x in given):
+        raise TypeError("clamp(): 'min' and 'max' must both be Numbers or both be Tensors")
+    return [_of_kind(x.dtype) if isinstance(x, Tensor) else x for x in given]
+
+
+def _mixed(limits: list[Any]) -> bool:
+    return len({isinstance(x, Tensor) for x in limits if x is not None}) == 2
+
+
+def _of_kind(dtype: DType) -> Any:
+    return 1j if dtype.is_complex else 1.0 if dtype.is_floating_point else 1
+
+
+def clamp_fits(arguments: tuple[Any, ...]) -> bool:
+    """Check the limits of `clamp`; whether others of their kinds might not do."""
+    input, *limits = arguments
+    return limits_fit((input, *promoting_limits(*limits))) or _mixed(limits)
+
+
 def where_fits(arguments: tuple[Any, ...]) -> bool:
     """Check the integer that `where` mixes with a tensor of integers."""
     _, *branches = arguments

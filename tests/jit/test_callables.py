@@ -202,6 +202,12 @@ def test_names_of_torch_jit() -> None:
     assert torch.jit.is_scripting() is False and torch.jit.is_tracing() is False
 
 
+def test_recordings_are_not_told_that_they_are() -> None:
+    function = torch.jit(lambda x: x * (2 if torch.jit.is_tracing() or torch.compiler.is_compiling() else 3))
+    assert same(function(X), X * 3) and same(function(X), X * 3)
+    assert function.cache_info().compiles == 1
+
+
 FACTOR = 1.0
 
 

@@ -99,6 +99,7 @@ torch.distributed.destroy_process_group()
 assert HASH_REGEX.search("net-5c106cde.pth").group(1) == "5c106cde"
 set_device_states([], [])
 dynamo.config.suppress_errors = True
+assert dynamo.mark_static(parameters[0]) is dynamo.mark_static_address(parameters[0], guard=True) is None
 torch._inductor.config.coordinate_descent_tuning = True
 
 

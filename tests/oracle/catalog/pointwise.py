@@ -66,6 +66,7 @@ POINTWISE: Table = {
         ),
         call(lambda t, f, x: f(x), "ab"),
         call(lambda t, f, x, y: f(x, y, 1), "ab", "ab"),
+        call(lambda t, f, x, y: (f(x, -1, y.detach()), f(x, y.detach(), 0.5)), "ab", Of("")),
     ],
     "masked_fill": [
         call(
