@@ -14,6 +14,8 @@ from eagerjit.tensors.tensor import Tensor
 
 ARGUMENT_NAMES = {
     "axis": "dim",
+    "axis0": "dim0",
+    "axis1": "dim1",
     "keepdims": "keepdim",
     "x": "input",
     "self": "input",
@@ -47,7 +49,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
         write = None
         if kwargs:
             write = taken_out(call.__name__, kwargs)
-            kwargs = {_known(key, names): value for key, value in kwargs.items()}
+            kwargs = {known_name(key, names): value for key, value in kwargs.items()}
         for position, name in tensors:
             argument = args[position] if position < len(args) else kwargs.get(name)
             if not isinstance(argument, Tensor) and (position < len(args) or name in kwargs):
@@ -59,6 +61,19 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
         return result if write is None else write(result)
 
     call.__name__ = call.__qualname__ = function.__name__.rstrip("_")
+    return call
+
+
+def by_any_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that takes NumPy's names of arguments beside PyTorch's."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            kwargs = {known_name(key, names): value for key, value in kwargs.items()}
+        return function(*args, **kwargs)
+
     return call
 
 
@@ -87,7 +102,7 @@ def planned_public(plan: Callable[..., Plan]) -> Planned:
     return Planned(plan, public(call))
 
 
-def _known(key: str, names: tuple[str, ...]) -> str:
+def known_name(key: str, names: tuple[str, ...]) -> str:
     """A parameter's name from PyTorch's or NumPy's."""
     alias = ARGUMENT_NAMES.get(key)
     return alias if key not in names and alias in names else key

@@ -72,6 +72,18 @@ class Distribution:
         made.__dict__.update({k: v for k, v in self.__dict__.items() if not isinstance(v, Tensor)})
         return made
 
+    def _get_checked_instance(self, cls: type[Distribution], _instance: Any = None) -> Any:
+        """An instance without attributes, for the `expand` of `cls` to fill in. Raises NotImplementedError for a
+        subclass whose `__init__` is another than that of `cls`: it has to have an `expand` of its own."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also "
+                "define a custom .expand() method."
+            )
+        return object.__new__(type(self))
+
     def _parameter_names(self) -> list[str]:
         return [name for name in self.arg_constraints if name in self.__dict__]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from eagerjit import late
 from eagerjit.autograd import api
-from eagerjit.calling import public
+from eagerjit.calling import by_any_name, public
 from eagerjit.ops import (
     activation,
     arithmetic,
@@ -106,6 +106,8 @@ FUNCTIONS: dict[str, Any] = {
 
 for _name in "mm dot mv var std norm trace diag clamp_min clamp_max".split():
     FUNCTIONS[_name] = public(FUNCTIONS[_name])
+for _name in "max min softmax log_softmax repeat_interleave".split():
+    FUNCTIONS[_name] = by_any_name(FUNCTIONS[_name])
 
 METHODS: dict[str, Any] = {
     **moving.CONVERTERS, **c.NEW,

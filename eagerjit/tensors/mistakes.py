@@ -9,11 +9,13 @@ import functools
 import numbers
 import sys
 from collections.abc import Callable, Sequence
+from inspect import CO_VARKEYWORDS
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import known_name
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.entry import OpCall
 from eagerjit.runtime.planned import Plan, Planned
@@ -49,6 +51,9 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
     code = getattr(known, "__code__", None)
     parameters = code.co_varnames[: code.co_argcount] if code else ()
     positional = parameters[: code.co_argcount] if code else ()
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code and like is None else ()
+    if code and code.co_flags & CO_VARKEYWORDS:
+        names = ()
     annotations, called = getattr(known, "__annotations__", {}), name or function.__name__
 
     @functools.wraps(function)
@@ -56,6 +61,10 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
         try:
             return function(*args, **kwargs)
         except Exception as error:
+            if names and not kwargs.keys() <= set(names) and type(error) is TypeError:  # the call did not begin
+                renamed = {known_name(key, names): value for key, value in kwargs.items()}
+                if len(renamed) == len(kwargs) and renamed.keys() <= set(names):
+                    return call(*args, **renamed)
             public = _called_by_user(call)
             if public is not None:
                 from eagerjit.overriding import asked_after_all

@@ -487,3 +487,20 @@ def test_expanded_mixtures_and_counts() -> None:
         values = mixture.mean.tolist(), mixture.log_prob(library.zeros(4)).tolist(), tuple(mixture.sample((2,)).shape)
         results.append((shapes, values[2], np.round(values[0], 5).tolist(), np.round(values[1], 4).tolist()))
     assert results[0] == results[1]
+
+
+def test_expanding_subclasses() -> None:
+    for library in LIBRARIES:
+        normal = library.distributions.Normal
+
+        class Mine(normal):  # type: ignore[misc, valid-type]
+            def expand(self, batch_shape: Any, _instance: Any = None, normal: Any = normal) -> Any:
+                return normal.expand(self, batch_shape, self._get_checked_instance(Mine, _instance))
+
+        class Another(Mine):
+            def __init__(self) -> None:
+                super().__init__(0.0, 1.0)
+
+        assert type(Mine(0.0, 2.0).expand((3,))) is Mine and Mine(0.0, 2.0).expand((3,)).stddev.tolist() == [2.0] * 3
+        with pytest.raises(NotImplementedError, match="Subclass Another of Mine that defines a custom __init__"):
+            Another().expand((2,))
