@@ -12,10 +12,10 @@ import ctypes
 import functools
 import itertools
 import os
-import time
 from collections.abc import Mapping
 from typing import Any
 
+from eagerjit.runtime import busy
 from eagerjit.runtime.once import lock, once
 
 PASSES: dict[str, tuple[str, ...]] = {
@@ -28,9 +28,6 @@ PASSES: dict[str, tuple[str, ...]] = {
 kernel, O2 (named "full") 2 ms, with the same machine code. "inline" also inlines functions marked `alwaysinline`; on
 the native runtime it gives code as fast as O2's in a quarter of the time. "quick" also asks nothing of instruction
 selection: code half as fast in a sixth of the time of "inline"."""
-
-compiled_at = 0.0
-"""When (`time.monotonic`) somebody has last waited for object code."""
 
 _names = itertools.count()
 _unloaded: list[Any] = []  # code that nobody needs any more: whoever takes the lock next gives it back to LLVM
@@ -128,23 +125,18 @@ def _optimized(llvm_text: str, passes: str) -> Any:
 
 def compile_text(llvm_text: str, passes: str = "light") -> bytes:
     """Object code of LLVM text. `passes` is "quick", "none", "light", "inline" or "full" (see PASSES)."""
-    global compiled_at
-    with lock:
-        machine = _quick_machine() if passes == "quick" else _target_machine()
-        code = bytes(machine.emit_object(_optimized(llvm_text, passes)))
-        compiled_at = time.monotonic()
-        return code
+    busy.begin()
+    try:
+        return compile_aside(llvm_text, passes)
+    finally:
+        busy.end()
 
 
 def compile_aside(llvm_text: str, passes: str) -> bytes:
-    """Object code that nobody waits for: `compiled_at` stays as it is."""
-    global compiled_at
+    """Object code of LLVM text that nobody waits for."""
     with lock:
-        before = compiled_at
-        try:
-            return compile_text(llvm_text, passes)
-        finally:
-            compiled_at = before
+        machine = _quick_machine() if passes == "quick" else _target_machine()
+        return bytes(machine.emit_object(_optimized(llvm_text, passes)))
 
 
 def assembly(llvm_text: str, passes: str = "light") -> str:

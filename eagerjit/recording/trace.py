@@ -24,7 +24,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat, wrap
 from eagerjit.recording.reached import Memory
 from eagerjit.recording.traced_numbers import Numbers
 from eagerjit.recording.traced_places import Places
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import busy, dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
@@ -75,11 +75,13 @@ class Tracer(Places, Numbers, Examples):
         self.flags: dict[int, tuple[Tensor, bool]] = {}
 
     def __enter__(self) -> Tracer:
+        busy.begin()
         self._before = set_tracer(self), sizes.active.assumptions
         sizes.active.assumptions = self.assumptions
         return self
 
     def __exit__(self, *exc: object) -> None:
+        busy.end()
         tracer, sizes.active.assumptions = self._before
         set_tracer(tracer)
         for storage, writes in self._versions.values():

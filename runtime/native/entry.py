@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from eagerjit.runtime.mode import GRAD_OFF, TRACING
+from eagerjit.runtime.native.arrays import over_arrays, release_over_arrays
 from eagerjit.runtime.native.context import (
     ARITY,
     ARRAY_FLAGS,
@@ -31,7 +32,6 @@ from eagerjit.runtime.native.context import (
     WRITEABLE_FLAG,
     context,
 )
-from eagerjit.runtime.native.elements import over_arrays, release_over_arrays
 from eagerjit.runtime.native.execute import DONE, FAILED, MISSED, run_executable
 from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (

@@ -10,39 +10,18 @@ import ctypes
 import functools
 import os
 
+from eagerjit.runtime import cpu
 from eagerjit.runtime.native import improving
 from eagerjit.runtime.native.parts import NativeLibrary, Part
 from eagerjit.runtime.once import lock, once
 
 CORE = Part(
-    "memory",
-    "threads",
-    "products",
-    "context",
-    "flags",
-    "objects",
-    "places",
-    "guards",
-    "loads",
-    "work",
-    "device_memory",
-    "device",
-    "captured",
-    "execute",
-    "operators",
-    "nodes",
-    "entry",
-    "answers",
-    "remembered",
-    "views",
-    "subscripts",
-    "view_calls",
-    "elements",
-    "making",
-    "planned",
-    "launch",
+    *("memory", "threads", "products", "context", "flags", "objects", "arrays", "places", "guards", "loads", "work"),
+    *("device_memory", "device", "captured", "execute", "operators", "nodes", "entry", "launch"),
+    *("answers", "remembered", "views", "subscripts", "view_calls", "elements", "making", "planned"),
 )
-"""What runs Programs and serves eager operators."""
+"""What runs Programs and serves eager operators, then other calls of the eager API, which have no memory of their own.
+"""
 
 PRODUCTS = Part("packing", "tiles", "copying", "panels", "tile_products", "matmul", base=(CORE,))
 ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search")}
@@ -67,11 +46,8 @@ CONVOLUTIONS = Part(
 @once
 def native() -> NativeLibrary:
     """What runs Programs."""
-    if CORE.is_stored():
-        library = CORE.load()
-    else:
-        library = CORE.load_quickly()
-        improving.start(CORE, library, ahead=(PRODUCTS,))
+    stored = CORE.stored()
+    library = improving.load(CORE, later="answers") if stored is None else NativeLibrary(cpu.load_object(*stored))
     os.register_at_fork(after_in_child=library.function("forget_threads", None))
     return library
 

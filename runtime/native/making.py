@@ -24,6 +24,7 @@ from eagerjit.runtime.making import (
     TENSOR,
 )
 from eagerjit.runtime.mode import ELSEWHERE, TRACING
+from eagerjit.runtime.native.arrays import tensor_on
 from eagerjit.runtime.native.context import (
     ARRAY_DESCRIPTOR,
     ARRAY_DIMS,
@@ -41,7 +42,7 @@ from eagerjit.runtime.native.context import (
     TRUE,
     context,
 )
-from eagerjit.runtime.native.elements import ANY, MANY, default_dtype, fresh, tensor_of, tensor_on
+from eagerjit.runtime.native.elements import ANY, MANY, default_dtype, fresh, tensor_of
 from eagerjit.runtime.native.entry import COUNT, PyObject_Vectorcall, to_python
 from eagerjit.runtime.native.flags import thread_flags
 from eagerjit.runtime.native.language import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.native import language
-from eagerjit.runtime.once import lock
 
 if TYPE_CHECKING:
     from eagerjit.runtime.native.translate import Translated
@@ -24,7 +23,6 @@ _MAKERS = (
 )
 """What objects of native modules depend on besides; most of it is imported where the disk has none."""
 
-_MEMORY = "memory of all"
 _LENGTH = 8
 
 
@@ -49,8 +47,6 @@ class Part:
 
     def __init__(self, *names: str, base: tuple[Part, ...] = ()):
         self._names, self._base = names, base
-        self._objects: dict[str, bytes] = {}
-        self._is_complete = False
 
     @functools.cached_property
     def modules(self) -> list[ModuleType]:
@@ -58,22 +54,19 @@ class Part:
         return [importlib.import_module(f"eagerjit.runtime.native.{name}") for name in self._names]
 
     @functools.cached_property
-    def _key(self) -> str:
+    def key(self) -> str:
         """What stands for the objects on the disk: a source, a folded constant or the target changes it."""
         return cache.content_key(cpu.target_key(), *_fingerprint([*self.modules, *self._given()]))
-
-    @functools.cached_property
-    def _translated(self) -> Translated:
-        from eagerjit.runtime.native.translate import Translated
-
-        return Translated(self.modules, self._given())
 
     def _given(self) -> list[ModuleType]:
         return [module for part in self._base for module in part.modules if module not in self.modules]
 
     def load(self, *base: NativeLibrary) -> NativeLibrary:
         """The part, compiled well, over its loaded bases."""
-        objects = self.objects()
+        objects = self.stored()
+        if objects is None:
+            objects = [cpu.compile_text(self.translated().whole(), "inline")]
+            self.store(objects)
         given = {
             name: library.address(name)
             for part, library in zip(self._base, base, strict=True)
@@ -84,70 +77,20 @@ class Part:
         }
         return NativeLibrary(cpu.load_object(*objects, symbols=given))
 
-    def load_quickly(self) -> NativeLibrary:
-        """The part, compiled quickly, with a cell for each public function that better code can be put into."""
-        with lock:
-            key = cache.content_key(self._key, "quick")
-            stored = cache.get("native", key)
-            if stored is None:
-                stored = cpu.compile_text(self._translated.replaceable(), "quick")
-                cache.put("native", key, stored)
-            return NativeLibrary(cpu.load_object(stored))
+    def translated(self) -> Translated:
+        """The part's LLVM text."""
+        from eagerjit.runtime.native.translate import Translated
 
-    def improve(self, running: NativeLibrary) -> NativeLibrary:
-        """Puts well compiled code in the place of what `load_quickly` gave, over the same memory."""
-        from eagerjit.runtime.native.translate import code_cell
+        return Translated(self.modules, self._given())
 
-        with lock:
-            shared = {name: running.address(name) for module in self.modules for name in memory(module, private=True)}
-            better = NativeLibrary(cpu.load_object(*self.objects()[1:], symbols=shared))
-            names = [name for module in self.modules for name in functions(module)]
-            for cell, code in [(running.address(code_cell(name)), better.address(name)) for name in names]:
-                ctypes.c_int64.from_address(cell).value = code
-            return better
-
-    def is_stored(self) -> bool:
-        """Whether the disk has all the objects."""
-        return self._stored() is not None
-
-    def _stored(self) -> list[bytes] | None:
-        stored = cache.get("native", self._key)
+    def stored(self) -> list[bytes] | None:
+        """The part's well compiled objects, if the disk has them."""
+        stored = cache.get("native", self.key)
         return None if stored is None else list(_taken_apart(stored))
 
-    def objects(self) -> list[bytes]:
-        """The well compiled objects, that of the part's memory first; what has not been compiled yet is."""
-        with lock:
-            found = self._stored()
-            if found is None:
-                found = [self._object(name, cpu.compile_text) for name in (_MEMORY, *self._names)]
-                cache.put("native", self._key, b"".join(len(x).to_bytes(_LENGTH, "little") + x for x in found))
-            self._is_complete = True
-            self._objects.clear()
-            self.__dict__.pop("_translated", None)
-            return found
-
-    def compile_ahead(self) -> Iterator[None]:
-        """Compiles the objects, one a step, for `objects` to find."""
-        for name in (_MEMORY, *self._names):
-            yield
-            with lock:
-                if self._is_complete or self.is_stored():
-                    return
-                self._object(name, cpu.compile_aside)
-
-    def _object(self, name: str, compile_text: Callable[[str, str], bytes]) -> bytes:
-        """The object of one module, or that of the part's memory."""
-        if name in self._objects:
-            return self._objects[name]
-        key = cache.content_key(self._key, name)
-        made = cache.get("native", key)
-        if made is None:
-            translated = self._translated
-            text = translated.memory() if name == _MEMORY else translated.of(self.modules[self._names.index(name)])
-            made = compile_text(text, "inline")
-            cache.put("native", key, made)
-        self._objects[name] = made
-        return made
+    def store(self, objects: list[bytes]) -> None:
+        """Keeps the part's well compiled objects."""
+        cache.put("native", self.key, b"".join(len(one).to_bytes(_LENGTH, "little") + one for one in objects))
 
 
 def functions(module: ModuleType) -> list[str]:
