@@ -13,7 +13,7 @@ import numpy as np
 
 from eagerjit import debug
 from eagerjit.compiled import stored
-from eagerjit.compiled.machine_code import machine_code, symbol
+from eagerjit.compiled.machine_code import Code, machine_code
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
@@ -97,19 +97,20 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     if found is None:
         program, code = _compiled(report)
         if key:
-            stored.write(key, program, code)
+            stored.write(key, program, code, traced.name)
     else:
         program, code = found
         report.stored = True
     if log.FUSE:
         _log_fusion(traced.name, report.compiled)
     before = time.perf_counter()
-    module = cpu.load_object(code) if code else None
-    addresses = [_address(position, name, module) for position, name in enumerate(program.kernels)]
+    modules = [cpu.load_object(one.code) for one in code.objects]
+    addresses = [modules[i].address(code.objects[i].symbols[j]) for i, j in code.places]
+    addresses += [routines.address(name) for name in program.kernels[len(addresses) :]]
     executable = execute.load(program, addresses, objects)
     if log.LAUNCH:
         executable = LoggedExecutable(executable, traced.name)
-    _alive[id(executable)] = module
+    _alive[id(executable)] = modules
     weakref.finalize(executable, _alive.pop, id(executable), None)
     report.seconds["load"] = time.perf_counter() - before
     if log.COMPILE:
@@ -118,11 +119,6 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
         counts = f"{len(traced.nodes)} operations, {len(program.kernels)} kernels"
         log.write("compile", f"{traced.name}: {counts}, {origin} in {milliseconds:.1f} ms")
     return executable, report
-
-
-def _address(position: int, name: str, module: Any) -> int:
-    """Where a kernel lies: in the code compiled with the program, or in the native runtime."""
-    return routines.address(name) if name in routines.NAMES else module.address(symbol(position))
 
 
 _alive: dict[int, Any] = {}
@@ -145,7 +141,7 @@ class LoggedExecutable:
         return result
 
 
-def _compiled(report: Report) -> tuple[Program, bytes]:
+def _compiled(report: Report) -> tuple[Program, Code]:
     """The program and machine code of a trace, with the times of each stage."""
     times = [time.perf_counter()]
     if report.pending:
@@ -154,7 +150,7 @@ def _compiled(report: Report) -> tuple[Program, bytes]:
     times.append(time.perf_counter())
     compiled = report.compiled
     times.append(time.perf_counter())
-    code = machine_code(compiled.kernels)
+    code = machine_code(compiled.kernels, lambda: stored.latest(report.traced.name))
     times.append(time.perf_counter())
     for name, start, end in zip(("passes", "lower", "code"), times, times[1:], strict=False):
         report.seconds[name] = end - start

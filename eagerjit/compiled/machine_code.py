@@ -1,16 +1,18 @@
 """Machine code of kernels, made once in a process for all programs that have the same ones.
 
 An operation and a compiled function that calls it alone, two versions of a function that differ in what they guard, a
-call that is recorded once more: their graphs differ where their kernels do not. Kernels are the same if they print the
-same but for their names, so in machine code they have none: they are numbered.
+call that is recorded once more, a function before and after one of its lines was edited: their graphs differ where most
+of their kernels do not. Kernels are the same if they print the same but for their names, so in machine code their names
+are digests. What a program lacks is compiled as one object; of the objects that are known it takes those of which it
+needs half or more.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.once import lock
@@ -21,36 +23,86 @@ if TYPE_CHECKING:
 MOST = 16 << 20
 """Bytes that are kept; what was used least recently goes first."""
 
-_known: OrderedDict[str, bytes] = OrderedDict()
+MANY = 4
+"""Kernels from which on it is worth to look for an earlier program's on the disk."""
 
 
-def machine_code(kernels: Sequence[Kernel]) -> bytes:
-    """Object code of kernels, in which they have the names that `symbol` gives their positions; nothing for none."""
-    if not kernels:
-        return b""
+class Object(NamedTuple):
+    """Kernels compiled together, and their symbols."""
+
+    code: bytes
+    symbols: tuple[str, ...]
+
+
+class Code(NamedTuple):
+    """A program's machine code: objects, and for each kernel which of them defines it, as which of its symbols."""
+
+    objects: tuple[Object, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+_known: OrderedDict[tuple[str, ...], Object] = OrderedDict()
+_holding: dict[str, set[tuple[str, ...]]] = {}
+"""The objects that are kept, by their symbols, and of which a kernel is one."""
+
+
+def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] = lambda: None) -> Code:
+    """Machine code of kernels; `earlier` finds that of a program which may have had some of them."""
     from eagerjit.compiler.codegen.llvm import emit_module
     from eagerjit.compiler.loops import body_text
 
     width = cpu.vector_width_bits()
-    key = cache.content_key(str(width), *map(body_text, kernels))
-    with lock:
-        if key in _known:
-            _known.move_to_end(key)
-            return _known[key]
-    code = cpu.compile_text(emit_module([replace(k, name=symbol(i)) for i, k in enumerate(kernels)], width))
-    with lock:
-        _known[key] = code
-        while sum(map(len, _known.values())) > MOST:
-            _known.popitem(last=False)
-    return code
+    names = [symbol(width, body_text(kernel)) for kernel in kernels]
+    wanted = dict(zip(names, kernels, strict=True))
+    objects, missing = _found(wanted)
+    if len(missing) >= MANY:
+        known = earlier()
+        if known is not None:
+            _keep(known.objects)
+            objects, missing = _found(wanted)
+    if missing:
+        text = emit_module([replace(wanted[name], name=name) for name in missing], width)
+        objects.append(Object(cpu.compile_text(text), tuple(missing)))
+        _keep(objects[-1:])
+    places = {name: (i, j) for i, one in enumerate(objects) for j, name in enumerate(one.symbols)}
+    return Code(tuple(objects), tuple(places[name] for name in names))
 
 
-def symbol(position: int) -> str:
-    """What machine code calls the kernel at a position of its program."""
-    return f"kernel{position}"
+def symbol(width: int, body: str) -> str:
+    """What machine code for vectors of so many bits calls a kernel with this body."""
+    return f"kernel.{cache.content_key(str(width), body)[:32]}"
+
+
+def _found(wanted: Collection[str]) -> tuple[list[Object], list[str]]:
+    """Known objects of which half or more is wanted, those that give most first, and what none of them defines."""
+    missing = dict.fromkeys(wanted)
+    found: list[Object] = []
+    with lock:
+        candidates = {key for name in wanted for key in _holding.get(name, ())}
+        for key in sorted(candidates, key=lambda key: (-len(missing.keys() & set(key)), key)):
+            if 2 * len(missing.keys() & set(key)) >= len(key):
+                missing = {name: None for name in missing if name not in key}
+                _known.move_to_end(key)
+                found.append(_known[key])
+    return found, list(missing)
+
+
+def _keep(objects: Sequence[Object]) -> None:
+    with lock:
+        for one in objects:
+            _known[one.symbols] = one
+            for name in one.symbols:
+                _holding.setdefault(name, set()).add(one.symbols)
+        while sum(len(one.code) for one in _known.values()) > MOST:
+            key, _ = _known.popitem(last=False)
+            for name in key:
+                _holding[name].discard(key)
+                if not _holding[name]:
+                    del _holding[name]
 
 
 def forget() -> None:
     """Forget all machine code: whatever is compiled next is compiled anew."""
     with lock:
         _known.clear()
+        _holding.clear()

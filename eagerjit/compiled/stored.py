@@ -10,12 +10,13 @@ from pathlib import Path
 import eagerjit.compiler
 from eagerjit import runtime
 from eagerjit.compiled import machine_code
+from eagerjit.compiled.machine_code import MANY, Code, Object
 from eagerjit.compiler.signature import FloatLeaf, Fresh, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.compiler.text import graph_key
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.program import Failure, HostCall, Program
 
-KIND = "program"
+KIND, LATEST = "program", "latest"
 
 
 @once
@@ -60,7 +61,7 @@ def _binding_text(b: object) -> str:
     raise AssertionError(b)
 
 
-def read(key: str) -> tuple[Program, bytes] | None:
+def read(key: str) -> tuple[Program, Code] | None:
     """The program kept under a key, and its machine code."""
     content = cache.get(KIND, key)
     if content is None:
@@ -68,7 +69,22 @@ def read(key: str) -> tuple[Program, bytes] | None:
     size = int.from_bytes(content[:8], "little")
     head = json.loads(content[8 : 8 + size])
     words = array("q", content[8 + size : 8 + size + head["words"] * 8])
-    return _program(head, words), content[8 + size + head["words"] * 8 :]
+    objects, start = [], 8 + size + head["words"] * 8
+    for length, symbols in head["objects"]:
+        objects.append(Object(content[start : start + length], tuple(symbols)))
+        start += length
+    return _program(head, words), Code(tuple(objects), tuple((i, j) for i, j in head["places"]))
+
+
+def latest(name: str) -> Code | None:
+    """The machine code of the program of this name that was compiled last, before one of its lines was edited, say."""
+    key = cache.get(LATEST, _latest_key(name))
+    found = None if key is None else read(key.decode())
+    return None if found is None else found[1]
+
+
+def _latest_key(name: str) -> str:
+    return cache.content_key(_compiler(), cpu.target_key(), name)
 
 
 def _program(head: dict, words: array) -> Program:
@@ -85,8 +101,8 @@ def _program(head: dict, words: array) -> Program:
     return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
 
 
-def write(key: str, program: Program, code: bytes) -> None:
-    """Keep a program and its machine code."""
+def write(key: str, program: Program, code: Code, name: str) -> None:
+    """Keep a program and its machine code, which one that is compiled under the same name next may have use for."""
     words = array("q", program.words())
     head = {
         "counts": [program.n_arguments, program.n_leaves, program.n_slots, program.n_outputs],
@@ -94,7 +110,11 @@ def write(key: str, program: Program, code: bytes) -> None:
         "kernels": program.kernels,
         "errors": [[e.exception, e.message, e.slot] for e in program.errors],
         "n_words": program.n_words,
+        "objects": [[len(one.code), one.symbols] for one in code.objects],
+        "places": code.places,
         "calls": [[c.function, c.arguments, c.results] for c in program.calls],
     }
-    text = json.dumps(head).encode()
-    cache.put(KIND, key, len(text).to_bytes(8, "little") + text + words.tobytes() + code)
+    text, machine = json.dumps(head).encode(), b"".join(one.code for one in code.objects)
+    cache.put(KIND, key, len(text).to_bytes(8, "little") + text + words.tobytes() + machine)
+    if len(code.places) >= MANY:
+        cache.put(LATEST, _latest_key(name), key.encode())

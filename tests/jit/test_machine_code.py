@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compile_text = cpu.compile_text
 
     def noting(text: str, *args: Any, **kwargs: Any) -> bytes:
-        if machine_code.symbol(0) in text:  # not the native runtime
+        if '@"kernel.' in text:  # not the native runtime
             seen.append(text)
         return compile_text(text, *args, **kwargs)
 
@@ -64,5 +65,55 @@ def test_what_was_used_least_recently_is_forgotten(texts: list[str], monkeypatch
 
     first, second, third = (lambda x: x.tan() * 1.5), (lambda x: x.tan() * 2.5), (lambda x: x.tan() * 3.5)
     assert [compiled(first), compiled(second), compiled(first)] == [1, 1, 0]
-    monkeypatch.setattr(machine_code, "MOST", sum(map(len, machine_code._known.values())))
+    monkeypatch.setattr(machine_code, "MOST", sum(len(one.code) for one in machine_code._known.values()))
     assert [compiled(third), compiled(first), compiled(second)] == [1, 0, 1]
+
+
+def before_and_after(number: float) -> Any:
+    """A function of several kernels, with a number in one of its lines."""
+    source = f"""
+def function(x):
+    for name in ("sin", "cos", "tan", "exp", "tanh"):
+        x = getattr(x, name)().cumsum(0)
+    return (x * {number!r}).cumsum(0).sqrt()
+"""
+    made: dict[str, Any] = {}
+    exec(source, made)
+    return made["function"]
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["same process", "next process"])
+def test_a_function_with_an_edited_line_compiles_what_has_changed(
+    texts: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, forgotten: bool
+) -> None:
+    if forgotten:
+        monkeypatch.setenv("EAGERJIT_CACHE", "1")
+        monkeypatch.setenv("EAGERJIT_CACHE_DIR", str(tmp_path))
+    x = torch.linspace(0.1, 0.2, 8)
+    counts = []
+    for number in (1.5, 2.5, 3.5, 2.5):
+        if forgotten:
+            machine_code.forget()
+        texts.clear()
+        function = before_and_after(number)
+        result = torch.jit(function)(x)
+        counts.append(sum(text.count('@"kernel.') for text in texts))
+        assert result.tolist() == function(x).tolist()
+    assert counts[0] >= 6 and counts[1:] == [1, 1, 0]
+
+
+def test_an_object_of_which_little_is_wanted_is_not_loaded(texts: list[str]) -> None:
+    torch.jit(before_and_after(1.5))(X)
+    texts.clear()
+    torch.jit(lambda x: x.sin().cumsum(0))(X)
+    assert len(texts) == 1
+
+
+def test_programs_take_each_kernel_from_one_object(texts: list[str]) -> None:
+    parts = [lambda x: x.sin().cumsum(0), lambda x: x.cos().cumsum(0), lambda x: x.cos().cumsum(0).cumsum(0).exp()]
+
+    def both(x: torch.Tensor) -> Any:
+        return parts[1](parts[0](x))
+
+    for function in (both, *parts, both, lambda x: parts[2](both(x))):
+        assert torch.jit(function)(X).tolist() == function(X).tolist()
