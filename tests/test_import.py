@@ -41,6 +41,12 @@ def test_import_and_programs_on_the_disk_need_no_compiler(tmp_path: Path) -> Non
     assert first[0] == second[0] == "9.0" and "eagerjit.compiler.lower.assemble" in first and len(second) == 1
 
 
+def test_compiling_imports_no_generators_of_numpys() -> None:
+    code = "import sys, eagerjit as torch; torch.jit(lambda x: x * 2 + 1)(torch.ones(3)); "
+    code += "print('numpy.random' in sys.modules)"
+    assert fresh(code).stdout.strip() == "False"
+
+
 def test_import_compiles_nothing() -> None:
     # With llvmlite out of reach every attempt to compile would raise; importing must not make one.
     code = "import sys; sys.modules['llvmlite.binding'] = None; import eagerjit; print(eagerjit.__name__)"

@@ -14,6 +14,7 @@ import itertools
 import os
 import pathlib
 import random
+import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, GeneratorType, ModuleType
 from typing import Any
@@ -23,21 +24,32 @@ import numpy as np
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.memoized import is_plain
 
-GENERATORS: dict[type, frozenset[str]] = {
-    random.Random: frozenset(
-        "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "
-        "vonmisesvariate gammavariate betavariate paretovariate weibullvariate choice".split()
-    ),
-    np.random.RandomState: frozenset(
+_OF_RANDOM = frozenset(
+    "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "
+    "vonmisesvariate gammavariate betavariate paretovariate weibullvariate choice".split()
+)
+_OF_NUMPYS = {
+    "RandomState": frozenset(
         "rand randn random random_sample randint uniform normal standard_normal beta gamma exponential binomial "
         "poisson laplace lognormal triangular dirichlet choice permutation".split()
     ),
-    np.random.Generator: frozenset(
+    "Generator": frozenset(
         "random integers uniform normal standard_normal beta gamma exponential binomial poisson laplace lognormal "
         "triangular dirichlet choice permutation".split()
     ),
 }
-"""Generators of random numbers, with the methods that change nothing else and give numbers or arrays."""
+
+
+def draws(kind: type) -> frozenset[str]:
+    """The methods of a class of random numbers' generators that change nothing else and give numbers or arrays.
+
+    NumPy's classes are known where somebody has imported them: that takes a while.
+    """
+    if kind is random.Random:
+        return _OF_RANDOM
+    numpys = getattr(sys.modules.get("numpy.random"), kind.__name__, None)
+    return _OF_NUMPYS.get(kind.__name__, frozenset()) if numpys is kind else frozenset()
+
 
 _FUNCTIONS = (os.path.exists, os.path.isfile, os.path.isdir, os.path.getsize, os.getcwd, os.getpid)
 _OF_PATHS = frozenset("exists is_file is_dir read_text read_bytes".split())
@@ -50,7 +62,7 @@ def asked_of(function: Any, args: tuple[Any, ...]) -> tuple[Any, str, int] | Non
     name, owner, bound = getattr(function, "__name__", ""), getattr(function, "__self__", None), 0
     if (owner is None or isinstance(owner, ModuleType)) and args and getattr(type(args[0]), name, None) is function:
         owner, bound = args[0], 1
-    if name in GENERATORS.get(type(owner), ()):
+    if name in draws(type(owner)):
         return owner, name, bound
     path = isinstance(owner, pathlib.Path) and name in _OF_PATHS and type(owner).__module__.startswith("pathlib")
     today = owner is datetime.date and name == "today"

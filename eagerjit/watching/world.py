@@ -21,7 +21,7 @@ from eagerjit.recording.leaves import flatten_call, key_of
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.asking import GENERATORS, asked_of, containers_of, is_harmless, sources_of, takes_items
+from eagerjit.watching.asking import asked_of, containers_of, draws, is_harmless, sources_of, takes_items
 from eagerjit.watching.memoized import Remembering
 from eagerjit.watching.observation import TraceBreak
 
@@ -83,7 +83,7 @@ class Rehearsed(Heard):
         """Ask a copy."""
         if isinstance(owner, Iterator):
             raise TraceBreak("it takes items of an iterator, as the first call of a kind does", "")
-        if type(owner) in GENERATORS:
+        if draws(type(owner)):
             owner = self.copies.setdefault(id(owner), copy.deepcopy(owner))
         return super().asked(owner, name, arguments)
 
