@@ -117,3 +117,29 @@ for other in others: other.join()
 assert not failed and library.native().is_improved
 """
     run(text, tmp_path)
+
+
+def test_a_fork_while_others_begin_to_record(tmp_path: Path) -> None:
+    text = """
+import os, signal, threading, warnings
+from eagerjit.runtime import busy
+warnings.simplefilter("ignore")
+going = True
+def work():
+    while going:
+        busy.begin()
+        busy.end()
+others = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+for other in others: other.start()
+for _ in range(150):
+    child = os.fork()
+    if not child:
+        signal.alarm(20)
+        busy.begin()
+        busy.end()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+going = False
+for other in others: other.join()
+"""
+    run(text, tmp_path)
