@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 
@@ -19,6 +20,9 @@ from eagerjit.runtime.once import lock
 
 IDLE_SECONDS = 0.2
 """Nobody has waited for a recording or for LLVM for as long when the thread goes on."""
+
+PATIENCE_SECONDS = 10.0
+"""The thread waits no longer than this, all in all: some programs record all the time."""
 
 _PAUSE_SECONDS = 0.001  # between two modules: whoever waits for the lock gets it
 
@@ -98,14 +102,15 @@ def wait() -> None:
 def _improve(part: Part, library: QuickLibrary) -> None:
     """The life of the thread."""
     objects: list[bytes] = []
-    if not _is_idle(IDLE_SECONDS):
+    latest = time.monotonic() + PATIENCE_SECONDS
+    if not _is_idle(IDLE_SECONDS, latest):
         return
     translated = part.translated()
     for module in part.modules:
         key = cache.content_key(part.key, module.__name__)
         code = cache.get("native", key)
         if code is None:
-            if not _is_idle(_PAUSE_SECONDS):
+            if not _is_idle(_PAUSE_SECONDS, latest):
                 return
             code = cpu.compile_aside(translated.of(module), "inline")
             cache.put("native", key, code)
@@ -114,10 +119,10 @@ def _improve(part: Part, library: QuickLibrary) -> None:
     part.store([cpu.compile_aside(translated.memory(), "none"), *objects])
 
 
-def _is_idle(pause: float) -> bool:
-    """True after the pause, once nobody has been busy for a while; False where the process is about to exit."""
+def _is_idle(pause: float, latest: float) -> bool:
+    """True after the pause, once nobody has been busy for a while or it is late; False where the process is to exit."""
     main = threading.main_thread()
     while main.is_alive() and pause > 0:
         main.join(pause)
-        pause = IDLE_SECONDS - busy.idle_seconds()
+        pause = min(IDLE_SECONDS - busy.idle_seconds(), latest - time.monotonic())
     return main.is_alive()

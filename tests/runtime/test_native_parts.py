@@ -106,6 +106,7 @@ assert results() == first
 def test_calls_of_other_threads_go_on_meanwhile(tmp_path: Path) -> None:
     text = """
 import threading
+improving.PATIENCE_SECONDS = 1
 first, failed = results(), []
 def work():
     while improving._threads[0].is_alive():
