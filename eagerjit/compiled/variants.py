@@ -23,17 +23,21 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.asking import containers_of
 from eagerjit.watching.clocks import Readings
 from eagerjit.watching.comparing import Structure
-from eagerjit.watching.journal import Path
-from eagerjit.watching.slots import Arguments, Slot
+from eagerjit.watching.forms import are_apart, copied
+from eagerjit.watching.slots import Arguments, Path, Slot
 from eagerjit.watching.world import Heard, Inquiry, follow
 
 FAILED = object()
 
 
 class Call(tuple[Any, ...]):
-    """(args, kwargs, answers of the world) of a call as they were given, its leaves, and what clocks say around it."""
+    """(args, kwargs, answers of the world) of a call as they were given, its leaves, and what clocks say around it.
+
+    found   what the slots that are inputs held when it began
+    """
 
     readings: list[Any]
+    found: dict[Slot, Any]
     leaves: Sequence[Any]
 
     @property
@@ -55,6 +59,7 @@ class Variant:
     catches         whether an error may end inside of it
     calls           calls of functions that keep their results, which have to give the same again
     host            what NumPy computes before the rest
+    apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
     """
 
     executable: Any
@@ -80,6 +85,7 @@ class Variant:
     lacking: list[tuple[int, str]] = field(default_factory=list)
     catches: bool = False
     host: HostSteps | None = None
+    apart: dict[int, Any] | None = None
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
@@ -104,6 +110,7 @@ class Variant:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self.calls or self.lacking
         around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
+        around = around or self.apart is not None
         found = self.rebuild is not None and finds_arguments(self.result)
         return not (python or around or found or (self.may_fail and self.is_repeated))
 
@@ -129,6 +136,10 @@ class Variant:
         A check that fails in a kernel comes after what the function prints, does to objects and writes before it: that
         the plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
+        if self.apart is not None:
+            values = [slot.read() for slot in self.slots if not slot.path]
+            if not are_apart(call[:2], self.apart.keys(), values):
+                return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
             if outcome is not None:
@@ -186,8 +197,11 @@ class Variant:
         if self.clocks.clocks:
             originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
         if self.slots:
+            found = {slot: slot.read() for slot in self.slots}
             arguments = Arguments(arguments)
-            arguments.slots = {slot: slot.read() for slot in self.slots}
+            arguments.slots = found if self.backward is None else {s: copied(value) for s, value in found.items()}
+            if originals is not None:
+                originals.found = found
         for inquiry in self.inquiries:
             inquiry.forget()
         for action, indices in self.notes:
@@ -209,8 +223,9 @@ class Variant:
         if not self.commit:
             return built
         result, given = built
-        for (action, target), operands in zip(self.commit, given, strict=True):
-            action(target.find(originals) if type(target) is Path else target, *operands)
+        targets = [target.find(originals) if type(target) is Path else target for _, target in self.commit]
+        for (action, _), target, operands in zip(self.commit, targets, given, strict=True):
+            action(target, *operands)
         return result
 
 

@@ -1,11 +1,13 @@
-"""Tensors from outside that a recorded call reaches: what compiled calls compare of them."""
+"""Tensors from outside that a recorded call reaches: what compiled calls compare of them; and those that it leaves."""
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.compiler.ir import Node
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor
@@ -57,3 +59,14 @@ def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any]
     for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)
+
+
+def check_leaks(tracer: Tracer) -> None:
+    """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
+    tracer.journal = tracer.observation = None
+    for generation in (0, 2):  # what is garbage was mostly made in the recording, so it is in the youngest one
+        if tracer.leaked():
+            gc.collect(generation)
+    if leaked := tracer.leaked():
+        source = leaked[0]._data.source if type(leaked[0]._data) is Node else tracer.begins
+        raise TraceBreak("a tensor made in the function is kept outside of it", source)

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Sequence
-from types import CoroutineType, MethodType
+from types import CoroutineType, MethodType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,8 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.clocks import Later, evaluated
-from eagerjit.watching.journal import Journal, Path
+from eagerjit.watching.journal import Journal
+from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT = "again", "argument"
 _NUMBERS = (SymbolicInt, TracedFloat, bool, int, float, complex)
@@ -93,7 +94,8 @@ class Flattening:
             return np.ndarray, None, (LEAF,)
         if isinstance(value, CoroutineType):
             value.close()  # nobody will wait for it
-        if isinstance(value, type) or not (dataclasses.is_dataclass(kind) or _is_plain_class(kind)):
+        known = dataclasses.is_dataclass(kind) or kind is SimpleNamespace or _is_plain_class(kind)
+        if isinstance(value, type) or not known:
             raise self.journal.refuse(f"it makes a {kind.__name__} that lives on", self.source)
         names = tuple(vars(value)) if hasattr(value, "__dict__") else tuple(f.name for f in dataclasses.fields(value))
         return kind, names, tuple([self.flatten(getattr(value, n)) for n in names])
@@ -182,7 +184,7 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         for key, child in zip(keys if kind is not defaultdict else keys[1], children, strict=True):
             table[key] = _build(child, leaves, originals, made)
     else:
-        instance = made[position] = object.__new__(kind)
+        instance = made[position] = (SimpleNamespace if kind is SimpleNamespace else object).__new__(kind)
         for name, child in zip(keys, children, strict=True):
             object.__setattr__(instance, name, _build(child, leaves, originals, made))
     return made[position]

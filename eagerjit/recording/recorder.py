@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,12 +27,12 @@ from eagerjit.recording.host_work import HostWork
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.reached import guard_known, keep_constant_arrays_apart
+from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart
 from eagerjit.recording.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.recording.retelling import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.turns import collecting_later, recording
-from eagerjit.recording.varying import Varying
+from eagerjit.recording.varying import Known, Varying
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.callables import unchanged_keywords
@@ -65,6 +64,7 @@ class _Recorded:
     operations: list[Operation]
     clocks: Readings
     inquiries: list[Inquiry]
+    apart: dict[int, Any] | None
 
 
 class Recording:
@@ -73,10 +73,8 @@ class Recording:
     def __init__(self, function: Callable[..., Any], name: str, options: Any):
         self.function, self.name, self.fullgraph, self.options = function, name, options.fullgraph, options
         self.stored: set[str] = set()
-        self.seen: dict[tuple[int, Any], Any] = {}
-        self.slots: set[tuple[int, Any]] = set()
+        self.known = Known()
         self.replaced: set[tuple[int, Any]] = set()  # slots that calls read before they put something else there
-        self.arrays: set[int] = set()
         self.unstable = 0
 
     def record(self, structure: Any, leaves: list[Any]) -> Variant:
@@ -93,19 +91,21 @@ class Recording:
         """
         for left in range(_MOST_ARRAYS, -1, -1):
             tracer = Tracer(self.name, needs_grad=True, begins=self.where())
-            varying = Varying(numbers_vary, self.slots, self.seen, self.arrays)
+            varying = Varying(numbers_vary, self.known)
             try:
                 with recording(patience):
                     compile = self._traced(tracer, structure, leaves, varying, heard)
-                    self.slots |= varying.slots | self.replaced
+                    self.known.learn(varying)
+                    self.known.slots |= self.replaced
                     tracer.arguments = None
-                    self._check_leaks(tracer)
+                    check_leaks(tracer)
                 break
             except TraceBreak:
                 written = {id(array) for array in getattr(tracer.journal, "arrays_written", ())}
-                if written <= self.arrays or not left:
+                if (written <= self.known.arrays and varying.left <= self.known.left) or not left:
                     raise
-                self.arrays |= written  # recorded again, they are inputs
+                self.known.arrays |= written  # recorded again, they are inputs
+                self.known.left |= varying.left
 
         def variant() -> Variant:
             with collecting_later(), tracer:
@@ -126,9 +126,7 @@ class Recording:
         with tracer:
             tracer.arguments, tracer.fullgraph = leaves, self.fullgraph
             inputs = self._arguments(tracer, structure, leaves)
-            host = tracer.host
-            call = traced_call(structure, inputs)
-            observer, flattening, shape = self._run(tracer, call, varying, heard, grad_mode)
+            observer, flattening, shape = self._run(tracer, traced_call(structure, inputs), varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
             owners = [x for x in (owner, *leaves) if x is not None]
@@ -136,8 +134,9 @@ class Recording:
             guards = add_guards(tracer, surroundings, journal)
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
-            guard_known(tracer, [*enumerate(inputs), *journal.world.tensors], owners, surroundings.values())
-            guard_identities(tracer, host.n_arguments)
+            known = [*enumerate(inputs), *journal.world.tensors, *journal.opened.tensors]
+            guard_known(tracer, known, owners, surroundings.values(journal.changing()))
+            guard_identities(tracer, tracer.host.n_arguments)
             owners += tracer.owners + journal.owners
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [Hooks(reached)] if reached else []
@@ -147,10 +146,11 @@ class Recording:
             self._check_stability(journal, guards)
             self.replaced |= journal.written.keys() & journal.read_first
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
-                              journal.world.inquiries)  # fmt: skip
+                              journal.world.inquiries, journal.keep_apart(observer.globals.values()))  # fmt: skip
             journal.operations = []
-            found = journal.world.inquiries, journal.beginning, HostSteps(host.steps, host.errors)
-            again = functools.partial(self._recorded_again, structure, varying.settled(), found)
+            done = journal.world.inquiries, journal.beginning, HostSteps(tracer.host.steps, tracer.host.errors)
+            again = functools.partial(self._recorded_again, structure, varying.settled(), done)
+            varying.is_outside = bool
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
             return self._variant(tracer, call_, grad_mode, guards, structure_now, again)
 
@@ -180,7 +180,7 @@ class Recording:
 
     def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
         """Refuse a function that in call after call changes what it depends on: each call would need a version."""
-        self.replaced |= journal.windows.found(self.seen, guards)
+        self.replaced |= journal.windows.found(self.known.seen, guards)
         changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
         self.unstable += bool(changed)
         if self.unstable > _MOST_UNSTABLE:
@@ -232,7 +232,7 @@ class Recording:
             and (met := first_freed(r._node)) is not None
         ]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
-        commit = [(o.apply, o.target) for o in call.operations]
+        commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
         slots = [s for s in tracer.slots.values() if type(s) is Slot]
@@ -272,6 +272,7 @@ class Recording:
                 tracer.lacking,
                 catches,
                 host,
+                apart,
             )
 
         return compiled
@@ -388,13 +389,3 @@ class Recording:
             tracer.checks.append(Unchanged(value, frozenset()))
         guard_argument(tracer, leaf, value)
         return value
-
-    def _check_leaks(self, tracer: Tracer) -> None:
-        """Refuse a function that kept a traced tensor somewhere: the next call could not renew it."""
-        tracer.journal = tracer.observation = None
-        for generation in (0, 2):  # what is garbage was mostly made in the recording, so it is in the youngest one
-            if tracer.leaked():
-                gc.collect(generation)
-        if leaked := tracer.leaked():
-            source = leaked[0]._data.source if type(leaked[0]._data) is Node else self.where()
-            raise TraceBreak("a tensor made in the function is kept outside of it", source)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 from eagerjit.recording.arrays import LARGE
 from eagerjit.runtime.binding import same_value
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.forms import keys_of
 
 
 def tensors_of(value: Any) -> tuple[Tensor, ...]:
@@ -23,28 +26,41 @@ def tensors_of(value: Any) -> tuple[Tensor, ...]:
     return found if all(parts) and len(set(map(id, found))) == len(found) else ()
 
 
-def form_of(value: Any) -> Any:
-    """The classes of nested tuples, and how many parts each has."""
-    return (type(value), tuple(map(form_of, value))) if isinstance(value, tuple) else None
+@dataclass(slots=True)
+class Known:
+    """What the recordings of a function have found out.
 
-
-class Varying:
-    """What is known of numbers when a call is recorded.
-
-    functions   whether numbers are known to vary, so that functions of Python's own are called with those of each call
-    slots       where numbers that change are kept (attributes, globals, closure cells): they are inputs
-    seen        the numbers that recordings before have read; None: nothing new is to be found out
+    slots       where what changes is kept (attributes, globals, closure cells): numbers, tensors, containers are inputs
+    left        those of the slots whose containers are no inputs all the same
+    forms       what containers found in slots look like
+    seen        the numbers and containers that recordings have read; None: nothing new is to be found out
     arrays      the arrays that the function writes, by their ids: inputs, wherever it reads them
     """
 
-    def __init__(
-        self,
-        functions: bool = False,
-        slots: Any = (),
-        seen: dict[tuple[int, Any], Any] | None = None,
-        arrays: Any = (),
-    ):
-        self.functions, self.slots, self.seen, self.arrays = functions, set(slots), seen, set(arrays)
+    slots: set[tuple[int, Any]] = field(default_factory=set)
+    left: set[tuple[int, Any]] = field(default_factory=set)
+    forms: dict[tuple[int, Any], set[Any]] = field(default_factory=dict)
+    seen: dict[tuple[int, Any], Any] | None = field(default_factory=dict)
+    arrays: set[int] = field(default_factory=set)
+
+    def learn(self, varying: Varying) -> None:
+        """Keep what a recording has found out."""
+        self.slots |= varying.slots
+        self.left |= varying.left
+
+
+class Varying:
+    """What is known of numbers, tensors and containers when a call is recorded.
+
+    functions   whether numbers are known to vary, so that functions of Python's own are called with those of each call
+    is_outside  whether a container was there before the call
+    """
+
+    def __init__(self, functions: bool = False, known: Known | None = None):
+        known = Known(seen=None) if known is None else known
+        self.functions, self.slots, self.left = functions, set(known.slots), set(known.left)
+        self.forms, self.seen, self.arrays = known.forms, known.seen, set(known.arrays)
+        self.is_outside: Callable[[Any], bool] = bool
 
     def is_input(self, holder: Any, key: Any, value: Any) -> bool:
         """Whether a number or array that code reads is another one than it was in a recording before, or large."""
@@ -53,7 +69,7 @@ class Varying:
                 return True
             value = value.dtype.str, value.shape, value.tobytes()
         elif type(value) not in (int, float):
-            return (id(holder), key) in self.slots and bool(tensors_of(value))
+            return self._is_replaced((id(holder), key), value)
         slot = id(holder), key
         if slot in self.slots or self.seen is None:
             return slot in self.slots
@@ -62,6 +78,13 @@ class Varying:
         self.slots.add(slot)
         return True
 
+    def _is_replaced(self, slot: tuple[int, Any], value: Any) -> bool:
+        """Whether a tensor, container or record is another one than before."""
+        opens = keys_of(value, True) is not None
+        if opens and not isinstance(value, tuple) and self.seen is not None and self.is_outside(value):
+            self.slots |= {slot} if self.seen.setdefault(slot, value) is not value else set()
+        return slot in self.slots and (opens or isinstance(value, Tensor))
+
     def settled(self) -> Varying:
         """The same for another recording of the same call."""
-        return Varying(self.functions, self.slots, arrays=self.arrays)
+        return Varying(self.functions, Known(set(self.slots), set(self.left), {}, None, set(self.arrays)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import sys
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
@@ -63,6 +64,27 @@ def items_of(value: Any) -> Any:
 def items_in_order(value: dict[Any, Any]) -> Any:
     """The items of a dictionary as its builtin class gives them: an OrderedDict keeps an order of its own."""
     return OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value)
+
+
+def parts_of(value: Any) -> list[Any]:
+    """What lies in a tuple, list, dictionary or instance of a dataclass; nothing for other values."""
+    if isinstance(value, (list, tuple, dict)):
+        return list(items_of(value))
+    fields = dataclasses.fields(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else ()
+    return [getattr(value, field.name) for field in fields if hasattr(value, field.name)]
+
+
+def containers_in(value: Any) -> list[Any]:
+    """The lists, dictionaries and dataclasses that a value is made of."""
+    pending, found = [value], dict[int, Any]()
+    while pending:
+        value = pending.pop()
+        if id(value) in found:
+            continue
+        if isinstance(value, (list, dict)) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
+            found[id(value)] = value
+        pending += parts_of(value)
+    return list(found.values())
 
 
 def copy_of(container: Any) -> Any:

@@ -10,7 +10,7 @@ import array
 import builtins
 import functools
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain
 from types import CodeType, FunctionType, MethodType
@@ -72,10 +72,22 @@ class Surroundings:
     reads: list[tuple[str, Any, Any, tuple[str, ...], str]] = field(default_factory=list)
     """("global", dictionary, name, attributes, use), ("cell", cell, None, ...) or ("object", object, None, ...)."""
 
-    def values(self) -> list[Any]:
-        """Every object that was read, along all chains of attributes."""
-        bases = [(_BASES[kind](container, name), path) for kind, container, name, path, _ in self.reads]
-        return [_value(base, path[:depth]) for base, path in bases for depth in range(len(path) + 1)]
+    def values(self, changing: Set[tuple[int, Any]]) -> list[Any]:
+        """Every object that was read, along all chains of attributes as far as none of `changing` holds it."""
+        out: list[Any] = []
+        for kind, container, name, path, _ in self.reads:
+            out += _along(container, _KEYS.get(kind, name), _BASES[kind](container, name), path, changing)
+        return out
+
+
+def _along(holder: Any, key: Any, value: Any, path: tuple[str, ...], changing: Set[tuple[int, Any]]) -> Iterator[Any]:
+    """The objects along a chain of attributes, from what a holder holds to what is missing or in `changing`."""
+    for attribute in (*path, None):
+        if (id(holder), key) in changing or value is _MISSING:
+            return
+        yield value
+        holder, key = value, attribute
+        value = _MISSING if attribute is None else _value(value, (attribute,))
 
 
 def _value(base: Any, attributes: tuple[str, ...]) -> Any:
@@ -109,6 +121,7 @@ class _Inspection:
 
     def __init__(self, observed: Observer, outside: Sequence[Any]):
         self.observed, self.out = observed, Surroundings()
+        self.changing = observed.journal.changing()
         self.known = {id(x): x for x in outside}
         self.pending: list[FunctionType] = []
         self.scanned: dict[CodeType, set[int]] = {}
@@ -165,18 +178,16 @@ class _Inspection:
                 made_inside = access.kind == "free" and self.observed.journal.is_fresh(cells.get(access.name))
                 if root is _MISSING or access.name == "__class__" or made_inside:
                     continue
+                holder, key = (cells[access.name], "contents") if access.kind == "free" else (globals_, access.name)
                 if access.kind == "global" and access.name in globals_:
                     self.out.reads.append(("global", globals_, access.name, access.attributes, access.use))
                 elif access.kind == "free":
-                    self.out.reads.append(("cell", cells[access.name], None, access.attributes, access.use))
-                self._visit(root, access, code)
+                    self.out.reads.append(("cell", holder, None, access.attributes, access.use))
+                self._visit(_along(holder, key, root, access.attributes, self.changing))
 
-    def _visit(self, root: Any, access: Access, code: CodeType) -> None:
+    def _visit(self, values: Iterator[Any]) -> None:
         """Note every object along a chain of attributes."""
-        for depth in range(len(access.attributes) + 1):
-            value = _value(root, access.attributes[:depth])
-            if value is _MISSING:
-                return
+        for value in values:
             self.known[id(value)] = value
             found, bound = unwrap(value)
             if found is not None and not is_internal(found.__code__):
@@ -197,7 +208,7 @@ class _Inspection:
                             continue
                         self.followed.add(key)
                         self.out.reads.append(("object", value, None, access.attributes, access.use))
-                        self._visit(value, access, code)
+                        self._visit(_along(None, None, value, access.attributes, self.changing))
                         progress = True
             self._drain()
 
@@ -368,6 +379,7 @@ def _itself(value: Any, name: None) -> Any:
     return value
 
 
+_KEYS = {"cell": "contents"}
 _BASES: dict[str, Callable[[Any, Any], Any]] = {"global": _global, "cell": _contents, "object": _itself}
 
 

@@ -30,9 +30,9 @@ from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.asking import containers_of, is_constant, is_harmless, sources_of
 from eagerjit.watching.comparing import Unchanged
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.journal import Journal, Path, is_consumed
+from eagerjit.watching.journal import Journal, is_consumed
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
-from eagerjit.watching.slots import Slot
+from eagerjit.watching.slots import Path, Slot
 from eagerjit.watching.world import Answer, Heard, Inquiry, Listener, Number, is_end
 
 _COMPARED = (int, str, bytes, datetime.date, frozenset)

@@ -16,30 +16,28 @@ from eagerjit.compiler.ir import Node
 from eagerjit.recording.beginnings import Beginning
 from eagerjit.recording.numbers import plain
 from eagerjit.recording.snapshots import Snapshots
-from eagerjit.recording.varying import form_of, tensors_of
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.ages import Ages
 from eagerjit.watching.clocks import Readings
 from eagerjit.watching.comparing import is_pythons
-from eagerjit.watching.containers import behind, call_method, copy_of, is_memory, restore_contents, same_contents
+from eagerjit.watching.containers import (
+    behind,
+    call_method,
+    containers_in,
+    copy_of,
+    is_memory,
+    restore_contents,
+    same_contents,
+)
 from eagerjit.watching.memoized import ContextVariables
 from eagerjit.watching.observation import TraceBreak, user_line
-from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Slot, table_of
+from eagerjit.watching.opened import Opened
+from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, table_of
 from eagerjit.watching.windows import Windows
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
-
-class Path(tuple[Any, ...]):
-    """Where in the arguments of a call a container lies: positions and keys, from (args, kwargs)."""
-
-    def find(self, originals: Any) -> Any:
-        """The container of this call."""
-        for step in self:
-            originals = originals[step] if isinstance(originals, (list, tuple, dict)) else getattr(originals, step)
-        return originals
-
 
 @dataclass(slots=True)
 class Operation:
@@ -69,6 +67,7 @@ class Journal(Ages):
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
         self.windows = Windows(self)
+        self.opened = Opened(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
         self.probed: list[tuple[Any, Any, str]] = []
         self.checks: list[Callable[[], bool]] = []
@@ -86,6 +85,7 @@ class Journal(Ages):
         self.handed_over: dict[int, Any] = {}
         self.compared: set[int] = set()  # containers that native guards compare with copies
         self.beginning = Beginning()
+        self.tells_apart = False  # whether it asks which of the containers of its arguments are the same
         self.catches = False  # whether an error may end inside of the function
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
@@ -143,41 +143,27 @@ class Journal(Ages):
             self.checks.append(lambda: key not in container)
 
     def input(self, holder: Any, key: Any, value: Any, kind: str) -> Any:
-        """A number or tensor that code reads where it also writes, made an input of the compiled function."""
+        """A number, tensor or container that code reads where it also writes, made an input of the compiled call."""
         slot = id(holder), key
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
         number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
-        tensors = tensors_of(value)
-        if not number and (not tensors or any(id(x) in self.tracer.leaf_of or type(x._data) is Node for x in tensors)):
+        if not number and not isinstance(value, Tensor):
+            return self.opened.open(holder, key, kind, value)
+        tracer = self.tracer
+        if not number and (id(value) in tracer.leaf_of or type(value._data) is Node):
             return value
         leaf = self.load(holder, key, kind)
         self.inputs.add(slot)
-        self.tracer.slots[leaf] = Slot(holder, key, kind)
-        self.tracer.begun[leaf] = value
-        if isinstance(value, tuple):
-            form = form_of(value)
-            self.checks.append(lambda: form_of(LOOK[kind](holder, key)) == form)
-        if tensors:
-            self._input_parts(Slot(holder, key, kind), value, leaf)
+        tracer.slots[leaf], tracer.begun[leaf] = Slot(holder, key, kind), value
+        if not number:
+            tracer.tensor_leaf(value, leaf, symbolic=True)
             return value
-        made = self.tracer.float_leaf(value, leaf) if type(value) is float else self.tracer.int_leaf(value, leaf)
+        made = tracer.float_leaf(value, leaf) if type(value) is float else tracer.int_leaf(value, leaf)
         self.save(holder, key, kind)
         STORE[kind](holder, key, made)
         return made
-
-    def _input_parts(self, slot: Slot, value: Any, leaf: int) -> None:
-        """Make tensors that lie in a slot, or in a tuple there, inputs."""
-        tracer = self.tracer
-        if isinstance(value, Tensor):
-            tracer.slots[leaf], tracer.begun[leaf] = slot, value
-            tracer.tensor_leaf(value, leaf, symbolic=True)
-            return
-        for position, part in enumerate(value):
-            inner = tracer.new_leaf()
-            tracer.load(inner, Op.LOAD_ITEM, leaf, tracer.object(position))
-            self._input_parts(Slot(slot.holder, slot.key, slot.kind, (*slot.path, position)), part, inner)
 
     def load(self, holder: Any, key: Any, kind: str) -> int:
         """A leaf that the compiled function finds there."""
@@ -336,6 +322,24 @@ class Journal(Ages):
             return True
         seen = holder in self.compared or any(holder == id(getattr(g, "value", None)) for g in guards)
         return seen and slot not in self.inputs
+
+    def keep_apart(self, tables: Any) -> dict[int, Any] | None:
+        """The containers that the recording reaches, by their ids: neither arguments nor what calls find may be these.
+
+        None where it does not matter which ones the arguments are: it changes none, and has not asked. `tables` are
+        those of globals.
+        """
+        changes = any(type(o.target) is Path or containers_in(o.target) for o in self.operations)
+        if not self.opened.guard.forms and not (self.paths and (changes or self.tells_apart)):
+            return None
+        tables = set(map(id, tables))
+        touched = {holder for holder, _ in (*self.read_first, *self.written)} | self.handed_over.keys()
+        known = [x for x in self._alive if isinstance(x, (list, dict)) and id(x) in touched]
+        known = [x for x in (*known, *self.handed_over.values()) if not self.is_fresh(x)]
+        known += [y for x in self.tracer.objects if id(x) not in tables for y in containers_in(x)]
+        others = {id(x): x for x in known if id(x) not in self.paths and id(x) not in tables}
+        self.opened.keep_apart(others.keys() | {id(x) for x in self.tracer.objects if id(x) not in tables})
+        return others
 
     def changing(self) -> set[tuple[int, Any]]:
         """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""

@@ -49,6 +49,7 @@ class Observer(Implicit):
         self.journal.world = World(tracer, self.journal)
         self.stored, self.varying = stored, varying
         self.journal.windows.open(varying)
+        self.journal.opened.begin(varying)
         self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
@@ -360,6 +361,7 @@ class Observer(Implicit):
     def compare_identities(self, frame: FrameType, _: None) -> None:
         operands = frames.stack(frame, 2)
         self.journal.told_apart |= {id(x): x for x in operands if type(x) is tuple}
+        self.journal.tells_apart |= all(id(x) in self.journal.paths or isinstance(x, CONTAINERS) for x in operands)
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import FunctionType
@@ -93,14 +92,19 @@ def look(holder: Any, key: Any, kind: str) -> Any:
     return LOOK[kind](holder, key)
 
 
+def part_of(value: Any, key: Any) -> Any:
+    """What lies in a container under a key, or in a record under a name."""
+    return value[key] if isinstance(value, (list, tuple, dict)) else getattr(value, key)
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where a tensor is found when the compiled function is called: there, or at a path of positions in a tuple."""
+    """Where a tensor is found when the compiled function is called: there, or at a path of keys within."""
 
     holder: Any
     key: Any
     kind: str
-    path: tuple[int, ...] = ()
+    path: tuple[Any, ...] = ()
 
     def __hash__(self) -> int:
         return hash((id(self.holder), self.key, self.path))
@@ -114,7 +118,17 @@ class Slot:
         held = LOOK[self.kind](self.holder, self.key)
         if held is ABSENT and self.kind == "attribute":
             held = getattr(self.holder, self.key, ABSENT)
-        return functools.reduce(operator.getitem, self.path, held)
+        return functools.reduce(part_of, self.path, held)
+
+
+class Path(tuple[Any, ...]):
+    """Where a container lies that a call was given or found: positions and keys, from its (args, kwargs) or a Slot."""
+
+    def find(self, call: Any) -> Any:
+        """The container of this call."""
+        for step in self:
+            call = call.found[step] if type(step) is Slot else part_of(call, step)
+        return call
 
 
 @dataclass(frozen=True, slots=True)

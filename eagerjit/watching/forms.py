@@ -1,0 +1,130 @@
+"""What containers and records look like from outside: classes, keys, and which of the tensors in them are the same."""
+
+from __future__ import annotations
+
+import array
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from eagerjit.pytree import LEAF, is_its_fields
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.comparing import is_library_name, is_plain
+from eagerjit.watching.containers import CONTAINERS
+from eagerjit.watching.slots import part_of
+
+_NOT_TAKEN_APART = (*CONTAINERS, frozenset, tuple, array.array, np.ndarray, np.generic)
+
+
+def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
+    """The positions, keys or names of what lies in a value; None where it is not taken apart.
+
+    Objects whose attributes are all that they are count for such only as a `whole`, not in others.
+    """
+    kind = type(value)
+    if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        return None if getattr(value, "__dict__", None) else range(len(value))
+    if kind is dict or kind is OrderedDict:
+        return tuple(value)
+    if kind is SimpleNamespace or (whole and _is_its_attributes(kind)):
+        return tuple(vars(value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):
+        return tuple(f.name for f in dataclasses.fields(value))
+    return None
+
+
+def _is_its_attributes(kind: type) -> bool:
+    """Whether instances of a class of the program's are their attributes and nothing else."""
+    plain = kind.__new__ is object.__new__ and kind.__reduce_ex__ is object.__reduce_ex__ and (
+        kind.__getattribute__ is object.__getattribute__
+    )
+    if not plain or is_library_name(kind.__module__) or hasattr(kind, "_jit_state"):
+        return False
+    return kind.__dictoffset__ != 0 and not any(vars(base).get("__slots__") for base in kind.__mro__)
+
+
+def made_like(value: Any, keys: Sequence[Any], parts: list[Any]) -> Any:
+    """A container or record of the same class with other parts."""
+    kind = type(value)
+    if kind is list:
+        return parts
+    if isinstance(value, tuple):
+        return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
+    if isinstance(value, dict):
+        return kind(zip(keys, parts, strict=True))
+    if kind is SimpleNamespace:
+        return SimpleNamespace(**dict(zip(keys, parts, strict=True)))
+    made = object.__new__(kind)
+    for name, part in zip(keys, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def copied(value: Any, whole: bool = True) -> Any:
+    """A copy of what is taken apart: the same leaves in new containers."""
+    keys = keys_of(value, whole)
+    if keys is None:
+        return value
+    return made_like(value, keys, [copied(part_of(value, key), False) for key in keys])
+
+
+@dataclass(slots=True)
+class Form:
+    """What was met in taking values apart: containers and tensors by their ids, and whether all could be."""
+
+    containers: dict[int, Any] = field(default_factory=dict)
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    numbers: dict[int, int] = field(default_factory=dict)
+    is_whole: bool = True
+
+    def of(self, value: Any, whole: bool = True) -> Any:
+        """The form of a value, comparable: tensors are known by when they were met first."""
+        if isinstance(value, Tensor):
+            self.tensors[id(value)] = value
+            return self.numbers.setdefault(id(value), len(self.numbers))
+        keys = keys_of(value, whole)
+        if keys is None:
+            self.is_whole = self.is_whole and not isinstance(value, _NOT_TAKEN_APART)
+            return LEAF
+        if not isinstance(value, tuple):
+            self.is_whole = self.is_whole and id(value) not in self.containers and all(map(is_plain, keys))
+            self.containers[id(value)] = value
+        if not self.is_whole:
+            return LEAF
+        named = tuple([(type(k), k) for k in keys]) if isinstance(keys, tuple) else None
+        return type(value), named, tuple([self.of(part_of(value, key), False) for key in keys])
+
+    def copy(self) -> Form:
+        """The same, to be gone on with."""
+        return Form(dict(self.containers), dict(self.tensors), dict(self.numbers))
+
+
+def are_apart(arguments: Any, others: Set[int], values: Sequence[Any]) -> bool:
+    """Whether no container of a call's arguments lies in them twice, is one of these others, or in these values."""
+    met = Form()
+    if not _met_once(arguments, met):
+        return False
+    given = met.containers.keys()
+    if not given:
+        return True
+    held = Form()
+    for value in values:
+        held.of(value)
+    return others.isdisjoint(given) and given.isdisjoint(held.containers)
+
+
+def _met_once(value: Any, met: Form) -> bool:
+    """Note the containers in arguments; whether none is met again."""
+    keys = None if type(value) is SimpleNamespace else keys_of(value)
+    if keys is None:
+        return True
+    if not isinstance(value, tuple):
+        if id(value) in met.containers:
+            return False
+        met.containers[id(value)] = value
+    return all(_met_once(part_of(value, key), met) for key in keys)
