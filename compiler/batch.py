@@ -12,8 +12,10 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import convolution, elementwise, host, indexing, linear, routines, searches, views
+from eagerjit.compiler.ops import convolution, elementwise, indexing, linear, reductions, routines, searches, views
 from eagerjit.compiler.ops.declare import Primitive
+from eagerjit.compiler.ops.host import TENSOR, host
+from eagerjit.compiler.partition import ancestors
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.host import FUNCTIONS
 
@@ -193,7 +195,7 @@ def _host(b: Batcher, node: Node, inputs: list[Value]) -> Node | Value:
         if key not in b.calls:
             b.calls[key] = function.batched(b, arguments, inputs)
         return b.calls[key][node.attributes["result"]]
-    if arguments[0] != host.TENSOR or type(arguments[1]) is not int or not node.inputs[0].shape or len(inputs) > 1:
+    if arguments[0] != TENSOR or type(arguments[1]) is not int or not node.inputs[0].shape or len(inputs) > 1:
         raise NotImplementedError(f"vmap: there is no batching rule for {node.attributes['function']} in a loop")
     moved = (arguments[0], arguments[1] + 1, *arguments[2:])
     shape = (b.size, *node.attributes["shape"])
@@ -238,7 +240,7 @@ RULES: dict[Primitive, Rule] = {
     searches.recurrence: _along,
     searches.positions: _positions,
     elementwise.random_bits: _random,
-    host.host: _host,
+    host: _host,
 }
 FAMILIES: dict[str, Rule] = {"elementwise": _elementwise, "reduction": _reduction}
 
@@ -252,11 +254,16 @@ def rule_of(op: Primitive) -> Rule:
 
 
 def batch(
-    graph: Graph, batched: Sequence[bool], size: sizes.Expr, randomness: str = "error"
+    graph: Graph,
+    batched: Sequence[bool],
+    size: sizes.Expr,
+    randomness: str = "error",
+    wanted: Sequence[bool | None] | None = None,
 ) -> tuple[Graph, list[bool]]:
     """The graph over a batch of `size` examples, and which of its outputs and written values have the batch dimension.
 
     `batched` says which inputs do. `randomness` is "error", "same" (examples share random numbers) or "different".
+    `wanted` says per output whether it has to: True, False for the sum over the examples, None for as it comes.
     Raises RuntimeError for random numbers with "error".
     """
     b = Batcher(size, randomness)
@@ -265,12 +272,46 @@ def batch(
     values = dict(zip(graph.inputs, found, strict=True))
     for node in graph.nodes:
         values[node] = _batched(b, node, [values[n] for n in node.inputs])
-    results = [values[n] for n in graph.outputs]
+    forms = [None] * len(graph.outputs) if wanted is None else wanted
+    results = [_formed(b, values, n, form) for n, form in zip(graph.outputs, forms, strict=True)]
     written = [values[n] for _, n in graph.writes]
     targets = [values[n].node for n, _ in graph.writes]
     writes = [(t, v.node) for t, v in zip(targets, written, strict=True)]
-    out = Graph(f"{graph.name}_batch", given, b.nodes, [v.node for v in results], writes)
+    needed = ancestors([v.node for v in (*results, *written)])  # what is summed in another way is not
+    nodes = [n for n in b.nodes if n in needed]
+    out = Graph(f"{graph.name}_batch", given, nodes, [v.node for v in results], writes)
     return out, [v.batched for v in (*results, *written)]
+
+
+def _formed(b: Batcher, values: dict[Node, Value], node: Node, form: bool | None) -> Value:
+    """An output with the batch dimension, summed over it, or as it comes."""
+    if form is None:
+        return values[node]
+    return Value(b.everywhere(values[node]), True) if form else Value(_total(b, values, node), False)
+
+
+def _total(b: Batcher, values: dict[Node, Value], node: Node) -> Node:
+    """The sum of a value over the examples: one product over all of them where it is one for each."""
+    value = values[node]
+    if not value.batched:
+        count = b.emit(elementwise.cast, b.emit(elementwise.size_value, size=b.size), dtype=node.dtype)
+        return b.emit(elementwise.mul, value.node, b.emit(views.expand, count, shape=node.shape))
+    if node.op is views.reshape:
+        return b.reshape(_total(b, values, node.inputs[0]), node.shape)
+    if node.op is views.permute:
+        return b.emit(node.op, _total(b, values, node.inputs[0]), **node.attributes)
+    if node.op is indexing.add_rows:
+        base, *added = node.inputs
+        return b.emit(node.op, _total(b, values, base), *(b.everywhere(values[n]) for n in added))
+    if node.op is convolution.convolution_weight:
+        images = [_flattened(b, b.everywhere(values[n])) for n in node.inputs]
+        return b.emit(node.op, *images, **node.attributes)
+    if node.op is linear.matmul and len(node.shape) == 2:
+        left, right = [b.everywhere(values[n]) for n in node.inputs]
+        size, rows, inner = left.shape
+        side = b.reshape(b.emit(views.permute, left, dims=(1, 0, 2)), (rows, sizes.mul(size, inner)))
+        return b.emit(node.op, side, _flattened(b, right))
+    return b.emit(reductions.sum_, value.node, axes=(0,))
 
 
 def arguments(graph: Graph, batched: Sequence[bool], size: sizes.Expr) -> list[Value]:

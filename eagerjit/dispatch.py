@@ -184,7 +184,7 @@ class Op:
             tracer.source = user_line()
         before, observation = mode.set_grad_mode(False), pause_observation()
         try:
-            result = tracer.run_body(self._computed, arguments) if before else self._computed(arguments)
+            result = self._computed(arguments)
             mode.set_grad_mode(before)
             if self.differentiable and before:
                 record(self, arguments, result)

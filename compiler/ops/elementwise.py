@@ -96,7 +96,6 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 neg = _unary("neg", np.negative, lambda g, out, x: -g, "-x.", names=("neg", "negative"), traits=FLIPS)
 abs_ = _unary("abs", np.abs, lambda g, out, x: g * x.sign(), "Absolute value.", names=("abs", "absolute"))
-cut = _unary("cut", np.array, None, "x without a gradient.", promotion="", names=(), scalar="cast", traits=UNCHANGED)
 sign = _unary("sign", _sign, lambda g, out, x: g * 0.0, "-1, 0 or 1; 0 for NaN.", names=("sign", "sgn"))
 floor = _unary("floor", np.floor, lambda g, out, x: g * 0.0, "Largest integer not above x.")
 ceil = _unary("ceil", np.ceil, lambda g, out, x: g * 0.0, "Smallest integer not below x.")

@@ -21,7 +21,7 @@ Parts = tuple[Node, Node]
 PART_BY_PART = frozenset({
     views.reshape, views.permute, views.expand, views.slice_, views.flip, reductions.sum_, indexing.take_rows,
     indexing.gather, indexing.add_rows, indexing.scatter_add, indexing.put_rows, indexing.slice_scatter,
-    indexing.replace_block, indexing.cat, indexing.scatter, routines.scan, elementwise.cut,
+    indexing.replace_block, indexing.cat, indexing.scatter, routines.scan,
 })  # fmt: skip
 """Linear operations with real coefficients, and those that move elements."""
 

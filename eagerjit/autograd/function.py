@@ -88,8 +88,13 @@ FunctionCtx = Context
 class Function:
     """An operation with a hand-written gradient: define `forward(ctx, ...)` and `backward(ctx, *grads)`, call `apply`.
 
-    `setup_context(ctx, inputs, output)` may be defined instead of giving `forward` the context.
+    `setup_context(ctx, inputs, output)` may be defined instead of giving `forward` the context. Under `func.vmap` all
+    three see one example at a time; where `vmap(info, in_dims, *args)` is defined, it computes the results instead, for
+    all examples: args have these in the dimensions that in_dims names (None: they are shared), info tells their number
+    (`batch_size`) and `randomness`, and what is returned is (results, their dimensions of examples).
     """
+
+    generate_vmap_rule = False
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -102,6 +107,11 @@ class Function:
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """Compute the results for all examples."""
+        raise NotImplementedError("vmap is not implemented.")
+
+    @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """Gradients for the arguments from those of the results."""
         raise NotImplementedError("You must implement the backward function for your custom autograd.Function.")
@@ -110,16 +120,13 @@ class Function:
     def apply(cls, *args: Any) -> Any:
         """Run forward and record backward."""
         context = Context(cls.__name__, tuple(isinstance(a, Tensor) and a._requires_grad for a in args))
-        if state.tracer is not None and mode.grad_mode():
-            needing = [a for a, needed in zip(args, context.needs_input_grad, strict=True) if needed]
-            state.tracer.refuse_own_gradient(cls.__name__, needing)
         before = mode.set_grad_mode(False)
         histories = {id(a): _history(a) for a in args if isinstance(a, Tensor)}
         try:
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(context, *args)
             else:
-                result = cls.forward(*args)
+                result = cls._computed(args)
                 cls.setup_context(context, args, result)
         finally:
             mode.set_grad_mode(before)
@@ -136,6 +143,20 @@ class Function:
                 if any(r is c for c in context._constant):
                     r._node, r._requires_grad = None, False
         return tuple(results) if isinstance(result, (tuple, list)) else results[0]
+
+    @classmethod
+    def _computed(cls, args: tuple[Any, ...]) -> Any:
+        """What forward returns; for one of many examples what the function computes for all."""
+        tracer = state.tracer
+        if tracer is None or not tracer.single_example or cls.vmap is Function.vmap:
+            return cls.forward(*args)
+        if cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden "
+                "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to "
+                "avoid ambiguity."
+            )
+        return tracer.by_own_rule(cls.vmap, cls.forward, args)
 
 
 def _history(tensor: Tensor) -> Tensor:

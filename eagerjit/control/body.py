@@ -6,20 +6,18 @@ they are asked for; a gradient is a body again. What it reads from outside becom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 import numpy as np
 
 from eagerjit import pytree
 from eagerjit.autograd import engine
-from eagerjit.autograd.node import GradNode
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
-from eagerjit.func.inner import InnerTracer
-from eagerjit.runtime import dtypes, mode
+from eagerjit.func.taped import TapedTracer
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.source import line_of
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
@@ -28,15 +26,12 @@ from eagerjit.watching.observation import TraceBreak
 NUMBERS = (bool, int, float)
 
 
-class BodyTracer(InnerTracer):
-    """Records a body. `leaves` are the tensors, one per input, that gradients start from."""
+class BodyTracer(TapedTracer):
+    """Records a body."""
 
     def __init__(self, name: str):
         super().__init__(name)
-        self.began = mode.next_sequence()
-        self.leaves: dict[Node, Tensor] = {}
         self.parameters: list[tuple[Node, Tensor]] = []
-        self._outsiders: dict[int, tuple[Tensor, Tensor]] = {}
 
     def type_outside(self, tensor: Tensor) -> TensorType:
         """The type of a tensor from outside; where no trace encloses this one its sizes are symbols too."""
@@ -48,9 +43,7 @@ class BodyTracer(InnerTracer):
 
     def parameter(self, type_: TensorType) -> Tensor:
         """A tensor that the body is called with."""
-        tensor = self.wrap(self.input(None, type_))  # type: ignore[arg-type]
-        tensor._requires_grad = mode.grad_mode() and type_.dtype.is_differentiable
-        self.leaves[tensor._data] = tensor
+        tensor = super().parameter(type_)
         self.parameters.append((tensor._data, tensor))
         return tensor
 
@@ -58,73 +51,7 @@ class BodyTracer(InnerTracer):
         """Gradients cannot leave a body."""
         raise RuntimeError(f"{self.name}: .backward() inside of its function; use autograd.grad or func.grad")
 
-    def __exit__(self, *exc: object) -> None:
-        foreign = {id(storage_of(t)) for t in self.written.values()}
-        for key in [k for k in self._versions if k not in foreign]:
-            del self._versions[key]  # the tape of this recording lives on, and counts its own tensors' writes
-        super().__exit__(*exc)
-
-    @contextmanager
-    def with_gradients(self) -> Iterator[None]:
-        """A context in which what is recorded is put on the tape."""
-        before = mode.set_grad_mode(True)
-        try:
-            with self:
-                yield
-        finally:
-            mode.set_grad_mode(before)
-
     # -- the tape -----------------------------------------------------------------------------------------------------
-
-    def isolate(self, outputs: Sequence[Tensor]) -> list[Tensor]:
-        """Cut the tape of these tensors off the surroundings: it ends at the leaves, not at tensors from outside."""
-        outputs = [self.settled(self._leaf(t)) for t in outputs]
-        stack = [t._node for t in outputs]
-        seen: set[GradNode] = set()
-        while stack:
-            node = stack.pop()
-            if node is None or node in seen:
-                continue
-            seen.add(node)
-            node.inputs = tuple([self._inside_of(x) for x in node.inputs or ()])
-            tensors = [t for x in node.inputs for t in (x if isinstance(x, (list, tuple)) else (x,))]
-            stack += [t._node for t in (*tensors, node.replaced) if isinstance(t, Tensor)]
-        return outputs
-
-    def _inside_of(self, argument: Any) -> Any:
-        if isinstance(argument, Tensor):
-            return self._leaf(argument)
-        if type(argument) in (list, tuple) and any(isinstance(x, Tensor) for x in argument):
-            return type(argument)(map(self._inside_of, argument))
-        return argument
-
-    def _leaf(self, tensor: Tensor) -> Tensor:
-        """The leaf that stands for a tensor from outside; a tensor of this recording itself."""
-        if self._is_own(tensor):
-            return tensor
-        known = self._outsiders.get(id(tensor))
-        if known is None:
-            leaf = new_tensor(self.value(tensor))
-            leaf._requires_grad = tensor._requires_grad
-            self.leaves.setdefault(leaf._data, leaf)
-            known = self._outsiders[id(tensor)] = (tensor, leaf)
-        return known[1]
-
-    def leaf_of_input(self, node: Node) -> Tensor:
-        """The leaf of an input, which the tape need not have met."""
-        leaf = self.leaves.get(node)
-        if leaf is None:
-            leaf = self.leaves[node] = new_tensor(node)
-            leaf._requires_grad = True
-        return leaf
-
-    def reached(self, tensor: Tensor) -> set[Node]:
-        """The inputs that a gradient of this tensor flows to."""
-        if tensor._node is None:
-            return {tensor._data} if tensor._requires_grad else set()
-        nodes, *_ = engine.collect([tensor], None)
-        edges = [t for found in nodes.values() for e in found for t in (e if isinstance(e, list) else (e,))]
-        return {t._data for t in edges if t is not None and t._node is None}
 
     def pull(self, outputs: Sequence[tuple[Tensor, Tensor]], wanted: Sequence[Node]) -> list[Tensor]:
         """Gradients of the wanted inputs from those of outputs; zeros where none arrive. Entered by the caller."""
@@ -134,11 +61,6 @@ class BodyTracer(InnerTracer):
         return [
             self.settled(t.detach().new_zeros(t.shape) if g is None else g) for t, g in zip(targets, found, strict=True)
         ]
-
-    def settled(self, tensor: Tensor) -> Tensor:
-        """The tensor with the value that it has now: a view's is another one when its base was written."""
-        tensor._data = self.value(tensor)
-        return tensor
 
     # -- the surroundings ---------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Graphs run as operations: one node on the tape, whose gradient is derived from the primitives' rules."""
+"""Graphs run as operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from eagerjit.compiler.sizes import Size
 from eagerjit.compiler.text import graph_key
 from eagerjit.dispatch import OPS, Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.runtime import mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -73,8 +72,7 @@ def _argument(entry: Any, inputs: Iterator[Tensor]) -> Any:
 class GraphOp(Op):
     """A graph as an operation: (*inputs) -> outputs. None of its outputs is an input. Its sizes are in the graph."""
 
-    fused_rules, differentiable, rules = True, True, None
-    symbolic = False
+    differentiable, rules, symbolic = False, None, False
 
     def __init__(self, graph: Graph):
         self.name, self.graph = graph.name, graph
@@ -95,24 +93,14 @@ _known: OrderedDict[str, GraphOp] = OrderedDict()
 _LIMIT = 256
 
 
-def run_graph(graph: Graph, arguments: list[Tensor], connected: list[bool]) -> list[Tensor]:
-    """The outputs of a graph as one operation, compiled once where it runs eagerly.
-
-    `connected` says which outputs the recorded function connected to their gradients' graph.
-    """
-    given = dict(zip(graph.inputs, arguments, strict=True))
-    computed = list(dict.fromkeys(n for n in graph.outputs if n not in given))
-    values: dict[Node, Tensor] = dict(given)
+def run_graph(graph: Graph, arguments: list[Tensor]) -> list[Tensor]:
+    """The outputs of a graph as one operation, compiled once where it runs eagerly."""
+    values: dict[Node, Tensor] = dict(zip(graph.inputs, arguments, strict=True))
+    computed = [n for n in dict.fromkeys(graph.outputs) if n not in values]
     if computed:
-        op = _op(Graph(graph.name, graph.inputs, graph.nodes, computed))
-        before = mode.set_grad_mode(mode.grad_mode() and any(connected))
-        try:
-            result = op.run(tuple(arguments))
-        finally:
-            mode.set_grad_mode(before)
+        result = _op(Graph(graph.name, graph.inputs, graph.nodes, computed)).run(tuple(arguments))
         values.update(zip(computed, result if isinstance(result, tuple) else (result,), strict=True))
-    found = [values[n] for n in graph.outputs]
-    return [v if keep or not v._requires_grad else v.detach() for v, keep in zip(found, connected, strict=True)]
+    return [values[n] for n in graph.outputs]
 
 
 def _op(graph: Graph) -> GraphOp:

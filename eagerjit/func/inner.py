@@ -28,19 +28,23 @@ class InnerTracer(Tracer):
 
     def __init__(self, name: str, draws: Any = 1):
         super().__init__(name)
-        self.outer: Tracer | None = state.tracer
         self.lifted: list[Tensor] = []
         self._own: set[Node] = set()
         self._positions: dict[int, int] = {}
         self._inside: dict[Node, Node] = {}
         self._outside: dict[Node, Node] = {}
-        self.draws = draws
-        self.first_sequence = 0 if self.outer is None else self.outer.first_sequence
-        if self.outer is not None:
-            self.assumptions = self.outer.assumptions
-            self.owners = self.outer.owners
-            self.numbers_vary = self.outer.numbers_vary
-            self.draws = draws * self.outer.draws
+        self.own_draws = self.draws = draws
+        self.first_sequence = 0 if state.tracer is None else state.tracer.first_sequence
+        self.enclose(state.tracer)
+
+    def enclose(self, outer: Tracer | None) -> None:
+        """Record inside of this trace, or of eager code."""
+        self.outer = outer
+        if outer is None:
+            return
+        self.observation = outer.observation
+        self.assumptions, self.owners, self.numbers_vary = outer.assumptions, outer.owners, outer.numbers_vary
+        self.draws = self.own_draws * outer.draws
 
     # -- values -------------------------------------------------------------------------------------------------------
 

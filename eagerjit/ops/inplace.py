@@ -62,9 +62,7 @@ class InplaceOp(Op):
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Write, and put the write on the tape where gradients flow."""
-        target, tracer = arguments[0], state.tracer
-        if tracer is not None and mode.grad_mode():
-            arguments = (target, *tracer.as_taped(arguments[1:]))
+        target = arguments[0]
         if mode.grad_mode() and any_requires_grad(arguments):
             _record_write(self, target, arguments)
         else:

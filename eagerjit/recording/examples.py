@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 
@@ -16,13 +16,6 @@ class Examples:
         """The result of an op for every example, where tensors stand for one of many."""
         raise NotImplementedError
 
-    def run_body(self, body: Callable[[tuple[Any, ...]], Any], arguments: tuple[Any, ...]) -> Any:
-        """What an op gives that user code calls while gradients are recorded."""
-        return body(arguments)
-
-    def as_taped(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """An op's arguments with the gradients that the tape knows, and no others."""
-        return arguments
-
-    def refuse_own_gradient(self, name: str, tensors: Sequence[Any]) -> None:
-        """Refuse a function with a gradient of its own, where that would not be asked."""
+    def by_own_rule(self, rule: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """The results of a function that has a rule for many examples."""
+        raise NotImplementedError
