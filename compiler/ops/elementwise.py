@@ -19,7 +19,6 @@ REAL = (-3.0, 3.0)
 POSITIVE = (0.1, 4.0)
 UNIT = (-0.9, 0.9)
 FLIPS = ("exact", "involution")
-UNCHANGED = ("exact", "keeps_value")
 
 
 def declare_elementwise(
@@ -96,11 +95,11 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 neg = _unary("neg", np.negative, lambda g, out, x: -g, "-x.", names=("neg", "negative"), traits=FLIPS)
 abs_ = _unary("abs", np.abs, lambda g, out, x: g * x.sign(), "Absolute value.", names=("abs", "absolute"))
-sign = _unary("sign", _sign, lambda g, out, x: g * 0.0, "-1, 0 or 1; 0 for NaN.", names=("sign", "sgn"))
-floor = _unary("floor", np.floor, lambda g, out, x: g * 0.0, "Largest integer not above x.")
-ceil = _unary("ceil", np.ceil, lambda g, out, x: g * 0.0, "Smallest integer not below x.")
-trunc = _unary("trunc", np.trunc, lambda g, out, x: g * 0.0, "x without its fraction.", names=("trunc", "fix"))
-round_ = _unary("round", np.rint, lambda g, out, x: g * 0.0, "Nearest integer, halves to even.", names=())
+sign = _unary("sign", _sign, lambda g, out, x: g.new_zeros(g.shape), "-1, 0 or 1; 0 for NaN.", names=("sign", "sgn"))
+floor = _unary("floor", np.floor, lambda g, out, x: g.new_zeros(g.shape), "Largest integer not above x.")
+ceil = _unary("ceil", np.ceil, lambda g, out, x: g.new_zeros(g.shape), "Smallest integer not below x.")
+trunc = _unary("trunc", np.trunc, lambda g, out, x: g.new_zeros(g.shape), "x without fraction.", names=("trunc", "fix"))
+round_ = _unary("round", np.rint, lambda g, out, x: g.new_zeros(g.shape), "Nearest integer, halves to even.", names=())
 sqrt = _float("sqrt", np.sqrt, lambda g, out, x: g / (2.0 * out), "Square root.", POSITIVE, cost=4)
 rsqrt = _float(
     "rsqrt", lambda x: 1 / np.sqrt(x), lambda g, out, x: -0.5 * g * out * out * out, "1/sqrt(x).", POSITIVE, cost=8
@@ -285,7 +284,7 @@ where = declare(
         derivative=(
             None,
             lambda g, out, condition, x, y: g.where(condition, 0.0),
-            lambda g, out, condition, x, y: (g * 0.0).where(condition, g),
+            lambda g, out, condition, x, y: g.where(condition.logical_not(), 0.0),
         ),
         domain=((0.0, 1.0), REAL, REAL),
         traits=frozenset({"exact", "selects"}),
@@ -327,7 +326,7 @@ cast = declare(
         derivative=(lambda g, out, x, dtype: g.to(x.dtype),),
         domain=(REAL,),
         compose=_cast_compose,
-        traits=frozenset(UNCHANGED),
+        traits=frozenset({"exact", "keeps_value"}),
     )
 )
 

@@ -9,7 +9,7 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import TensorType
 from eagerjit.compiler.ops.declare import Primitive, declare
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 
 SCANS: dict[str, Any] = {"add": np.cumsum, "mul": np.cumprod}
 SCANNED = (dtypes.float32, dtypes.float64, dtypes.int64)
@@ -44,7 +44,13 @@ def product_rule(g: Any, out: Any, x: Any, dim: int) -> Any:
     before = backwards(g * out, dim) / factor
     rest = backwards(g * x.where(first.logical_not(), 1.0).cumprod(dim), dim)
     # After the first zero all is 0, but as a product with that zero: it has a derivative.
-    after = (rest * (x * first).sum(dim, keepdim=True) / factor).where(zero.logical_not(), 0.0)
+    hidden = (x * first).sum(dim, keepdim=True)
+    after = (rest * hidden / factor).where(zero.logical_not(), 0.0)
+    if mode.grad_mode():
+        second = zero.logical_and(count == 2)
+        either = first.logical_or(second)
+        visible = backwards(g * x.where(either.logical_not(), 1.0).cumprod(dim), dim)
+        after = after.where(second.logical_not(), visible * hidden)
     return before.where(count == 0, rest.where(first, after))
 
 

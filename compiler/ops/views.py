@@ -37,10 +37,28 @@ def _reshape_index(map_: Map, shape: Shape, base: Shape, extents: Extents, /, **
     if [d for d in shape if d != 1] == [d for d in base if d != 1]:
         rest = iter(kept)
         return tuple(ZERO if d == 1 else next(rest) for d in base)
+    joined = _joined(map_, shape, base)
+    if joined is not None:
+        return joined
     linear = ZERO
     for index, stride in zip(map_, contiguous_strides(shape), strict=True):
         linear = linear.plus(index.scaled(stride))
     return None if linear.offset != 0 else split_linear(linear, base, extents)
+
+
+def _joined(map_: Map, shape: Shape, base: Shape) -> Map | None:
+    """Indices into a shape of which each dimension was split into some of another: affine whatever part is read."""
+    out: list[Affine] = []
+    left = list(zip(map_, shape, strict=True))
+    for size in reversed(base):
+        index, reach = ZERO, 1
+        while reach != size:
+            if not left:
+                return None
+            inner, count = left.pop()
+            index, reach = index.plus(inner.scaled(reach)), sizes.mul(reach, count)
+        out.append(index)
+    return None if any(count != 1 for _, count in left) else tuple(reversed(out))
 
 
 reshape = declare(

@@ -17,7 +17,7 @@ from eagerjit.compiler.partition import ancestors, saved_values
 from eagerjit.control import batching
 from eagerjit.control.body import BodyTracer, inputs_read
 from eagerjit.control.code import Code, code_of
-from eagerjit.control.structure import NoGradient, Runner, Structure, Types, in_vmap, replayed, zeros
+from eagerjit.control.structure import NoGradient, Runner, Structure, Types, replayed, zeros
 from eagerjit.recording.numbers import expression, wrap
 from eagerjit.runtime import cache, mode
 from eagerjit.state import state
@@ -133,8 +133,7 @@ class Scan(Structure):
     def lowered(self) -> tuple[ScanRunner, list[sizes.Expr], list[int]]:
         """The loop, the sizes that it takes after the tensors, and which of the tensors it takes."""
         nodes = [_node(o) for o in self.outputs]
-        # Under vmap a gradient is taken from the compiled graph, which then has to show what kept values depend on.
-        read = inputs_read(nodes, () if in_vmap() else set(self.inputs))
+        read = inputs_read(nodes, set(self.inputs))
         used = [i for i, n in enumerate(self.inputs) if i < self.n_carry or n in read]
         code, symbols = code_of(self.name, [self.inputs[i] for i in used], nodes, self.tracer.assumptions)
         n_elements = sum(self.n_carry <= i < self.n_carry + self.n_elements for i in used)

@@ -110,7 +110,11 @@ def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0, alpha * input.expm1())
 
 
-elu = _activation("elu", _elu, lambda x, alpha: (alpha * x.exp()).where(x <= 0, 1.0), ("alpha",))
+def _elu_slope(x: Any, alpha: Any) -> Any:
+    return (alpha * x.exp()).where(x < 0, x.new_ones(()).where(x != 0, alpha))  # which has no slope at 0
+
+
+elu = _activation("elu", _elu, _elu_slope, ("alpha",))
 
 
 def _selu(input: Tensor) -> Tensor:
@@ -119,7 +123,7 @@ def _selu(input: Tensor) -> Tensor:
 
 
 def _selu_slope(x: Any) -> Any:
-    return 1.0507009873554805 * (1.6732632423543772 * x.exp()).where(x <= 0, 1.0)
+    return 1.0507009873554805 * _elu_slope(x, 1.6732632423543772)
 
 
 selu = _activation("selu", _selu, _selu_slope)
@@ -130,7 +134,7 @@ def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return input.where(input > 0.0, alpha * (input / alpha).expm1())
 
 
-celu = _activation("celu", _celu, lambda x, alpha: (x / alpha).exp().where(x <= 0, 1.0))
+celu = _activation("celu", _celu, lambda x, alpha: (x / alpha).exp().where(x < 0, 1.0))
 
 
 def _softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:

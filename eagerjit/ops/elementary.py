@@ -116,8 +116,8 @@ def _sinc(input: Tensor) -> Tensor:
 @define
 def _xlogy(input: Tensor, other: Tensor) -> Tensor:
     """input * log(other), 0 where input is 0."""
-    zero = (input == 0.0).logical_and(other.isnan().logical_not())
-    return (input * other.where(zero.logical_not(), 1.0).log()).where(zero.logical_not(), 0.0)
+    pole = (input == 0.0).logical_and((other <= 0.0).logical_or(other.isinf()))
+    return (input * other.where(pole.logical_not(), 1.0).log()).where(pole.logical_not(), 0.0) + 0.0  # never -0.0
 
 
 @define

@@ -251,14 +251,19 @@ def i0e(input: Tensor) -> Tensor:
     return _bessel(0, input.abs())
 
 
-@_op("i1", (lambda g, out, input: g * (i0.call(input) - (out / input).where(input != 0.0, 0.5)),))
+def _nonzero(input: Any) -> Any:
+    """1 in the place of 0: what divides by it has derivatives, which are not asked for there."""
+    return input.where(input != 0.0, 1.0)
+
+
+@_op("i1", (lambda g, out, input: g * (i0.call(input) - (out / _nonzero(input)).where(input != 0.0, 0.5)),))
 def i1(input: Tensor) -> Tensor:
     """Modified Bessel function of the first kind, order 1."""
     return input.sign() * _bessel(1, input.abs()) * input.abs().exp()
 
 
 def _i1e_rule(g: Any, out: Any, input: Any) -> Any:
-    slope = i0e.call(input) - out * (input.sign() + (1.0 / input).where(input != 0.0, 0.0))
+    slope = i0e.call(input) - out * (input.sign() + (1.0 / _nonzero(input)).where(input != 0.0, 0.0))
     return g * slope.where(input != 0.0, 0.5)
 
 

@@ -179,14 +179,15 @@ def _power(input: Any, exponent: Any) -> Tensor:
 
 def _power_input(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     if not isinstance(exponent, Tensor):
-        return g * (exponent * input ** (exponent - 1)) if exponent != 0 else g * 0.0
-    return (g * (exponent * input ** (exponent - 1.0))).where(exponent != 0.0, 0.0)
+        return g * (exponent * input ** (exponent - 1)) if exponent != 0 else g.new_zeros(input.shape)
+    lower = (exponent - 1.0).where(exponent != 0.0, 0.0)
+    return (g * (exponent * input**lower)).where(exponent != 0.0, 0.0)
 
 
 def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     base = input if isinstance(input, Tensor) else exponent.new_full((), input)
     zero = (base == 0.0).logical_and(exponent >= 0.0)
-    return g * (out * base.to(out.dtype).log()).where(zero.logical_not(), 0.0)
+    return g * (out * base.where(zero.logical_not(), 1.0).to(out.dtype).log()).where(zero.logical_not(), 0.0)
 
 
 power = Op("pow", _power, (_power_input, _power_exponent))

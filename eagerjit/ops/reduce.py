@@ -122,13 +122,15 @@ def _prod(input: Tensor, dim: int | None = None, keepdim: bool = False, dtype: D
 
 
 def _prod_rule(g: Any, out: Any, input: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The product of all others: with no zero out / x, with one zero the product of the rest at that place."""
+    """The product of all others."""
     zero = input == 0.0
-    zeros = zero.to(g.dtype).sum(dim, keepdim=True)
     rest = (input * 1.0).where(zero.logical_not(), 1.0)
     others = rest.prod(dim, keepdim=True) / rest if dim is not None else rest.prod() / rest
-    factor = others.where((zeros == 0.0).logical_or((zeros == 1.0).logical_and(zero)), 0.0)
-    return _kept(g, input, dim, keepdim) * factor
+    flags = zero.to(g.dtype)
+    hidden = flags.sum(dim, keepdim=True) - flags
+    # With one other zero it is 0, but as a product with that zero: it has a derivative.
+    left = (input * flags).sum(dim, keepdim=True) - input * flags
+    return _kept(g, input, dim, keepdim) * others.where(hidden == 0.0, (left * others).where(hidden == 1.0, 0.0))
 
 
 prod = Op("prod", _prod, (_prod_rule, None, None, None))
@@ -262,7 +264,7 @@ def _std_rule(g: Any, out: Any, input: Any, dim: Any, correction: Any, keepdim: 
     g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
     divisor = extent(input, dim) - correction
     divisor = divisor if isinstance(divisor, SymbolicInt) or divisor > 0 else 0
-    return (g / out).where(out != 0.0, 0.0) * (input - input.mean(dim, True)) / divisor
+    return (g / out.where(out != 0.0, 1.0)).where(out != 0.0, 0.0) * (input - input.mean(dim, True)) / divisor
 
 
 deviation = Op("std", _std, (_std_rule, None, None, None))
@@ -336,13 +338,14 @@ def _norm_rule(g: Any, out: Any, input: Any, p: float, dim: Any, keepdim: bool) 
     p = float(p)
     g, out = _kept(g, input, dim, keepdim), _kept(out, input, dim, keepdim)
     if p == 0.0:
-        return (g * 0.0).expand(input.shape)
+        return g.new_zeros(input.shape)
     if p == 1.0:
         return g * input.sign()
     if p == 2.0:
-        return (g * input / out).where(out != 0.0, 0.0)
-    slope = input.sign() * input.abs() ** (p - 1.0) / out ** (p - 1.0)
-    return (g * slope).where((out != 0.0).logical_and(input != 0.0), 0.0)
+        return (g * input / out.where(out != 0.0, 1.0)).where(out != 0.0, 0.0)
+    inside = (out != 0.0).logical_and(input != 0.0)
+    x, size = input.where(inside, 1.0), out.where(out != 0.0, 1.0)
+    return (g * (x.sign() * x.abs() ** (p - 1.0) / size ** (p - 1.0))).where(inside, 0.0)
 
 
 _norm_op = Op("norm", _norm, (_norm_rule, None, None, None))
