@@ -171,7 +171,7 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
         node.code, node.offset = here() or (None, None)
     node.hooks = node.overwritten = None
     node.replaced = replaced
-    if state.saving is not None:
+    if state.saving is not None and tracer is None:
         state.saving.keep(node)
     for index, r in enumerate(results):
         if r.dtype.is_differentiable:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit import pytree
-from eagerjit.func.examples import Examples, spread
+from eagerjit.func.examples import Examples, refusal, spread
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
@@ -111,10 +111,7 @@ def _mapped(
         try:
             result = func(*args, **kwargs)
         except TraceBreak as problem:
-            raise RuntimeError(
-                f"vmap: {problem.source}: {problem.reason}. The function is recorded on a tensor that stands for every "
-                "example, so data-dependent control flow and .item() are not supported in it."
-            ) from None
+            raise refusal(problem) from None
         outputs: list[Any] = []
         shape = pytree.flatten(result, outputs)
         for x in outputs:

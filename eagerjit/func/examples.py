@@ -36,6 +36,14 @@ def spread(prefix: Any, value: Any, what: str) -> list[Any]:
     raise ValueError(f"vmap: {what} is not compatible with the structure of what it describes: {prefix}")
 
 
+def refusal(problem: TraceBreak) -> RuntimeError:
+    """What the user is told of a recording that has ended early."""
+    return RuntimeError(
+        f"vmap: {problem.source}: {problem.reason}. The function is recorded on a tensor that stands for every "
+        "example, so data-dependent control flow and .item() are not supported in it."
+    )
+
+
 class VmapInfo(NamedTuple):
     """What a function's own rule for many examples is told of them."""
 
@@ -162,6 +170,8 @@ class Examples(TapedTracer):
                 yield
                 if final != [self.value(t) for t in self.written.values()]:
                     raise RuntimeError(f"{self.name}: its gradient writes to tensors from outside of vmap")
+        except TraceBreak as problem:
+            raise refusal(problem) from None
         finally:
             for storage, version in before:
                 storage.version = version

@@ -261,3 +261,28 @@ def test_what_is_overwritten_later_is_refused():
     y.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+def test_values_of_examples_are_not_packed():
+    x = eagerjit.tensor(POINTS).requires_grad_()
+    with eagerjit.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        out = eagerjit.func.vmap(lambda v: eagerjit.relu(v) ** 2)(x)
+    out.sum().backward()
+    assert (x.grad == 2 * eagerjit.relu(x.detach())).all()
+
+
+def test_gradients_that_ask_for_values_are_refused():
+    class Choosing(eagerjit.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g if ctx.saved_tensors[0].sum() > 0 else -g
+
+    x = eagerjit.tensor(POINTS).requires_grad_()
+    out = eagerjit.func.vmap(Choosing.apply)(x)
+    with pytest.raises(RuntimeError, match="recorded on a tensor that stands for every example"):
+        out.sum().backward()
