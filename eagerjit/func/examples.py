@@ -140,10 +140,11 @@ class Examples(TapedTracer):
 
     def _same_for_all(self, tensors: dict[Any, Tensor]) -> list[Any]:
         """Those of tensors with gradients that are computed once, as their gradients are."""
-        flags = self._mapped(list(tensors.values()), alone=True).has_batch
         own = {node for i, node in enumerate(self.inputs) if i in self.mapped}
-        pairs = zip(tensors.items(), flags, strict=True)
-        return [k for (k, t), f in pairs if t._requires_grad and not f and self.reached(t).isdisjoint(own)]
+        if self.randomness == "different":
+            own.update(n for n in self.nodes if n.op is elementwise.random_bits)
+        taped = [(k, t) for k, t in tensors.items() if t._requires_grad]
+        return [k for k, t in taped if own.isdisjoint(ancestors([t._data])) and own.isdisjoint(self.reached(t))]
 
     def _mapped(self, tensors: list[Tensor], alone: bool = False) -> Mapped:
         for t in tensors:
