@@ -256,6 +256,10 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
+    plain = type(self) is Tensor and not self._requires_grad and not self.__dict__
+    if state.tracer is not None and plain and state.tracer.get_grad(self) is None:
+        memo[id(self)] = made = views.detach(self.clone())
+        return made
     made = new_tensor(copied_array(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
     made._requires_grad = self._requires_grad
     memo[id(self)] = made

@@ -263,7 +263,7 @@ class Calls(PutOff, LibraryCalls):
             if isinstance(owner, container) and name in names:
                 if any(is_consumed(a) for a in args):
                     return None if journal.is_fresh(owner) else self.refused(f"calls {name} with an iterator", source)
-                if name not in BLIND:
+                if name not in BLIND and not (name == "__setitem__" and isinstance(owner, dict)):
                     journal.note_read(owner, None)
                 journal.method(owner, name, args, kwargs, source)
                 return None

@@ -11,7 +11,7 @@ from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
-from eagerjit.watching.comparing import has_own_attributes
+from eagerjit.watching.comparing import has_own_attributes, is_plain
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import ABSENT, look
 
@@ -92,11 +92,19 @@ class Implicit:
             return
         for name in (*getattr(kind, "__match_args__", ())[:count], *names):
             note_attribute(self.journal, subject, name)
-            if not self._is_input(subject, name):
-                continue
-            kept = look(subject, name, "attribute")
-            if kept is not ABSENT and not isinstance(kept, np.ndarray):
-                self.journal.input(subject, name, kept, "attribute")
+            self._make_input(subject, name)
+
+    def _note_got(self, function: Any, args: tuple[Any, ...]) -> None:
+        """What `getattr` is about to read."""
+        named = function is getattr and len(args) > 1 and isinstance(args[1], str)
+        if named and not isinstance(args[0], Tensor) and not is_plain(args[0]):
+            self._make_input(args[0], args[1])
+
+    def _make_input(self, owner: Any, name: str) -> None:
+        """Make what an attribute holds an input, if other calls find it changed; it is read from there."""
+        kept = look(owner, name, "attribute") if self._is_input(owner, name) else ABSENT
+        if kept is not ABSENT and not isinstance(kept, np.ndarray):
+            self.journal.input(owner, name, kept, "attribute")
 
     def _is_input(self, owner: Any, name: str) -> bool:
         """Whether an attribute holds what other calls find changed."""

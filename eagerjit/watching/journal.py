@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
@@ -38,6 +38,7 @@ from eagerjit.watching.windows import Windows
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
+    from eagerjit.recording.varying import Varying
 
 @dataclass(slots=True)
 class Operation:
@@ -92,6 +93,11 @@ class Journal(Ages):
         self._tables: set[int] = set()  # dictionaries of attributes
         self.snapshots = Snapshots(tracer, self._alive)
         self.arrays_written: list[np.ndarray] = []
+
+    def begin(self, varying: Varying) -> None:
+        """Begin with what is known of the recordings before."""
+        self.windows.open(varying)
+        self.opened.begin(varying)
 
     # -- reads --------------------------------------------------------------------------------------------------------
 
@@ -202,6 +208,8 @@ class Journal(Ages):
 
     def method(self, container: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], source: str) -> None:
         """Code is about to call a method that changes a container."""
+        if name == "__setitem__" and type(container) in (dict, OrderedDict, defaultdict) and len(args) == 2:
+            return self.assign(container, *args, "item", source)
         self._refuse_table(container, source)
         self.windows.touch(container)
         self.save_contents(container)

@@ -48,8 +48,7 @@ class Observer(Implicit):
         self.calls = Calls(self.journal)
         self.journal.world = World(tracer, self.journal)
         self.stored, self.varying = stored, varying
-        self.journal.windows.open(varying)
-        self.journal.opened.begin(varying)
+        self.journal.begin(varying)
         self.methods: dict[type, dict[CodeType, tuple[type, str]]] = {}
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
@@ -317,6 +316,7 @@ class Observer(Implicit):
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
         instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
+        self._note_got(function, positional)
         if instead is not None:
             above = count + (operand[1] is None)
             frames.replace(frame, above if plain and not _CALLABLE_FIRST else above + 1, instead)
