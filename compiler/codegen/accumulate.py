@@ -57,11 +57,11 @@ def initialize(b: Builder, a: Accumulator) -> None:
     start = b.broadcast(literal(b, a.dtype, neutral(a.op, a.dtype)), a.lanes)
     if a.copies:
         zero, stop = b.constant("i64", 0), b.constant("i64", a.copies)
-        repeat(b, zero, 1, stop, lambda position: _store(b, _copy(b, a, position), start))
+        repeat(b, zero, 1, stop, lambda position: store(b, _copy(b, a, position), start))
         return
-    _store(b, a.slot, start)
+    store(b, a.slot, start)
     if a.index_slot:
-        _store(b, a.index_slot, b.broadcast(b.constant("i64", -1), a.lanes))
+        store(b, a.index_slot, b.broadcast(b.constant("i64", -1), a.lanes))
 
 
 def accumulate(
@@ -70,27 +70,27 @@ def accumulate(
     """Takes one element per lane; lanes that are off in `mask` keep what they have. `position`: which copy does."""
     slot = a.slot if position is None else _copy(b, a, position & (a.copies - 1))
     value = b.broadcast(cast(value, a.dtype), a.lanes)
-    old = _load(b, slot, a.dtype, a.lanes)
+    old = load(b, slot, a.dtype, a.lanes)
     if a.op in EXTREMES:
         assert index is not None
-        old_index = _load(b, a.index_slot, "i64", a.lanes)
+        old_index = load(b, a.index_slot, "i64", a.lanes)
         better = _more_extreme(a.op, value, old) | (old_index < 0)
         better = better & mask if mask else better
-        _store(b, slot, b.select(better, value, old))
-        _store(b, a.index_slot, b.select(better, index, old_index))
+        store(b, slot, b.select(better, value, old))
+        store(b, a.index_slot, b.select(better, index, old_index))
         return
     # The accumulator is the second operand: minimum and maximum then test only the new value for NaN on the way.
     new = apply(b, COMBINE[a.op], (value, old), a.dtype)
-    _store(b, slot, b.select(mask, new, old) if mask else new)
+    store(b, slot, b.select(mask, new, old) if mask else new)
 
 
 def finish(b: Builder, a: Accumulator, dtype: str) -> Value:
     """The result: lanes that partition the elements are folded as a balanced tree."""
     if a.copies:
         return cast(_fold_copies(b, a), dtype)
-    value = _load(b, a.slot, a.dtype, a.lanes)
+    value = load(b, a.slot, a.dtype, a.lanes)
     if a.op in EXTREMES:
-        index = _load(b, a.index_slot, "i64", a.lanes)
+        index = load(b, a.index_slot, "i64", a.lanes)
         return cast(_fold_extremes(b, a, value, index) if a.folds else index, dtype)
     return cast(_fold(b, COMBINE[a.op], value) if a.folds else value, dtype)
 
@@ -109,12 +109,12 @@ def _fold_copies(b: Builder, a: Accumulator) -> Value:
 
         def one(position: Value, half: int = half) -> None:
             low, high = _copy(b, a, position), _copy(b, a, position + half)
-            both = tuple([_load(b, slot, a.dtype, a.lanes) for slot in (low, high)])
-            _store(b, low, apply(b, COMBINE[a.op], both, a.dtype))
+            both = tuple([load(b, slot, a.dtype, a.lanes) for slot in (low, high)])
+            store(b, low, apply(b, COMBINE[a.op], both, a.dtype))
 
         repeat(b, b.constant("i64", 0), 1, b.constant("i64", half), one)
         half //= 2
-    return _load(b, a.slot, a.dtype, a.lanes)
+    return load(b, a.slot, a.dtype, a.lanes)
 
 
 def _more_extreme(op: str, new: Value, old: Value) -> Value:
@@ -162,11 +162,13 @@ def _first(b: Builder, value: Value) -> Value:
     return b.pure(value.dtype, 0, text, value.depth)
 
 
-def _load(b: Builder, slot: str, dtype: str, lanes: int) -> Value:
+def load(b: Builder, slot: str, dtype: str, lanes: int) -> Value:
+    """What a slot holds."""
     result = Value(b, dtype, lanes, b.name("%v"), b.depth)
     b.emit(f"{result.text} = load {b.type(dtype, lanes)}, ptr {slot}")
     return result
 
 
-def _store(b: Builder, slot: str, value: Value) -> None:
+def store(b: Builder, slot: str, value: Value) -> None:
+    """Puts a value into a slot."""
     b.emit(f"store {b.type(value.dtype, value.lanes)} {value.text}, ptr {slot}")

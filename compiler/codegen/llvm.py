@@ -14,9 +14,10 @@ of it, if their parameter is never stored to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eagerjit.compiler.codegen import accumulate as acc
-from eagerjit.compiler.codegen import across, transpose
+from eagerjit.compiler.codegen import across, columns, transpose
 from eagerjit.compiler.codegen.builder import LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.counted import repeat
@@ -27,6 +28,7 @@ from eagerjit.compiler.loops import (
     Accumulate,
     Check,
     Finish,
+    Index,
     Init,
     Kernel,
     Let,
@@ -65,6 +67,7 @@ class _Emitter(VectorLoops):
         self.folding = self._folding_accumulators()
         self.together = False
         self.first = self.b.constant("i64", 0)
+        self.sums: dict[tuple[str, Index], str] = {}
 
     def _folding_accumulators(self) -> set[str]:
         """Accumulators that a vector loop adds to and that start outside it."""
@@ -111,14 +114,20 @@ class _Emitter(VectorLoops):
                     self.b.contract = False
                 case Load(name, _, _, dtype) if name in self.tiles:
                     self.values[name] = self.load_tile(*self.tiles[name], dtype)
+                case Load(name, param, index, dtype) if (param, index) in self.sums:
+                    self.values[name] = acc.load(self.b, self.sums[param, index], dtype, self.lanes)
                 case Load(name, param, index, dtype):
                     self.values[name] = self.load(param, index, dtype)
                 case Store(param, index, value, second) if second:
                     self.store_pair(param, index, self.value(value), self.value(second))
+                case Store(param, index, value) if (param, index) in self.sums:
+                    acc.store(self.b, self.sums[param, index], self.b.broadcast(self.value(value), self.lanes))
                 case Store(param, index, value):
                     self.store(param, index, self.value(value))
                 case Loop("tasks"):
                     self._tasks(statement)
+                case Loop() if not self.together and (plan := columns.plan(statement)) is not None:
+                    self._columns(statement, plan)
                 case Loop(kind) if kind == "serial" or self.together:
                     self._serial(statement, self.bound(statement.start), self.bound(statement.stop))
                 case Loop():
@@ -181,6 +190,38 @@ class _Emitter(VectorLoops):
         self.variables.pop()
         b.emit(f"br label %{done}")
         b.label(done)
+
+    def _columns(self, loop: Loop, plan: columns.Plan) -> None:
+        """A loop over rows that adds to sums of columns: columns outside where they are few."""
+        b, (start, stop) = self.b, map(self.bound, (plan.vector.start, plan.vector.stop))
+        few, many, done = b.name("few"), b.name("many"), b.name("done")
+        b.emit(f"br i1 {(stop - start <= columns.MOST).text}, label %{few}, label %{many}")
+        known = set(b.frames[-1].known)
+        for label in (few, many):
+            b.label(label)
+            first, end = self.bound(loop.start), self.bound(loop.stop)
+            if label == few:
+                self.columns = plan
+                self.outer = loop
+                self.vector(plan.vector)
+                self.columns = None
+            else:
+                self._serial(loop, first, end)
+            b.emit(f"br label %{done}")
+            b.forget_since(known)
+        b.label(done)
+
+    def rows(self, plan: columns.Plan, body: Sequence[Stmt]) -> None:
+        """All rows for one vector of columns, whose sums are on the stack (registers, once LLVM has promoted them)."""
+        b, loop = self.b, self.outer
+        slots = {(s.param, s.index): b.alloca(b.type(s.dtype, self.lanes)) for s in plan.sums}
+        for s in plan.sums:
+            acc.store(b, slots[s.param, s.index], b.broadcast(self.load(s.param, s.index, s.dtype), self.lanes))
+        self.sums = slots
+        self._serial(replace(loop, body=(*plan.rows, *body)), self.bound(loop.start), self.bound(loop.stop))
+        self.sums = {}
+        for s in plan.sums:
+            self.store(s.param, s.index, acc.load(b, slots[s.param, s.index], s.dtype, self.lanes))
 
     # -- blocks of tasks ------------------------------------------------------------------------------------------
 

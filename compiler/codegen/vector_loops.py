@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
+from eagerjit.compiler.codegen import columns
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.codegen.counted import counted
 from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
@@ -18,10 +19,15 @@ class VectorLoops(MemoryAccess):
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
         super().__init__(params, stored, width_bits)
         self.folding: set[str] = set()
+        self.columns: columns.Plan | None = None
 
     @abstractmethod
     def body(self, body: Sequence[Stmt]) -> None:
         """Writes statements."""
+
+    @abstractmethod
+    def rows(self, plan: columns.Plan, body: Sequence[Stmt]) -> None:
+        """Writes a loop over rows in the place of the body of its vector loop."""
 
     def value(self, name: str) -> Value:
         """What a name stands for: a variable of lanes goes up with them."""
@@ -85,7 +91,7 @@ class VectorLoops(MemoryAccess):
         """A vector loop's body for a single element."""
         self.values[loop.var] = variable
         self.variables.append(loop.var)
-        self.body(loop.body)
+        self._inside(loop.body)
         self.variables.pop()
 
     def step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
@@ -122,9 +128,18 @@ class VectorLoops(MemoryAccess):
         if stop:
             self.active = stop - self.values[loop.var]
             self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
-        self.body([s for s in loop.body if s not in wraps])
+        self._inside([s for s in loop.body if s not in wraps])
         self.variables.pop()
         self.vector_variables, self.lanes, self.mask = set(), 0, None
+
+    def _inside(self, body: Sequence[Stmt]) -> None:
+        """A vector loop's body once: what is in it, or all rows of it where the loops have changed places."""
+        if self.columns is None:
+            self.body(body)
+            return
+        plan, self.columns = self.columns, None
+        self.rows(plan, body)
+        self.columns = plan
 
     def _width(self, loop: Loop) -> int:
         """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
