@@ -84,7 +84,8 @@ FUNCTIONS = {
     "CharTensor ByteTensor BoolTensor",
     "eagerjit.ops.rearranging": "pixel_shuffle pixel_unshuffle channel_shuffle",
     "eagerjit.ops.complexes": "complex polar real imag view_as_real view_as_complex",
-    "eagerjit.ops.products": "chain_matmul cdist pdist",
+    "eagerjit.ops.products": "chain_matmul",
+    "eagerjit.ops.distances": "cdist pdist",
     "eagerjit.ops.numeric": "rsub is_complex",
     "eagerjit.ops.norms": "nuclear_norm frobenius_norm",
     "eagerjit.ops.writes": "index_put_ zero_ detach_",
@@ -112,7 +113,7 @@ def _homes(*tables: dict[str, str]) -> dict[str, str]:
 
 
 _NETWORK = {
-    "eagerjit.ops.products": "pdist",
+    "eagerjit.ops.distances": "pdist",
     "eagerjit.ops.padding": "pad",
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "
     "max_unpool3d max_pool2d_with_indices max_pool3d_with_indices",

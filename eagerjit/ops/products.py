@@ -6,7 +6,7 @@ from typing import Any
 
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
-from eagerjit.ops import index, linear, reduce, views
+from eagerjit.ops import index, linear, views
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
@@ -187,30 +187,3 @@ def cross(input: Tensor, other: Tensor, dim: int | None = -1) -> Tensor:
 def cross_of_namespace(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross products of vectors of three elements along a dimension, the first of size 3 unless it is given."""
     return cross(input, other, dim)
-
-
-@public
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm distances of every row of x1 from every row of x2."""
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    for name, x in (("X1", x1), ("X2", x2)):
-        if x.ndim < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    if difference.shape[-1] == 0:
-        return difference.sum(-1)
-    return reduce.norm(difference, p, -1)
-
-
-@public
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distances of every pair of rows, as a vector."""
-    from eagerjit.ops.shaping import triu_indices
-
-    if input.ndim != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
-    rows, columns = triu_indices(int(input.shape[0]), int(input.shape[0]), 1)
-    return reduce.norm(input.take_rows(rows) - input.take_rows(columns), p, -1)
