@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
 from eagerjit.compiler.codegen.counted import repeat
+from eagerjit.compiler.codegen.tails import store_first
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Param, Store
 
 Step = int | Value | None
@@ -39,7 +40,8 @@ class MemoryAccess:
     """The memory side of one kernel.
 
     `values` are the kernel's names so far. Inside a vector loop `lanes` is its width and `mask` the lanes that are on
-    (None: all), the first `active` ones; `tiles` are the loads whose vectors lie transposed on the stack. Loads that
+    (None: all), the first `active` ones; `by_rows`: it begins anew for every row, so that what is left of a row may be
+    most of it; `tiles` are the loads whose vectors lie transposed on the stack. Loads that
     don't vary in a loop move out of it, if their parameter is never stored to.
     """
 
@@ -52,6 +54,7 @@ class MemoryAccess:
         self.lanes = 0
         self.mask: Value | None = None
         self.active = self.b.constant("i64", 0)
+        self.by_rows = False
         self.vector_variables: set[str] = set()
         self.checked = False
         self.tiles: dict[str, tuple[str, Value]] = {}
@@ -185,6 +188,9 @@ class MemoryAccess:
         kind, align = b.type(memory, self.lanes), self._align(memory)
         if mask is None:
             b.emit(f"store {kind} {value.text}, ptr {pointer.text}, align {align}")
+            return
+        if b.width_bits == 256 and mask is self.mask and self.by_rows:
+            store_first(b, pointer, value, self.active, align)
             return
         call = f"@llvm.masked.store.{b.mangle(memory, self.lanes)}.p0({kind} {value.text}, ptr {pointer.text}"
         b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> {mask.text})")

@@ -41,7 +41,7 @@ class VectorLoops(MemoryAccess):
 
     def vector(self, loop: Loop) -> None:
         """A vector loop: whole steps, then what is left."""
-        b = self.b
+        b, self.by_rows = self.b, loop.start == 0
         start, stop = self.bound(loop.start), self.bound(loop.stop)
         extent: int | None = None
         if isinstance(loop.start, int) and isinstance(loop.stop, int):
