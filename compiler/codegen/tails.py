@@ -9,7 +9,7 @@ def store_first(b: Builder, pointer: Value, value: Value, active: Value, align: 
     """Stores the first `active` lanes, fewer than all: some processors' instruction for it takes many times as long."""
     scalar = LLVM_TYPES[value.dtype]
     rest, place = value, pointer
-    while rest.lanes:
+    while rest.lanes > 1:
         half = rest.lanes // 2
         low, high = _part(rest, 0, half), _part(rest, half, half)
         full, then, before = b.name("full"), b.name("then"), b.block
