@@ -135,7 +135,7 @@ class Placement(Instructions):
                 alone = not turned and self._changes(step.node, old)
             else:
                 fits = first.type == old.type or (turned and first is root and first.dtype == old.dtype)
-                fits = fits and first in step.full and (step.dims or len(step.nodes) == 1)
+                fits = fits and first in step.full and bool(step.dims or len(step.nodes) == 1)
                 alone = fits and all(direct for at, direct in readers.get(old, ()) if at == here)
                 alone = alone and step.is_last(first)
             if alone and (turned or value is root or root.op.family == "index"):
