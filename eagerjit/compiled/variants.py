@@ -110,9 +110,9 @@ class Variant:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self.calls or self.lacking
         around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
-        around = around or self.apart is not None
+        told_apart = self.apart is not None
         found = self.rebuild is not None and finds_arguments(self.result)
-        return not (python or around or found or (self.may_fail and self.is_repeated))
+        return not (python or around or told_apart or found or (self.may_fail and self.is_repeated))
 
     @property
     def may_fail(self) -> bool:
@@ -137,8 +137,8 @@ class Variant:
         the plain call has to do, which then raises the error. Tensors are as before the call by then.
         """
         if self.apart is not None:
-            values = [slot.read() for slot in self.slots if not slot.path]
-            if not are_apart(call[:2], self.apart.keys(), values):
+            held = [slot.read() for slot in self.slots if not slot.path]
+            if not are_apart(call[:2], self.apart.keys(), held):
                 return FAILED
         if self.inquiries:
             outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))

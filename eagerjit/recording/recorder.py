@@ -180,6 +180,7 @@ class Recording:
 
     def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
         """Refuse a function that in call after call changes what it depends on: each call would need a version."""
+        assert self.known.seen is not None
         self.replaced |= journal.windows.found(self.known.seen, guards)
         changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
         self.unstable += bool(changed)
