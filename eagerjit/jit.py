@@ -73,7 +73,7 @@ class JitFunction(Function):
         self._pending: list[tuple[Any, background.Job]] = []
         self._failure: BaseException | None = None
         self._overlapping: set[Any] = set()
-        self._awaited: set[str] = set()
+        self._awaited: set[tuple[str, str]] = set()
         self._related: Related | None = None
 
     def __repr__(self) -> str:
@@ -191,8 +191,8 @@ class JitFunction(Function):
 
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
         """The plain call after this has ended a recording."""
-        if isinstance(problem, NotYet) and problem.reason not in self._awaited:
-            self._awaited.add(problem.reason)
+        if isinstance(problem, NotYet) and (problem.reason, problem.source) not in self._awaited:
+            self._awaited.add((problem.reason, problem.source))
         elif isinstance(problem, TraceBreak) and problem.__cause__ is None:
             self._give_up(problem.reason, problem.source)
         result = told_again(self.__wrapped__, *call)

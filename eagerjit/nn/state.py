@@ -11,7 +11,7 @@ from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Parameter, Tensor
 
-EXTRA = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class _IncompatibleKeys(NamedTuple):
@@ -79,7 +79,7 @@ class State:
         for name, value in self._own_state():
             destination[prefix + name] = value if keep_vars else value.detach()
         if self._has_extra_state():
-            destination[prefix + EXTRA] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _own_state(self) -> list[tuple[str, Tensor]]:
         """This module's own parameters and persistent buffers."""
@@ -146,17 +146,17 @@ class State:
             elif strict:
                 missing_keys.append(prefix + name)
         if self._has_extra_state():
-            if prefix + EXTRA in state_dict:
-                self.set_extra_state(state_dict[prefix + EXTRA])
+            if prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
+                self.set_extra_state(state_dict[prefix + _EXTRA_STATE_KEY_SUFFIX])
             elif strict:
-                missing_keys.append(prefix + EXTRA)
-        elif strict and prefix + EXTRA in state_dict:
-            unexpected_keys.append(prefix + EXTRA)
+                missing_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
+        elif strict and prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
+            unexpected_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
         if strict:
             for key in state_dict:
                 name, dot, _ = key[len(prefix) :].partition(".")
                 known = name in self._modules if dot else name in own
-                if key.startswith(prefix) and key != prefix + EXTRA and not known:
+                if key.startswith(prefix) and key != prefix + _EXTRA_STATE_KEY_SUFFIX and not known:
                     unexpected_keys.append(key)
 
     def _take(self, name: str, key: str, target: Tensor, value: Any, assign: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -169,6 +170,27 @@ class UntypedStorage:
         low, high = np.lib.array_utils.byte_bounds(array)
         self._array, self._low, self._size = array, low, (high - low) if array.size else 0
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, read when they are used.
+
+        With `shared`, what is written to them goes to the file, which is made if it is not there or too short. Raises
+        RuntimeError for one that cannot be opened, and without `shared` for one that is too short.
+        """
+        try:
+            with open(filename, "a+b" if shared else "rb") as file:
+                if shared and file.seek(0, 2) < nbytes:
+                    file.truncate(nbytes)
+                access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+                held = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
+        except (OSError, ValueError) as error:
+            raise RuntimeError(f"unable to map {nbytes} bytes of file <{filename}>: {error}") from error
+        return cls(np.frombuffer(held, np.uint8))
+
+    def untyped(self) -> UntypedStorage:
+        """Itself."""
+        return self
+
     def data_ptr(self) -> int:
         """The address of the first byte."""
         return self._low
@@ -194,7 +216,15 @@ class UntypedStorage:
         return self.tensor(dtypes.uint8).tolist()
 
     def __getitem__(self, index: Any) -> Any:
-        return self.tolist()[index]
+        """One byte, or the memory of several in a row."""
+        if not isinstance(index, slice):
+            return self.tolist()[index]
+        start, stop, step = index.indices(self._size)
+        if step != 1:
+            raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+        from eagerjit.runtime import dtypes
+
+        return UntypedStorage(self.tensor(dtypes.uint8)._data[start : max(start, stop)])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and (self._low, self._size) == (other._low, other._size)

@@ -25,6 +25,7 @@ from eagerjit.ops.aliasing import (
 from eagerjit.recording.numbers import SymbolicInt, expression
 from eagerjit.runtime import mode
 from eagerjit.runtime import views as calls
+from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.views import ViewCall
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import explained
@@ -104,12 +105,15 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...], tie: bool = False) -> 
     return (*shape[: free[0]], total // rest, *shape[free[0] + 1 :])
 
 
-def view(input: Tensor, *shape: Any) -> Tensor:
-    """The same memory under another shape. Raises RuntimeError where only a copy can give it; see `reshape`."""
-    if len(shape) == 1 and hasattr(shape[0], "numpy") and not isinstance(shape[0], Tensor):
+def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
+    """The same memory under another shape, or as another dtype. Raises RuntimeError where only a copy can give the
+    shape; see `reshape`."""
+    if dtype is None and len(shape) == 1 and isinstance(shape[0], DType):
+        dtype = shape[0]
+    if dtype is not None:
         from eagerjit.ops.memory import view_dtype
 
-        return view_dtype(input, shape[0])
+        return view_dtype(input, dtype)
     target = _target(input, shape)
     tracer = state.tracer
     if tracer is not None and tracer.values_only:

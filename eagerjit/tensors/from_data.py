@@ -108,6 +108,10 @@ def asarray(
     requires_grad: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over data: sharing its memory where it can, never with `copy`, always or ValueError with copy=False."""
+    from eagerjit.ops.memory import UntypedStorage
+
+    if dtype is dtypes.uint8 and isinstance(obj, UntypedStorage):
+        obj = obj.tensor(dtype)
     shared = as_tensor(obj, device=device)
     if dtype is not None and shared.dtype is not dtype_argument("asarray", dtype):
         if copy is False:

@@ -228,10 +228,10 @@ class Journal(Ages):
             self.save(module, "training", "attribute")
             self.switched.setdefault(id(module), (module, module.training, source))
 
-    def refuse(self, reason: str, source: str) -> TraceBreak:
+    def refuse(self, reason: str, source: str, kind: type[TraceBreak] = TraceBreak) -> TraceBreak:
         """End the recording unsuccessfully, now or (where this cannot be) at its end."""
         if self.problem is None:
-            self.problem = TraceBreak(reason, source)
+            self.problem = kind(reason, source)
         return self.problem
 
     def save_contents(self, container: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from eagerjit.cautions import warn_again
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.journal import Journal
+from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.texts import LOGGED, Text, is_marked, text_of, with_texts
 
 
@@ -73,9 +74,9 @@ class PutOff:
         self.journal = journal
         self._output, self._filters = (sys.stdout, sys.stderr), warnings.filters
 
-    def refused(self, what: str, source: str) -> Callable[..., Any]:
+    def refused(self, what: str, source: str, kind: type[TraceBreak] = TraceBreak) -> Callable[..., Any]:
         """What is called in place of something that must not happen while tracing."""
-        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source)
+        problem = self.journal.refuse(f"it {what}, which compiled code would not do", source, kind)
 
         def fail(*args: Any, **kwargs: Any) -> Any:
             for coroutine in args:

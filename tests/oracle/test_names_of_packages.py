@@ -96,3 +96,30 @@ def test_records_of_files(tmp_path: Any) -> None:
     for reader in (theirs, ours):
         with pytest.raises(RuntimeError, match="file not found"):
             reader.get_record("absent")
+
+
+def test_storages_of_files(tmp_path: Any) -> None:
+    path, results = tmp_path / "bytes", []
+    for t in LIBRARIES:
+        path.write_bytes(bytes(range(40)))
+        storage = t.UntypedStorage.from_file(str(path), nbytes=40)
+        inside = t.asarray(storage[8:24], dtype=t.uint8)
+        found = [len(storage), storage[3], storage[-1], len(storage[5:2]), inside.view(dtype=t.int32).tolist()]
+        inside[0] = 77
+        found += [storage[8], path.read_bytes()[8], len(t.UntypedStorage.from_file(str(path)))]
+        shared = t.UntypedStorage.from_file(str(path), True, 48).untyped()
+        t.asarray(shared, dtype=t.uint8)[1] = 99
+        results.append([*found, path.stat().st_size, path.read_bytes()[1], shared[47]])
+        for wrong in (
+            lambda t=t: t.UntypedStorage.from_file(str(tmp_path / "absent"), nbytes=1),
+            lambda t=t: t.UntypedStorage.from_file(str(path), nbytes=300),
+            lambda storage=storage: storage[::2],
+        ):
+            with pytest.raises(RuntimeError):
+                wrong()
+    assert results[0] == results[1]
+
+
+def test_the_name_of_extra_state() -> None:
+    theirs, ours = (t.nn.modules.module._EXTRA_STATE_KEY_SUFFIX for t in LIBRARIES)
+    assert ours == theirs

@@ -62,6 +62,24 @@ def a_thread_started_inside(jit):
         yield f(torch.ones(2))
 
 
+@case
+def what_first_calls_set_up_under_locks(jit):
+    first, second, state = threading.Lock(), threading.Lock(), {}
+
+    def f(x):
+        if "scale" not in state:
+            with first:
+                state["scale"] = 2.0
+        elif "offset" not in state:
+            with second:
+                state["offset"] = 1.0
+        return x * state["scale"] + state.get("offset", 0.0)
+
+    f = jit(f)
+    for n in range(5):
+        yield f(torch.full((2,), float(n))), dict(state)
+
+
 @case(outcome=FELL_BACK)
 def threads_that_count_under_a_lock(jit):
     lock, state = threading.Lock(), {"calls": 0}
