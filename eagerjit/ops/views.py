@@ -106,10 +106,8 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...], tie: bool = False) -> 
 
 
 def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
-    """The same memory under another shape, or as another dtype. Raises RuntimeError where only a copy can give the
-    shape; see `reshape`."""
-    if dtype is None and len(shape) == 1 and isinstance(shape[0], DType):
-        dtype = shape[0]
+    """The same memory under another shape or dtype. Raises RuntimeError where only a copy gives it; see `reshape`."""
+    dtype = shape[0] if len(shape) == 1 and isinstance(shape[0], DType) else dtype
     if dtype is not None:
         from eagerjit.ops.memory import view_dtype
 
@@ -308,8 +306,7 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     d = dimension(dim, input.ndim)
     size = input.shape[d]
-    if isinstance(start, Tensor):
-        start = start.item()
+    start = start.item() if isinstance(start, Tensor) else start
     start = start + size if start < 0 else start
     if start < 0 or start + length > size or length < 0:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
@@ -324,8 +321,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     size = input.shape[d]
     if index < -size or index >= size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
-    start = index + size if index < 0 else index
-    return select_view(input, d, start)
+    return select_view(input, d, index + size if index < 0 else index)
 
 
 def _lengths(size: Any, split_size: Any) -> list[Any]:

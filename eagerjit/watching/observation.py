@@ -30,7 +30,10 @@ class TraceBreak(BaseException):
 
 
 class NotYet(TraceBreak):
-    """What ends the recording of one call, which runs eagerly: the next one will be recorded."""
+    """What ends the recording of one call, which runs eagerly: the next one will be recorded.
+
+    It is for what first calls do to set things up: imports, and what happens under locks.
+    """
 
 
 class Evaluated(TraceBreak):

@@ -356,7 +356,6 @@ class Observer(Implicit):
         kind = type(value)
         self.journal.catches |= not is_library_name(kind.__module__) or kind.__module__ == "contextlib"
         if kind.__module__.partition(".")[0] in ("_thread", "threading", "multiprocessing", "asyncio"):
-            # What a first call sets up is often guarded so; later ones may do without.
             self._stop(frame, 0, self.calls.refused(f"uses a {kind.__name__}", source(frame), NotYet))
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
