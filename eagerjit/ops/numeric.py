@@ -21,15 +21,26 @@ from eagerjit.tensors.tensor import Tensor
 @define
 def _logaddexp(input: Tensor, other: Tensor) -> Tensor:
     """log(exp(input) + exp(other)) without overflow."""
-    top = POINTWISE["maximum"].call(input, other)
-    return top.where(top.isinf(), top + (-(input - other).abs()).exp().log1p())
+    top, larger, below = _ordered(input, other)
+    return top.where(top.isinf(), larger + below.exp().log1p())
 
 
 @define
 def _logaddexp2(input: Tensor, other: Tensor) -> Tensor:
     """log2(2**input + 2**other) without overflow."""
-    top = POINTWISE["maximum"].call(input, other)
-    return top.where(top.isinf(), top + (-(input - other).abs()).exp2().log1p() / math.log(2))
+    top, larger, below = _ordered(input, other)
+    return top.where(top.isinf(), larger + below.exp2().log1p() / math.log(2))
+
+
+def _ordered(input: Tensor, other: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The larger one twice, and how far the smaller is below it: of the latter two the slopes at a tie are one side's.
+
+    Those of `maximum` and `abs` are a half and zero there, and the slopes of these are nothing.
+    """
+    difference = input - other
+    first = difference > 0.0
+    larger, below = input.where(first, other), (-difference).where(first, difference)
+    return POINTWISE["maximum"].call(input, other), larger, below
 
 
 @define

@@ -48,6 +48,8 @@ TWICE = {
     "i1e": lambda t, x: t.special.i1e(x),
     "norm": lambda t, x: (x * 0.0).norm(3),
     "xlogy": lambda t, x: t.xlogy(x, x.flip(0) ** 2 + 2.0),
+    "logaddexp": lambda t, x: t.logaddexp(x, x.flip(0)) + t.logaddexp(x, t.zeros_like(x)),
+    "logaddexp2": lambda t, x: t.logaddexp2(x, x.flip(0)) + t.logaddexp2(t.zeros_like(x), x),
     "lp_pool": lambda t, x: t.nn.functional.lp_pool1d(x[None], 2, 2),
 }
 POINTS = [[0.0, 1.0, 2.0, -1.0, 0.5, 3.0], [0.0, 1.0, 0.0, -1.0, 0.5, 3.0], [0.0] * 6]
