@@ -51,7 +51,8 @@ def _joined(map_: Map, shape: Shape, base: Shape) -> Map | None:
     out: list[Affine] = []
     left = list(zip(map_, shape, strict=True))
     for size in reversed(base):
-        index, reach = ZERO, 1
+        index = ZERO
+        reach: sizes.Expr = 1
         while reach != size:
             if not left:
                 return None
