@@ -27,6 +27,7 @@ class Ages:
         self._young: set[int] = set()
         self._made: set[int] = set()
         self._outside: set[int] = set()
+        self._fresh: set[int] = set()
         self._alive: list[Any] = []
         self._ended = False
 
@@ -39,12 +40,16 @@ class Ages:
         key = id(value)
         if key in self._outside:
             return False
+        if key in self._fresh:
+            return True
         if isinstance(value, np.ndarray):
             # An old dictionary that holds nothing but arrays and numbers is not known to the collector either.
             own = value.base is None or self.is_fresh(value.base)
             fresh = key in self._made or (own and self._only_young_know(value, at_least=1))
         elif not gc.is_tracked(value):  # a class that it does not track is one of an extension's
             fresh = not isinstance(value, type) and self._only_young_know(value)
+            if fresh:  # which stays so, whatever holds it later, and is not asked of all objects there are again
+                self._fresh.add(key)
         else:
             fresh = key in self._young or (not self._ended and key in self._look_again())
         self._alive.append(value)
@@ -81,10 +86,17 @@ class Ages:
             if isinstance(value, (dict, tuple, np.ndarray)):
                 self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
             return False
-        young, holders = self._look_again(), gc.get_referrers(value)
-        if len(holders) < at_least or not all(id(holder) in young for holder in holders):
+        holders = gc.get_referrers(value)
+        if len(holders) < at_least or not self._are_young(holders):
             return False
         # The attributes of an old object may be in a dictionary only since somebody has asked for it.
         tables = [holder for holder in holders if type(holder) is dict]
         others = gc.get_referrers(*tables) if tables else []
-        return all(id(r) in young for r in others if r is not holders and r is not tables)
+        return self._are_young([r for r in others if r is not holders and r is not tables])
+
+    def _are_young(self, objects: list[Any]) -> bool:
+        """Whether all have been made in this recording: an address once seen to be young stays so."""
+        if all(id(x) in self._young for x in objects):
+            return True
+        young = self._look_again()
+        return all(id(x) in young for x in objects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
@@ -71,9 +72,10 @@ WATCHED = (
 """Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
 
 
-def _watched_files() -> set[str | None]:
-    """The files of these modules, as far as they are imported."""
-    return {module.__file__ for name in WATCHED if (module := sys.modules.get(name)) is not None}
+@functools.cache
+def _is_watched(file: str) -> bool:
+    """Whether a file, whose code is there, is that of one of these modules."""
+    return any(getattr(sys.modules.get(name), "__file__", None) == file for name in WATCHED)
 
 
 def is_internal(code: CodeType) -> bool:
@@ -81,9 +83,8 @@ def is_internal(code: CodeType) -> bool:
 
     Code made of text is watched: the user may have made it, and methods of dataclasses read fields.
     """
-    return code.co_filename != "<string>" and is_library(code.co_filename) and (
-        code.co_filename not in _watched_files()
-    )
+    file = code.co_filename
+    return file != "<string>" and is_library(file) and not _is_watched(file)
 
 
 def pause_observation() -> Any:

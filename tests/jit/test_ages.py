@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 
+import eagerjit as torch
 from eagerjit.watching.ages import Ages
 
 
@@ -36,3 +37,22 @@ def test_tuples_that_other_threads_are_making_stay_theirs() -> None:
         sys.setswitchinterval(interval)
         gc.enable()
     assert not problems
+
+
+def test_all_objects_are_asked_once_about_a_dictionary(monkeypatch) -> None:
+    """Who holds a dictionary that the collector does not track takes a look at every object there is."""
+    asked = []
+    find = gc.get_referrers
+    monkeypatch.setattr(gc, "get_referrers", lambda *objects: asked.append(objects) or find(*objects))
+
+    def work(x):
+        options = {}
+        for k in range(20):
+            options[f"scale {k}"] = k
+            if "scale 3" in options:
+                x = x + options["scale 3"]
+        return x
+
+    expected = work(torch.ones(2))
+    assert torch.jit(work)(torch.ones(2)).equal(expected)
+    assert len([objects for objects in asked if type(objects[0]) is dict and "scale 0" in objects[0]]) <= 2

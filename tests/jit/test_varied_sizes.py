@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], int, tuple[Any, ...]]] = {
     "halves": (lambda x: torch.cat(x.split(x.shape[2] // 2, 2)[:2][::-1], 2), 2, SEQUENCES),
     "chunks": (lambda x: torch.cat(x.chunk(2, 2)[::-1], 2), 1, SEQUENCES),
     "quantile": (lambda x: x.quantile(0.3, dim=2), 1, SEQUENCES),
-    "distances": (lambda x: torch.cdist(x.mT, x.mT + 1), 1, SEQUENCES),
+    "distances": (lambda x: torch.cdist(x.mT, x.mT + 1), 2, SEQUENCES),  # of few rows and of many
     "one-hot": (lambda x: F.one_hot((x[:, 0] > 0).long(), 2) * x[:, :2].mT, 1, SEQUENCES),
     "per element": (lambda x: x.sum((1, 2)) / len(x), 1, SEQUENCES),
 }
