@@ -1,4 +1,4 @@
-"""The operations that programs use most, as calls of a library with PyTorch's names."""
+"""The operations that programs use most, and tensors that lie in other orders, by PyTorch's names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class Inputs:
 def operations(torch: Any, side: int) -> Table:
     """The operations by name, each with its arguments."""
     x = Inputs(torch, side)
-    return elementwise(x) | reductions(x) | layers(x) | shapes(x) | positions(x) | factories(x) | written(x)
+    groups = (elementwise, reductions, layers, shapes, positions, factories, written, strided)
+    return {name: row for group in groups for name, row in group(x).items()}
 
 
 def elementwise(x: Inputs) -> Table:
@@ -308,6 +309,38 @@ def written(x: Inputs) -> Table:
     }
 
 
+def strided(x: Inputs) -> Table:
+    """Tensors that do not lie in row-major order, and those of many short rows."""
+    torch, half = x.torch, x.side // 2
+    points = x.v.reshape(x.side, x.side // 4, 4)
+    heads = x.v.reshape(2, half, x.side)
+    image = x.image.to(memory_format=torch.channels_last)
+    return {
+        "transposed, sum": (lambda a: a.t().sum(), (x.a,)),
+        "transposed, sum of rows": (lambda a: a.t().sum(0), (x.a,)),
+        "transposed, sum of columns": (lambda a: a.t().sum(1), (x.a,)),
+        "transposed, max": (lambda a: a.t().max(0).values, (x.a,)),
+        "transposed, softmax": (lambda a: a.t().softmax(-1), (x.a,)),
+        "transposed, std": (lambda a: a.t().std(), (x.a,)),
+        "transposed, add": (lambda a: a.t() + 1.0, (x.a,)),
+        "transposed, product of two": (lambda a, b: a.t() * b.t(), (x.a, x.b)),
+        "transposed, contiguous": (lambda a: a.t().contiguous(), (x.a,)),
+        "transposed, written": (lambda a: a.t().mul_(1.0), (x.a.clone(),)),
+        "transposed batch, mean": (lambda h: h.transpose(1, 2).mean(1), (heads,)),
+        "half of the columns, sum": (lambda a: a[:, :half].sum(1), (x.a,)),
+        "every second column, mul": (lambda a: a[:, ::2] * 2.0, (x.a,)),
+        "every second row, sum": (lambda a: a[::2].sum(), (x.a,)),
+        "channels last, relu": (torch.relu, (image,)),
+        "channels last, mean": (lambda image: image.mean((2, 3)), (image,)),
+        "points, mean": (lambda p: p.mean(1), (points,)),
+        "points, minus mean": (lambda p: p - p.mean(1, keepdim=True), (points,)),
+        "points, norm": (lambda p: p.norm(dim=-1), (points,)),
+        "points, flip": (lambda p: p.flip(1), (points,)),
+        "points, cdist": (lambda p: torch.cdist(p[0], p[-1]), (points,)),
+        "points, median": (lambda p: p.median(1).values, (points,)),
+    }
+
+
 RANDOM = frozenset(
     (
         *("rand", "randn", "randn_like", "randint", "randperm", "multinomial", "normal_", "uniform_", "init.normal_"),
@@ -320,7 +353,7 @@ WRITTEN = frozenset(
     (
         *("add_", "mul_", "v += w", "copy_", "zero_", "fill_", "clamp_", "masked_fill_", "normal_", "uniform_"),
         *("init.zeros_", "init.constant_", "init.normal_"),
-        *("scatter_", "setitem slice", "setitem rows", "setitem mask"),
+        *("scatter_", "setitem slice", "setitem rows", "setitem mask", "transposed, written"),
     )
 )
 """Calls that write a leaf."""
