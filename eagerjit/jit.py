@@ -104,10 +104,7 @@ class JitFunction(Function):
             self._related = None
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until all that compiles in the background is ready; False if `timeout` seconds pass before.
-
-        Raises what compiling raised.
-        """
+        """Wait for what compiles in the background, raise what it raised; False if `timeout` seconds pass before."""
         deadline = None if timeout is None else time.monotonic() + timeout
         for _, job in list(self._pending):
             if not job.ended.wait(None if deadline is None else max(deadline - time.monotonic(), 0)):
@@ -148,14 +145,17 @@ class JitFunction(Function):
     # -- the call that native code did not serve ----------------------------------------------------------------------
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.__wrapped__
         if self._eager or runs_plainly():
             self.info.eager_calls += self._eager
-            return function(*args, **kwargs)
-        structure, leaves = flatten_call(args, kwargs)
+            return self.__wrapped__(*args, **kwargs)
+        call = Call((args, kwargs, Heard()))
+        try:
+            structure, leaves = flatten_call(args, kwargs)
+        except TraceBreak as problem:
+            return self._plain_instead(problem, call)
         if self._related is not None:
             structure, leaves = self._related.call(structure, leaves)
-        return self._served(structure, leaves, Call((args, kwargs, Heard())))
+        return self._served(structure, leaves, call)
 
     def _served(self, structure: Any, leaves: list[Any], call: Call) -> Any:
         """The result of a call by a version, or by the plain function, which is told what was asked for it so far."""

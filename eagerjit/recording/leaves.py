@@ -18,12 +18,16 @@ from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
 from eagerjit.tensors.placement import place_number
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import TraceBreak, user_line
 
 
 def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
-    """The structure of a call's (args, kwargs), and its leaves."""
+    """The structure of a call's (args, kwargs), and its leaves. Raises TraceBreak where one of them holds itself."""
     leaves: list[Any] = []
-    structure = pytree.flatten((args, kwargs), leaves)
+    try:
+        structure = pytree.flatten((args, kwargs), leaves)
+    except RecursionError:
+        raise TraceBreak("an argument holds itself, or is nested very deeply", user_line()) from None
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
     if len(set(met)) == len(met) and not any(isinstance(x, (np.ndarray, np.generic)) for x in leaves):
         return structure, leaves

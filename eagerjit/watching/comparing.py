@@ -20,7 +20,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
 from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.noted import Table
-from eagerjit.watching.observation import WATCHED
+from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
 PLAIN = (int, float, str, bool, bytes, type(None), complex)
 
@@ -118,10 +118,17 @@ class Unchanged:
     def __init__(self, value: Any, changing: Set[tuple[int, Any]], within: bool = True):
         self.kept: list[Any] = []
         self.changing, self.within = changing, within
-        self.value, self.before = value, contents(value, self.kept, changing, within)
+        self.value = value
+        try:
+            self.before = contents(value, self.kept, changing, within)
+        except RecursionError:
+            raise TraceBreak("a container that it reads holds itself", user_line()) from None
 
     def __call__(self) -> bool:
-        return bool(contents(self.value, None, self.changing, self.within) == self.before)
+        try:
+            return bool(contents(self.value, None, self.changing, self.within) == self.before)
+        except RecursionError:  # it holds itself now
+            return False
 
 
 def contents(
