@@ -218,3 +218,9 @@ def test_the_base_of_a_view_of_a_view_is_no_view() -> None:
     detached = x.detach()
     assert detached._base is None
     assert detached[1:].t()._base is detached
+
+
+def test_views_of_another_dtype_by_name() -> None:
+    x = ej.randn(3, 4)
+    assert x.view(dtype=ej.int32).equal(x.view(ej.int32))
+    assert x.view(dtype=ej.int32).data_ptr() == x.data_ptr()

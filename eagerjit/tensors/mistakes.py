@@ -6,6 +6,7 @@ Checking first would cost every call; what a call of a wrong type raises otherwi
 from __future__ import annotations
 
 import functools
+import inspect
 import numbers
 import sys
 from collections.abc import Callable, Sequence
@@ -47,7 +48,7 @@ def explained(function: Callable[..., Any], name: str = "", module: str = "", li
 
     Parameters, annotations and what it says of itself are those of `like` where the function itself takes any.
     """
-    known = like or function
+    known = inspect.unwrap(like or function)
     code = getattr(known, "__code__", None)
     parameters = code.co_varnames[: code.co_argcount] if code else ()
     positional = parameters[: code.co_argcount] if code else ()

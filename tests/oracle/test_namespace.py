@@ -53,7 +53,6 @@ CASES: dict[str, Any] = {
     **{f"{n} axis": lambda t, x, n=n: getattr(t, n)(x, axis=1) for n in "max min softmax unbind unsqueeze".split()},
     **{f"{n} method axis": lambda t, x, n=n: getattr(x, n)(axis=0) for n in "max log_softmax squeeze unbind".split()},
     "max keepdims": lambda t, x: (x.max(axis=1, keepdims=True).values, t.min(x, 0, keepdims=True).indices),
-    "view dtype by name": lambda t, x: x.detach().view(dtype=t.int32),
     "stack axis": lambda t, x: (t.stack((x, x), axis=1), t.repeat_interleave(x, 2, axis=0)),
     "pieces axis": lambda t, x: (*x.chunk(2, axis=1), t.narrow(x, axis=1, start=0, length=2)),
     "select axis": lambda t, x: x.select(axis=0, index=1),
