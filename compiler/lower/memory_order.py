@@ -108,6 +108,10 @@ def turned(trace: Trace) -> Trace:
     return replace(found, graph=remove_dead(found.graph))
 
 
+DEEPEST = 100
+"""Operations above a written value that are looked at: chains of them may be long."""
+
+
 class _Turning:
     """Permutations moved from elementwise results to their operands, where nothing else reads the results."""
 
@@ -125,24 +129,26 @@ class _Turning:
             return value
         order = memory_order(self.node_of[leaf])
         if order == tuple(range(len(order))):
-            return self._over_operands(value)
-        found = self._permuted(value, order)
+            return self._over_operands(value, DEEPEST)
+        found = self._permuted(value, order, DEEPEST)
         return self._new(views.permute, (found,), {"dims": _inverse(order)}, value.type, value.source)
 
-    def _over_operands(self, node: Node) -> Node:
+    def _over_operands(self, node: Node, depth: int) -> Node:
         """The value with permutations of single results moved to these results' operands."""
+        if not depth:
+            return node
         inputs = []
         for i in node.inputs:
             if i.op is views.permute and self._is_alone(i) and self._is_alone(i.inputs[0]):
-                i = self._permuted(i.inputs[0], i.attributes["dims"])
+                i = self._permuted(i.inputs[0], i.attributes["dims"], depth - 1)
             elif self._is_alone(i):
-                i = self._over_operands(i)
+                i = self._over_operands(i, depth - 1)
             inputs.append(i)
         if tuple(inputs) == node.inputs:
             return node
         return self._new(node.op, tuple(inputs), node.attributes, node.type, node.source)
 
-    def _permuted(self, node: Node, dims: tuple[int, ...]) -> Node:
+    def _permuted(self, node: Node, dims: tuple[int, ...], depth: int) -> Node:
         """A value with its dimensions in another order: computed in it where nothing else reads the value."""
         turned = permuted(node, dims)
         if turned.op is not views.permute:
@@ -150,12 +156,13 @@ class _Turning:
         seen, (value,), dims = node, turned.inputs, turned.attributes["dims"]
         while seen is not value and self.uses[seen] <= 1:
             seen = seen.inputs[0]
-        if not self._is_elementwise(value) or self.uses[seen] > 1 or value in self.kept:
+        if not depth or not self._is_elementwise(value) or self.uses[seen] > 1 or value in self.kept:
             self.nodes.append(turned)
             return turned
-        node = value
-        inputs = [i if i.type.shape == () else self._permuted(self._full(i, len(dims)), dims) for i in node.inputs]
-        return self._new(node.op, tuple(inputs), node.attributes, turned.type, node.source)
+        inputs = [
+            i if i.type.shape == () else self._permuted(self._full(i, len(dims)), dims, depth - 1) for i in value.inputs
+        ]
+        return self._new(value.op, tuple(inputs), value.attributes, turned.type, value.source)
 
     def _full(self, node: Node, rank: int) -> Node:
         """An operand with as many dimensions as the result."""

@@ -151,3 +151,16 @@ def test_several_layouts_one_after_another():
     for kind in (*KINDS, *KINDS):
         x = permuted(kind)
         assert bits(f(x)) == bits((x.contiguous() * 2).sum(0))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_long_chain_of_operations_is_written(turned):
+    def work(x, y):
+        for _ in range(1500):
+            y = y * 1.0001
+        x.copy_(y)
+
+    x, y, expected = torch.zeros(5, 4).t() if turned else torch.zeros(4, 5), torch.ones(4, 5), torch.zeros(4, 5)
+    torch.jit(work)(x, y)
+    work(expected, y)
+    assert bits(x) == bits(expected)
