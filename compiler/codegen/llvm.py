@@ -21,6 +21,7 @@ from eagerjit.compiler.codegen import across, columns, transpose
 from eagerjit.compiler.codegen.builder import LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.counted import repeat
+from eagerjit.compiler.codegen.digits import digits
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
 from eagerjit.compiler.codegen.vector_loops import VectorLoops
 from eagerjit.compiler.loops import (
@@ -68,6 +69,7 @@ class _Emitter(VectorLoops):
         self.together = False
         self.first = self.b.constant("i64", 0)
         self.sums: dict[tuple[str, Index], str] = {}
+        self.carried: frozenset[str] = frozenset()
 
     def _folding_accumulators(self) -> set[str]:
         """Accumulators that a vector loop adds to and that start outside it."""
@@ -107,6 +109,8 @@ class _Emitter(VectorLoops):
         """Writes statements."""
         for statement in body:
             match statement:
+                case Let(name) if name in self.carried:
+                    pass
                 case Let(name, op, args, dtype, number):
                     # Only sums and products of the user's own: elementary functions need every rounding of theirs.
                     self.b.contract = self.kernel.contract and op in ("add", "sub", "mul")
@@ -226,25 +230,49 @@ class _Emitter(VectorLoops):
     # -- blocks of tasks ------------------------------------------------------------------------------------------
 
     def _tasks(self, loop: Loop) -> None:
+        """The tasks of this call, in blocks where the plan says so; their indices count along."""
         b = self.b
         start, stop = (Value(b, "i64", 0, name, 0) for name in ("%begin", "%end"))
         plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop)
-        if plan is None:
-            self._serial(loop, start, stop)
-            return
-        before, head, single, block, following, done = (
-            b.name(n) for n in ("before", "tasks", "single", "block", "following", "done")
-        )
-        b.emit(f"br i1 {(start < stop).text}, label %{before}, label %{done}")
+        indices = digits(loop, self.values)
+        enter, done = b.name("enter"), b.name("done")
+        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
+        b.label(enter)
+        known = set(b.frames[-1].known)
+        first = [start, *indices.first(start)]
+        before, head, following = b.name("before"), b.name("tasks"), b.name("following")
+        b.emit(f"br label %{before}")
         b.label(before)
         b.open_loop()
         b.emit(f"br label %{head}")
         b.label(head)
-        task = Value(b, "i64", 0, b.name("%v"), b.depth)
+        state = [Value(b, "i64", 0, b.name("%v"), b.depth) for _ in first]
         place = len(b.lines)
-        b.lines.append("")
+        b.lines += [""] * len(state)
+        named = indices.values(state[1:])
+        self.carried = frozenset(named)
+        self.values.update(named)
+        self.values[loop.var] = state[0]
+        self.first = start
         self.variables.append(loop.var)
-        self.values[loop.var] = task
+        count = b.constant("i64", 1)
+        if plan is None:
+            self.body(loop.body)
+        else:
+            count = self._blocks(plan, loop, stop)
+        self.variables.pop()
+        following = [state[0] + count, *indices.following(state[1:], count)]
+        for k, (value, begin, end) in enumerate(zip(state, first, following, strict=True)):
+            b.lines[place + k] = f"  {value.text} = phi i64 [ {begin.text}, %{before} ], [ {end.text}, %{b.block} ]"
+        b.emit(f"br i1 {(following[0] < stop).text}, label %{head}, label %{done}")
+        b.close_loop()
+        b.forget_since(known)
+        b.label(done)
+
+    def _blocks(self, plan: transpose.Plan | across.Plan, loop: Loop, stop: Value) -> Value:
+        """A block of tasks if one fits, else a single one; how many they were."""
+        b, task = self.b, self.values[loop.var]
+        single, block, joined = (b.name(n) for n in ("single", "block", "joined"))
         b.emit(f"br i1 {self._block_fits(plan, task, stop).text}, label %{block}, label %{single}")
         kept = set(b.frames[-1].known)
         ends = []
@@ -258,15 +286,10 @@ class _Emitter(VectorLoops):
             else:
                 self._together(plan, loop)
             ends.append((str(count), b.block))
-            b.emit(f"br label %{following}")
+            b.emit(f"br label %{joined}")
             b.forget_since(kept)
-        b.label(following)
-        next_task = task + b.phi("i64", 0, ends, b.depth)
-        b.lines[place] = f"  {task.text} = phi i64 [ {start.text}, %{before} ], [ {next_task.text}, %{following} ]"
-        b.emit(f"br i1 {(next_task < stop).text}, label %{head}, label %{done}")
-        self.variables.pop()
-        b.close_loop()
-        b.label(done)
+        b.label(joined)
+        return b.phi("i64", 0, ends, b.depth)
 
     def _block_fits(self, plan: transpose.Plan | across.Plan, task: Value, stop: Value) -> Value:
         """Whether a block of tasks and of elements lies before the ends, and no remainder wraps around in it."""
@@ -275,7 +298,6 @@ class _Emitter(VectorLoops):
         if isinstance(plan, transpose.Plan):
             fits = fits & (self.bound(plan.vector.start) + more < self.bound(plan.vector.stop))
         for wrap in plan.wraps:
-            self.body([wrap])
             if wrap.op == "rem":
                 fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
         return fits
