@@ -67,8 +67,8 @@ from eagerjit.runtime.native.language import (
     ptr,
     store_i64,
 )
-from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, SERIAL_WORK, TOO_LARGE, TRANSPOSE
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
+from eagerjit.runtime.native.products import INT32_MAX, NO_TRANSPOSE, PER_OPERATION, TOO_LARGE, TRANSPOSE
+from eagerjit.runtime.native.threads import OUT_OF_MEMORY, is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.turned import is_turned, lay_out_weight, take_phase
 from eagerjit.runtime.native.windows import STRIDE, gather_columns, scatter_columns
 
@@ -128,9 +128,9 @@ def _run(kind: i64, job: ptr) -> i64:
     elif kind == WEIGHT_OF:
         kernel = address_of(_weight_kernel)
         tasks = groups * load_i64(job, ROW_BLOCKS) * load_i64(job, CHANNEL_BLOCKS)
-    if work < SERIAL_WORK:
-        return serial_for(kernel, job, tasks, scratch)
-    return parallel_for(kernel, job, tasks, scratch, 1)
+    if is_worth_threads(work // PER_OPERATION):
+        return parallel_for(kernel, job, tasks, scratch, 1)
+    return serial_for(kernel, job, tasks, scratch)
 
 
 # -- the three kernels: each task's result is its own ------------------------------------------------------------------

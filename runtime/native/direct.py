@@ -66,8 +66,8 @@ from eagerjit.runtime.native.language import (
     store_i32,
     store_ptr,
 )
-from eagerjit.runtime.native.products import SERIAL_WORK
-from eagerjit.runtime.native.threads import OUT_OF_MEMORY, parallel_for, serial_for
+from eagerjit.runtime.native.products import PER_OPERATION
+from eagerjit.runtime.native.threads import OUT_OF_MEMORY, is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.tiles import LANES, TILE_ROWS, TILE_VECTORS
 from eagerjit.runtime.native.windows import (
     DEPTH,
@@ -105,13 +105,13 @@ def direct(job: ptr, work: i64) -> i64:
     row_tasks = load_i64(job, ROW_TASKS)
     scratch = copied * 4 + 64 + (blocks + row_tasks - 1) // row_tasks * TILE_ROWS * load_i64(job, RUN) * 4
     status = 0
-    if work < SERIAL_WORK:
-        _pack_kernel(job, 0, groups * blocks, ptr(0))
-        status = serial_for(address_of(_direct_kernel), job, tasks, scratch)
-    else:
+    if is_worth_threads(work // PER_OPERATION):
         status = parallel_for(address_of(_pack_kernel), job, groups * blocks, 0, 1)
         if status == 0:
             status = parallel_for(address_of(_direct_kernel), job, tasks, scratch, 1)
+    else:
+        _pack_kernel(job, 0, groups * blocks, ptr(0))
+        status = serial_for(address_of(_direct_kernel), job, tasks, scratch)
     free(load_ptr(memory))
     return status
 

@@ -30,14 +30,14 @@ from eagerjit.runtime.native.products import (
     INT32_MAX,
     LEAST_TILE,
     LEAST_TILE_WORK,
-    SERIAL_WORK,
+    PER_OPERATION,
     SEVERAL,
     SEVERAL_TILE_WORK,
     TILE,
     TILE_ALIGNMENT,
     TOO_LARGE,
 )
-from eagerjit.runtime.native.threads import parallel_for, serial_for
+from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
 from eagerjit.runtime.native.tile_products import product_by_blas, product_of_integers
 
 # Offsets in the job block that tasks read.
@@ -132,9 +132,9 @@ def matmul(
     store_i64(job, PANELS, work_size(dtype) == 4 and suits_panels(m, n, k, b_row))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
-    if batches * m * n * k < SERIAL_WORK:
-        return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
-    return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
+    if is_worth_threads(batches * m * n * k // PER_OPERATION):
+        return parallel_for(address_of(_tiles_kernel), job, tiles, scratch_bytes, 1)
+    return serial_for(address_of(_tiles_kernel), job, tiles, scratch_bytes)
 
 
 def _store_dimension(batch: ptr, d: i64, extent: i64, a_step: i64, c_step: i64) -> None:

@@ -33,4 +33,5 @@ LEAST_TILE_WORK = 1 << 18  # multiplications worth a task of their own: some 3 m
 SEVERAL = 2  # tiles of a large product per processor: one held up gets fewer; more would pack operands more often
 SEVERAL_TILE_WORK = 1 << 24  # multiplications of such a tile: some 300 microseconds
 SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had better do alone
+PER_OPERATION = 4  # multiplications in the time that a scalar operation of a kernel takes
 TILE_ALIGNMENT = 16

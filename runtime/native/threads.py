@@ -9,6 +9,9 @@ another thread or inside a kernel, does its tasks itself.
 Every thread begins with a share of its own, the same for every job of as many tasks, so that kernel after kernel it
 meets memory that its core's cache holds; then it helps with what is left of other shares.
 
+Waking a worker that sleeps takes longer than a small job. So a job of medium size is split only if the workers are
+awake, or would be, had the one before it been split.
+
 Elsewhere than on Linux everything runs on the calling thread.
 """
 
@@ -67,6 +70,9 @@ MAX_THREADS = 256
 RANGES_PER_THREAD = 16
 STACK_SCRATCH = 16384
 KEPT_SCRATCH = 1 << 28  # more scratch memory than that is given back
+WORK_PER_THREAD = 30_000  # scalar operations for which handing them over is worth it: 2 to 5 microseconds
+ENOUGH_WORK = 200_000  # worth handing over to any number of threads
+WAKING_WORK = 400_000  # worth waking them for: 30 to 70 microseconds
 OUT_OF_MEMORY = -1  # a status of ours: scratch memory could not be had
 
 # Offsets in `thread_pool`; what different threads write lies on cache lines of its own.
@@ -84,6 +90,7 @@ ARGUMENTS = 456
 SHARES = 464  # threads among which the tasks are shared out
 RANGE = 472
 SCRATCH_BYTES = 480
+LAST = 512  # when a job of medium size last found the workers asleep
 
 # Offsets in a thread's entry of `_shares`.
 NEXT = 0  # first task not yet taken
@@ -95,7 +102,7 @@ INSIDE = OPEN - 1
 FAILURE_STEP = 1 << 16
 NO_FAILURE = (1 << 63) - 1
 
-thread_pool = global_bytes(512)
+thread_pool = global_bytes(576)
 _shares = global_bytes(SHARE_BYTES * MAX_THREADS)
 _scratch = global_bytes(16 * MAX_THREADS)  # per thread: address, bytes; entry 0 is the caller's that holds BUSY
 
@@ -134,6 +141,22 @@ def parallel_for(kernel: ptr, arguments: ptr, tasks: i64, scratch_bytes: i64, bl
     if failure == NO_FAILURE:
         return 0
     return (failure & (FAILURE_STEP - 1)) - 1
+
+
+def is_worth_threads(work: i64) -> i64:
+    """Whether a job of so many scalar operations ends sooner if it is split."""
+    if work < WORK_PER_THREAD * 2:
+        return 0
+    if work >= WAKING_WORK:
+        return 1
+    if work < ENOUGH_WORK and work < WORK_PER_THREAD * thread_count():
+        return 0
+    if atomic_load(thread_pool, SLEEPERS) == 0:
+        return 1
+    now = _nanoseconds()
+    last = load_i64(thread_pool, LAST)
+    store_i64(thread_pool, LAST, now)
+    return now - last < 2 * load_i64(thread_pool, SPIN_NANOSECONDS)
 
 
 def thread_count() -> i64:

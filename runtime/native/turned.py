@@ -45,8 +45,7 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
 )
-from eagerjit.runtime.native.products import SERIAL_WORK
-from eagerjit.runtime.native.threads import parallel_for
+from eagerjit.runtime.native.threads import is_worth_threads, parallel_for
 from eagerjit.runtime.native.windows import (
     DEPTH,
     DILATION,
@@ -134,10 +133,10 @@ def lay_out_weight(job: ptr, to: ptr) -> None:
     store_ptr(both, 0, job)
     store_ptr(both, 8, to)
     rows = load_i64(job, GROUPS) * load_i64(job, ROWS)
-    if rows * load_i64(job, CHANNELS) * load_i64(job, TAPS) < SERIAL_WORK:
-        _lay_out_kernel(both, 0, rows, ptr(0))
-    else:
+    if is_worth_threads(rows * load_i64(job, CHANNELS) * load_i64(job, TAPS)):
         parallel_for(address_of(_lay_out_kernel), both, rows, 0, 1)
+    else:
+        _lay_out_kernel(both, 0, rows, ptr(0))
     store_ptr(job, W, to)
 
 

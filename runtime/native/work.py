@@ -35,10 +35,7 @@ from eagerjit.runtime.native.objects import (
     replace_slot,
 )
 from eagerjit.runtime.native.products import FLOAT64, TOO_LARGE
-from eagerjit.runtime.native.threads import parallel_for, serial_for, thread_count
-
-PARALLEL_WORK = 200_000
-"""Scalar operations from which on a kernel is split over threads."""
+from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for, thread_count
 
 TOGETHER = 16
 """Tasks that a kernel whose rows lie across memory runs at the same time, where its range has as many."""
@@ -84,7 +81,7 @@ def run_kernel(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i6
     scratch_bytes = 0
     if scratch_slot >= 0:
         scratch_bytes = load_i64(slots, 8 * scratch_slot)
-    if work >= PARALLEL_WORK:
+    if is_worth_threads(work):
         # Some kernels run so many tasks together where they can.
         block = TOGETHER if tasks >= 2 * TOGETHER * thread_count() else 1
         return parallel_for(function, arguments, tasks, scratch_bytes, block)

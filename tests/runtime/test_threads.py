@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,6 +115,44 @@ def test_many_jobs_with_pauses_between_them(kernel: int) -> None:
             assert status == 0 and (out == 1).all()
     finally:
         threads.set_spin_microseconds(50)
+
+
+@pytest.fixture
+def sleepers(kernel: int) -> ctypes.c_int64:
+    """How many workers sleep, once all of them do."""
+    threads.set_num_threads(2)
+    run(kernel, 100)
+    pool = native().address("thread_pool")
+    sleeping = ctypes.c_int64.from_address(pool + layout.SLEEPERS)
+    while sleeping.value < ctypes.c_int64.from_address(pool + layout.STARTED).value:
+        time.sleep(0.001)
+    return sleeping
+
+
+def worth_threads(*amounts: int) -> list[int]:
+    worth = native().function("is_worth_threads", ctypes.c_int64, ctypes.c_int64)
+    return [worth(work) for work in amounts if not time.sleep(0.001)]
+
+
+def test_jobs_of_medium_size_wake_nobody_for_once(sleepers: ctypes.c_int64) -> None:
+    small, medium, large = 2 * layout.WORK_PER_THREAD - 1, layout.ENOUGH_WORK, layout.WAKING_WORK
+    assert worth_threads(small, medium, medium, large) == [0, 0, 0, 1]
+    threads.set_spin_microseconds(60e6)  # the next one would have found them awake
+    try:
+        assert worth_threads(small, medium, large) == [0, 1, 1]
+    finally:
+        threads.set_spin_microseconds(50)
+
+
+@pytest.mark.parametrize("number", [2, 4, 64])
+def test_threads_that_are_awake_take_jobs_of_medium_size(sleepers: ctypes.c_int64, number: int) -> None:
+    least = min(layout.WORK_PER_THREAD * number, layout.ENOUGH_WORK)
+    threads.set_num_threads(number)
+    asleep, sleepers.value = sleepers.value, 0
+    try:
+        assert worth_threads(0, least - 1, least) == [0, 0, 1]
+    finally:
+        sleepers.value = asleep
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
