@@ -19,7 +19,7 @@ from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
-from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors
+from eagerjit.compiled.evaluated import EVALUATED, evaluate, has_complex, with_tensors, without_memory
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.trace import Tracer
@@ -31,7 +31,7 @@ from eagerjit.state import set_casting, state
 from eagerjit.tensors.fitting import reachable
 from eagerjit.tensors.mistakes import explained
 from eagerjit.tensors.outputs import taken_out
-from eagerjit.tensors.placement import common
+from eagerjit.tensors.placement import common, is_nowhere
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
 
@@ -197,7 +197,8 @@ class Op:
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """Run the Program for arguments of these types, compiling it at the first such call."""
-        common(arguments)
+        if is_nowhere(common(arguments)):
+            return without_memory(self, arguments)
         key, leaves = self.signature(arguments := with_tensors(arguments, self.numbers))
         programs = self.programs.setdefault(key, [])
         if programs is EVALUATED:

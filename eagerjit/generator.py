@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from eagerjit.ops import index
 from eagerjit.runtime import dtypes
 from eagerjit.state import state, untraced
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.placement import array_at, store, wanted
+from eagerjit.tensors.placement import NOWHERE, array_at, store, wanted
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import pause_observation, resume_observation, user_line
 
@@ -111,7 +112,9 @@ def generator_of(device: Device) -> Generator:
 
 
 def default_of(device: Device) -> Generator:
-    """The default stream of a GPU; it belongs to the seed that the CPU's got last, until it gets its own."""
+    """The default stream of a device; a GPU's belongs to the seed that the CPU's got last, until it gets its own."""
+    if device is NOWHERE:
+        return _of_nowhere()
     from eagerjit.runtime.gpu.devices import platform
 
     key = (id(platform()), device)
@@ -123,6 +126,12 @@ def default_of(device: Device) -> Generator:
         finally:
             resume_observation(observation)
     return _of_devices[key]
+
+
+@functools.cache
+def _of_nowhere() -> Generator:
+    """What tensors on meta draw from: nothing comes of it."""
+    return Generator(NOWHERE)
 
 
 class _Seeding:

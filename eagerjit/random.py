@@ -40,7 +40,7 @@ from eagerjit.tensors.creation import finish, sizes_of
 from eagerjit.tensors.making import makes
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.outputs import write_out
-from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -50,8 +50,8 @@ _TOP_BITS = {dtypes.float32: 24, dtypes.float16: 11, dtypes.bfloat16: 8}
 
 def _state(generator: Generator | None, device: Any = None) -> Tensor:
     """The state of a generator; of the default one of a device, where tensors are made unless it is given."""
-    if generator is None:
-        place = device or state.device
+    place = device or state.device
+    if generator is None or place is NOWHERE:
         return default_generator.state if place is None or place is CPU else generator_of(place).state
     return generator.state
 

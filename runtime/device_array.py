@@ -59,9 +59,9 @@ class DeviceArray(np.ndarray[Any, Any]):
     def laid_out(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...]) -> Any:
         """A view of the memory from an address on, with strides in bytes."""
         if not math.prod(shape):
-            return DeviceArray(self.memory, shape, dtype)
+            return type(self)(self.memory, shape, dtype)
         low = address + sum(min((d - 1) * s, 0) for d, s in zip(shape, strides, strict=True))
-        made = np.ndarray.__new__(DeviceArray, shape, dtype, _Bytes.from_address(low), address - low, strides)  # type: ignore[arg-type]
+        made = np.ndarray.__new__(type(self), shape, dtype, _Bytes.from_address(low), address - low, strides)  # type: ignore[arg-type]
         made.memory, made._address = self.memory, address
         return made
 
@@ -73,7 +73,7 @@ class DeviceArray(np.ndarray[Any, Any]):
         found = function(*[a.view(np.ndarray) if isinstance(a, DeviceArray) else a for a in args], **kwargs)
         if not isinstance(found, np.ndarray):
             return found
-        made = found.view(DeviceArray)
+        made = found.view(type(self))
         made.memory = self.memory
         return made
 

@@ -1,4 +1,5 @@
-"""Calls that NumPy evaluates: with floats of 8 bits, or some with complex numbers. The op's body is recorded as ever.
+"""Calls that are recorded and not compiled: NumPy evaluates those with floats of 8 bits and some with complex numbers,
+and those on the meta device have types alone.
 
 Gradients follow PyTorch's convention, that of the conjugate: with respect to z = x + iy it is dL/dx + i dL/dy. Rules
 are written for real numbers, where they are transposed Jacobians; for a function with a complex derivative what is
@@ -7,18 +8,21 @@ wanted is the conjugate of the rule on the conjugated gradient, and so one rule 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from eagerjit.compiler.evaluate import evaluate_graph
-from eagerjit.compiler.ir import Graph
+from eagerjit.compiler.ir import Graph, Node
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.meta_array import meta_array
+from eagerjit.runtime.source import here
 from eagerjit.tensors.placement import gpu, host_array, named, put, store
 from eagerjit.tensors.promotion import result_type
-from eagerjit.tensors.tensor import Tensor, new_tensor
+from eagerjit.tensors.tensor import Tensor, new_tensor, storage_of
+from eagerjit.watching.observation import TraceBreak
 
 if TYPE_CHECKING:
     from eagerjit.dispatch import Op
@@ -52,8 +56,18 @@ def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int]) -> tuple[A
     return tuple(new_tensor(np.array(a, dtype.numpy)) if type(a) is complex else a for a in arguments)
 
 
-def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
-    """The op's result by NumPy, and what it writes written."""
+class _Recorded(NamedTuple):
+    """An op's body, recorded on the sizes of one call."""
+
+    tracer: Tracer
+    result: Any
+    nodes: list[Node]
+    writes: list[tuple[int, Node]]
+    given: dict[int, Tensor]
+
+
+def _recorded(op: Op, arguments: tuple[Any, ...]) -> _Recorded:
+    """The op's body on these arguments; `given` are the tensors by leaf."""
     tracer = Tracer(op.name)
     tracer.values_only = tracer.evaluated = True
     tracer.source = op.name
@@ -65,9 +79,14 @@ def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
             results = result if isinstance(result, tuple) else (result,)
             writes = tracer.final_writes()
             given |= {leaf: x for x, leaf in tracer.outside() if leaf not in given}
-            nodes = [tracer.value(r) for r in results]
+            return _Recorded(tracer, result, [tracer.value(r) for r in results], writes, given)
         finally:
             mode.set_grad_mode(before)
+
+
+def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """The op's result by NumPy, and what it writes written."""
+    tracer, result, nodes, writes, given = _recorded(op, arguments)
     graph = Graph(op.name, tracer.inputs, tracer.nodes, [*nodes, *(node for _, node in writes)])
     arrays = evaluate_graph(graph, [host_array(given[n.attributes["leaf"]]._data) for n in tracer.inputs])
     for (leaf, _), array in zip(writes, arrays[len(nodes) :], strict=True):
@@ -75,6 +94,22 @@ def evaluate(op: Op, arguments: tuple[Any, ...]) -> Any:
     made = tuple(new_tensor(np.array(a, order="C")) for a in arrays[: len(nodes)])
     if tracer.device is not None:
         made = put(made, gpu(named(tracer.device)))
+    return made if isinstance(result, tuple) else made[0]
+
+
+def without_memory(op: Op, arguments: tuple[Any, ...]) -> Any:
+    """The op's result on the meta device: shapes and dtypes, as its body is recorded. What it writes has been written.
+
+    Raises NotImplementedError where these depend on values.
+    """
+    try:
+        _, result, nodes, writes, given = _recorded(op, arguments)
+    except TraceBreak as broken:
+        raise NotImplementedError(f"{op.name}(): tensors on meta have no values, and {broken.reason}") from None
+    for leaf, _ in writes:
+        storage = storage_of(given[leaf])
+        storage.version, storage.source = storage.version + 1, here()
+    made = tuple(new_tensor(meta_array(tuple(map(int, n.type.shape)), n.type.dtype.numpy)) for n in nodes)
     return made if isinstance(result, tuple) else made[0]
 
 

@@ -17,7 +17,8 @@ from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
-from eagerjit.tensors.placement import moved, wanted
+from eagerjit.runtime.meta_array import NO_DATA
+from eagerjit.tensors.placement import NOWHERE, moved, wanted
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.noted import Table, noted
 
@@ -208,14 +209,14 @@ class Module(Calls, Tree, State):
             for module in self.children():
                 module._apply(fn)
         with no_grad():
-            for parameter in self._parameters.values():
+            for name, parameter in self._parameters.items():
                 if parameter is not None:
-                    parameter.data = fn(parameter.data)
+                    self._parameters[name] = made = _with_memory(parameter, fn(parameter.data))
                     if parameter.grad is not None:
-                        parameter.grad.data = fn(parameter.grad.data)
-            for buffer in self._buffers.values():
+                        made.grad = _with_memory(parameter.grad, fn(parameter.grad.data))
+            for name, buffer in self._buffers.items():
                 if buffer is not None:
-                    buffer.data = fn(buffer.data)
+                    self._buffers[name] = _with_memory(buffer, fn(buffer.data))
         mode.bump_epoch()
         return self
 
@@ -231,7 +232,7 @@ class Module(Calls, Tree, State):
             )
         if device is not None:
             place = wanted(device)
-            self._apply(lambda t: moved(t, place))
+            self._apply(lambda t: _moved(t, place))
         return self if dtype is None else self._convert(dtype)
 
     def _convert(self, dtype: DType) -> Self:
@@ -299,3 +300,21 @@ class Module(Calls, Tree, State):
         if len(lines) == 1 and not children:
             return f"{name}({extra})"
         return f"{name}(" + ("\n  " + "\n  ".join(lines) + "\n" if lines else "") + ")"
+
+
+def _with_memory(tensor: Any, made: Tensor) -> Any:
+    """The tensor with other memory; what goes to the meta device or comes from there is another tensor."""
+    if tensor.is_meta is made.is_meta:
+        tensor.data = made
+        return tensor
+    return Parameter(made, tensor.requires_grad) if isinstance(tensor, Parameter) else made
+
+
+def _moved(tensor: Tensor, place: Any) -> Tensor:
+    """A parameter or buffer in another place. Raises NotImplementedError for one on meta."""
+    if tensor.is_meta and place is not NOWHERE:
+        raise NotImplementedError(
+            f"{NO_DATA} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
+            "meta to a different device."
+        )
+    return moved(tensor, place)

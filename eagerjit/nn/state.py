@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from eagerjit.autograd.modes import no_grad
+from eagerjit.runtime.meta_array import NO_DATA
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Parameter, Tensor
@@ -173,7 +175,19 @@ class State:
                 f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
                 f"the shape in current model is {target.shape}."
             )
+        if target.is_meta and not value.is_meta and not assign:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                "to their corresponding key in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
         with no_grad():
+            if value.is_meta and not target.is_meta and not assign:
+                return (
+                    f'While copying the parameter named "{key}", whose dimensions in the model are {target.shape} and '
+                    f"whose dimensions in the checkpoint are {value.shape}, an exception occurred : ('{NO_DATA}',)."
+                )
             if not assign:
                 target.copy_(value)
             elif isinstance(target, Parameter):

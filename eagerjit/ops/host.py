@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import record
+from eagerjit.compiled.evaluated import without_memory
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
-from eagerjit.tensors.placement import common, host_array, put
+from eagerjit.tensors.placement import common, host_array, is_nowhere, put
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
 
@@ -57,6 +58,8 @@ class HostOp(Op):
     def eager(self, arguments: tuple[Any, ...]) -> Any:
         """NumPy's result as tensors, which lie where the arguments do."""
         device = common(arguments)
+        if is_nowhere(device):
+            return without_memory(self, arguments)
         with np.errstate(all="ignore"):
             result = self.function(*map(_plain, arguments))
         made = tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)

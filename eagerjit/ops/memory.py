@@ -15,6 +15,7 @@ from eagerjit.ops.index import own_array
 from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
 from eagerjit.runtime import device_array, mode
+from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -92,6 +93,11 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
     if size is not None:
         step = stride if stride is not None else contiguous_strides(size)
         tensor = as_strided(tensor.detach(), size, step, storage_offset)
+    if isinstance(tensor._data, MetaArray) is not isinstance(self._data, MetaArray):
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{self.device}" to a storage on different device '
+            f'"{tensor.device}".  This is no longer allowed; the devices must match.'
+        )
     self._data, self._view = tensor._data, None
     share_storage(self, tensor)
     return self

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.ops import indexing
 from eagerjit.devices import CPU
 from eagerjit.runtime.device_array import DeviceArray
-from eagerjit.tensors.placement import HOST, named, refuse_mixed
+from eagerjit.runtime.meta_array import META
+from eagerjit.tensors.placement import HOST, named, refuse_mixed, refuse_recording
 from eagerjit.watching.observation import TraceBreak, user_line
 
-if TYPE_CHECKING:
-    pass
-
 _OVERWRITES = frozenset({indexing.slice_scatter})
-_UNKNOWN = -2
 
 
 class Places:
@@ -37,6 +34,8 @@ class Places:
     def place_leaf(self, node: Node, array: Any) -> int:
         """Note where a leaf lies."""
         self.places[node] = index = array.memory.device.index if isinstance(array, DeviceArray) else HOST
+        if index == META:
+            refuse_recording()
         if index != HOST:
             self.runs_on(index)
         return index

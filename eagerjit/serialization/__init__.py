@@ -8,7 +8,10 @@ import tempfile
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from eagerjit.devices import Device
+from eagerjit.runtime.meta_array import meta_array
 from eagerjit.serialization import archive, legacy
 from eagerjit.serialization.known import (
     Known,
@@ -20,7 +23,7 @@ from eagerjit.serialization.known import (
 from eagerjit.serialization.saving import Writer
 from eagerjit.serialization.storages import FileStorage, StorageType
 from eagerjit.serialization.unpickle import LoadError, Unpickler
-from eagerjit.tensors.placement import array_at, wanted
+from eagerjit.tensors.placement import NOWHERE, array_at, wanted
 
 MAP_LOCATION: TypeAlias = Any
 DEFAULT_PROTOCOL = 2
@@ -122,7 +125,8 @@ def _read_archive(source: archive.Archive, known: Known, locate: _Locations) -> 
             raise LoadError("it describes memory in a form that makes no sense")
         place = locate(location)
         if key not in storages:
-            data = source.memory(f"data/{key}")
+            nowhere = place is NOWHERE  # such memory is not read
+            data = meta_array((count * kind.itemsize,), np.dtype(np.uint8)) if nowhere else source.memory(f"data/{key}")
             if len(data) < count * kind.itemsize:
                 raise LoadError(f"it is damaged: memory {key} has {len(data)} bytes instead of {count * kind.itemsize}")
             storages[key] = FileStorage(data, kind.dtype, None, array_at(data, place))
@@ -167,7 +171,7 @@ class _Locations:
         elif self.asked is not None:
             found = self.asked(_Shown(), location)
             location = location if found is None else str(found.device)
-        if location.partition(":")[0] in ("cpu", "meta", ""):
+        if location.partition(":")[0] in ("cpu", ""):
             return None
         try:
             return wanted(location)

@@ -92,6 +92,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": storages.rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": storages.rebuild_tensor,
     "torch._utils._rebuild_tensor_v3": storages.rebuild_typed_tensor,
+    "torch._utils._rebuild_meta_tensor_no_storage": storages.rebuild_without_memory,
     "torch._utils._rebuild_parameter": storages.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": storages.rebuild_parameter,
     "torch._tensor._rebuild_from_type_v2": storages.rebuild_with_attributes,

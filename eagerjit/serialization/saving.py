@@ -13,6 +13,7 @@ from eagerjit.devices import Device
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.serialization.storages import KIND_OF_DTYPE
 from eagerjit.tensors.placement import device_of, host_array
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor, is_asked
@@ -80,19 +81,26 @@ class Writer(_Base):  # type: ignore[misc]
 
     def _tensor(self, tensor: Tensor) -> Any:
         array = own_array(tensor, "a tensor was saved")
-        array = self._copy(array) if isinstance(array, DeviceArray) else array
-        memory, offset, steps = self._place(array, tensor.dtype, str(device_of(tensor)))
         parameter = isinstance(tensor, Parameter) and not is_asked(type(tensor))
         needs = tensor._requires_grad and not parameter
-        described: tuple[Any, ...] = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
-        made: Any = (_name("torch._utils", "_rebuild_tensor_v2"), described)
-        if tensor.dtype.name not in KIND_OF_DTYPE:
-            made = (_name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype))
+        made = self._made(array, tensor, needs)
         if is_asked(type(tensor)):
             return _name("torch._tensor", "_rebuild_from_type_v2"), (made[0], type(tensor), made[1], tensor.__dict__)
         if not parameter:
             return made
         return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor._requires_grad, OrderedDict())
+
+    def _made(self, array: np.ndarray, tensor: Tensor, needs: bool) -> Any:
+        """What makes a plain tensor."""
+        if isinstance(array, MetaArray):
+            described: tuple[Any, ...] = (tensor.dtype, tuple(array.shape), tensor.stride(), needs)
+            return _name("torch._utils", "_rebuild_meta_tensor_no_storage"), described
+        array = self._copy(array) if isinstance(array, DeviceArray) else array
+        memory, offset, steps = self._place(array, tensor.dtype, str(device_of(tensor)))
+        described = (memory, offset, tuple(array.shape), steps, needs, OrderedDict())
+        if tensor.dtype.name not in KIND_OF_DTYPE:
+            return _name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype)
+        return _name("torch._utils", "_rebuild_tensor_v2"), described
 
     def _copy(self, array: DeviceArray) -> np.ndarray:
         """A view of a copy of all the memory on a device that an array views, as it is of that memory."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.ops.made import empty_strided
 from eagerjit.ops.memory import TypedStorage as TypedStorage
 from eagerjit.ops.memory import UntypedStorage as UntypedStorage
 from eagerjit.runtime import dtypes
@@ -111,6 +112,14 @@ def rebuild_typed_tensor(
     return rebuild_tensor(storage, offset, size, stride, requires_grad, hooks, metadata, dtype)
 
 
+def rebuild_without_memory(dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Tensor:
+    """A tensor of the meta device."""
+    sizes, strides = tuple(size), tuple(stride)
+    if not isinstance(dtype, DType) or not all(type(n) is int and n >= 0 for n in (*sizes, *strides)):
+        raise LoadError(f"it describes a tensor on meta of {dtype}, size {sizes} and strides {strides}")
+    return empty_strided(sizes, strides, dtype=dtype, device="meta", requires_grad=bool(requires_grad))
+
+
 def rebuild_parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Parameter:
     """A Parameter over a tensor's memory."""
     if not isinstance(data, Tensor):
@@ -122,7 +131,7 @@ def rebuild_parameter(data: Any, requires_grad: Any = True, hooks: Any = None, s
 
 def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any) -> Any:
     """A tensor or Parameter that had attributes."""
-    if function not in (rebuild_tensor, rebuild_typed_tensor, rebuild_parameter):
+    if function not in (rebuild_tensor, rebuild_typed_tensor, rebuild_parameter, rebuild_without_memory):
         raise LoadError("it describes a tensor of an unknown kind")
     made = function(*arguments)
     if isinstance(kind, type) and issubclass(kind, Tensor) and is_asked(kind):

@@ -18,6 +18,7 @@ from eagerjit.ops.index import concrete, own_array
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making
 from eagerjit.runtime.dtypes import DType
+from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
 from eagerjit.tensors import creation
@@ -52,13 +53,15 @@ def item(input: Tensor) -> Any:
     if tracer is None:
         array = input._data
         if type(array) is not np.ndarray:
-            array = host_array(array)
+            if type(array) is MetaArray and array.size == 1:
+                raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+            array = host_array(array) if array.size == 1 else array
         if array.size == 1 and array.dtype.kind in "fib":
             return array.item()
-    array = concrete(input, "a tensor's value was asked for with item()")
+    array = own_array(input, "a tensor's value was asked for with item()")
     if array.size != 1:
         raise RuntimeError(f"a Tensor with {array.size} elements cannot be converted to Scalar")
-    value = array.reshape(()).item()
+    value = host_array(array).reshape(()).item()
     return float(value) if input.dtype.is_floating_point else value
 
 
@@ -107,12 +110,12 @@ def truth(input: Tensor) -> bool:
     tracer = state.tracer
     if tracer is not None and input.numel() == 1:
         return bool(_asked(tracer, input != 0, "a tensor's value decided a branch"))
-    array = concrete(input, "a tensor's value decided a branch")
+    array = own_array(input, "a tensor's value decided a branch")
     if array.size == 0:
         raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
     if array.size > 1:
         raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
-    return bool(array.reshape(()))
+    return bool(item(input))
 
 
 def as_index(input: Tensor) -> int:
@@ -145,7 +148,9 @@ def contains(input: Tensor, element: Any) -> bool:
 
 def formatted(input: Tensor, specification: str) -> str:
     """A 0-d tensor formats as its number."""
-    plain = input.ndim == 0 and type(input) is Tensor
+    plain = input.ndim == 0 and type(input) is Tensor and not input.is_meta
+    if not plain and specification:
+        raise TypeError(f"unsupported format string passed to {type(input).__name__}.__format__")
     return format(item(input), specification) if plain else format(format_tensor(input), specification)
 
 
@@ -212,8 +217,9 @@ def storage_offset(input: Tensor) -> int:
 
 
 def data_ptr(input: Tensor) -> int:
-    """The address of the first element."""
-    return own_array(input, "a tensor's address was asked for").ctypes.data
+    """The address of the first element; on meta, where there is none, how far it is from the first of its storage."""
+    array = own_array(input, "a tensor's address was asked for")
+    return array.ctypes.data - (array.memory.address if type(array) is MetaArray and array.size else 0)
 
 
 def _new(function: Any) -> Any:
@@ -247,6 +253,11 @@ def set_data(self: Tensor, value: Tensor) -> None:
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if state.tracer is not None:
         own_array(self, "a tensor was given other memory")
+    if isinstance(self._data, MetaArray) is not isinstance(value._data, MetaArray):
+        raise RuntimeError(
+            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
+            f"one lies on {device_of(self)} and the other on {device_of(value)}."
+        )
     self._data = value._data
 
 
@@ -280,8 +291,11 @@ def shallow_copy(self: Tensor) -> Tensor:
 
 def reduce_ex(self: Tensor, protocol: Any) -> Any:
     """How pickle makes the tensor anew."""
-    array = concrete(self, "a tensor was pickled")
+    array = own_array(self, "a tensor was pickled")
     kind = type(self) if is_asked(type(self)) else Parameter if isinstance(self, Parameter) else Tensor
+    if isinstance(array, MetaArray):
+        return rebuild_on_meta, (kind, tuple(array.shape), self.stride(), self.dtype, self._requires_grad)
+    array = host_array(array)
     place = device_of(self)
     given = () if place is CPU else (place,)
     made = rebuild, (kind, np.ascontiguousarray(array).reshape(array.shape), self._requires_grad, *given)
@@ -292,6 +306,15 @@ def rebuild(kind: type, array: np.ndarray, requires_grad: bool, place: Device = 
     """A tensor from its pickled parts."""
     own = array.view(dtypes.BY_NUMPY[array.dtype].numpy)  # pickled dtypes are objects of their own
     made = new_tensor(own if place == CPU else array_at(own, wanted(place)), kind)
+    made._requires_grad = requires_grad
+    return made
+
+
+def rebuild_on_meta(kind: type, shape: Any, strides: Any, dtype: DType, requires_grad: bool) -> Tensor:
+    """A tensor on meta from what it was pickled as."""
+    from eagerjit.ops.made import empty_strided
+
+    made = new_tensor(empty_strided(shape, strides, dtype=dtype, device="meta")._data, kind)
     made._requires_grad = requires_grad
     return made
 

@@ -151,7 +151,8 @@ contiguous = ViewCall(CONTIGUOUS, contiguous, None)
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type, or the tensor in another dtype; it may be given as a type or its name."""
     if dtype is None:
-        kind = "cuda." if placement.device_of(input).type == "cuda" else ""
+        place = placement.device_of(input)
+        kind = "" if place is CPU else f"{place.type}."
         return f"torch.{kind}{TYPE_NAMES[input.dtype]}Tensor"
     if isinstance(dtype, DType):
         return to(input, dtype)

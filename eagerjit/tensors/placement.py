@@ -1,4 +1,4 @@
-"""Where tensors lie: on the host or on a device. Between them, arrays are copied; what computes asks here where."""
+"""Where tensors lie: on the host, on a device, or nowhere, which is the meta device. What computes asks here where."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU, Device
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.runtime.meta_array import META, NO_DATA, MetaArray, meta_array
 from eagerjit.state import state
-from eagerjit.watching.observation import pause_observation, resume_observation
+from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
 if TYPE_CHECKING:
     from eagerjit.runtime.dtypes import DType
@@ -42,7 +43,11 @@ def _unobserved(function: Callable[..., Any]) -> Callable[..., Any]:
 @functools.cache
 def named(index: int) -> Device:
     """The device of a number, one object for each."""
-    return Device("cuda", index)
+    return Device("meta") if index == META else Device("cuda", index)
+
+
+NOWHERE = named(META)
+"""The meta device: its tensors have shapes and dtypes, and no memory."""
 
 
 def device_of(tensor: Tensor) -> Device:
@@ -74,16 +79,28 @@ def wanted(device: Any) -> Device | None:
     if device is None:
         if state.device is None or (state.tracer is not None and state.tracer.values_only):
             return None
-        return state.device
-    if device is CPU or device == "cpu":
+        place = state.device
+    elif device is CPU or device == "cpu":
         return None
-    from eagerjit.cuda.present import usable
+    elif isinstance(device, (str, Device)) and Device(device).type == "meta":
+        place = NOWHERE
+    else:
+        from eagerjit.cuda.present import usable
 
-    return usable(device)
+        return usable(device)
+    if place is NOWHERE:
+        refuse_recording()
+    return place
+
+
+def refuse_recording() -> None:
+    """End the recording of a function that has to do with the meta device: it runs eagerly."""
+    if state.tracer is not None and not state.tracer.values_only:
+        raise TraceBreak("tensors of the meta device are not compiled", user_line())
 
 
 def gpu(device: Device) -> Gpu:
-    """The device that a name of one stands for."""
+    """The GPU that a name of one stands for."""
     from eagerjit.runtime.gpu.devices import platform
 
     return platform().device(device.index)
@@ -97,18 +114,23 @@ def common(arguments: Any) -> Gpu | None:
     found: Gpu | None = None
     if not DeviceArray.exist:
         return found
-    host = False
+    host = host_first = False
     for tensor in tensors_among(arguments):
         data = tensor._data
         if isinstance(data, DeviceArray):
             if found is not None and found is not data.memory.device:
                 refuse_mixed(named(found.index), named(data.memory.device.index))
             found = data.memory.device
-        else:
-            host = host or data.ndim > 0
+        elif data.ndim > 0:
+            host, host_first = True, found is None
     if found is not None and host:
-        refuse_mixed(named(found.index), CPU)
+        refuse_mixed(*((CPU, named(found.index)) if host_first else (named(found.index), CPU)))
     return found
+
+
+def is_nowhere(device: Gpu | None) -> bool:
+    """Whether what `common` gives is the meta device."""
+    return device is not None and device.index == META
 
 
 def tensors_among(arguments: Any) -> Iterator[Tensor]:
@@ -133,6 +155,8 @@ def put(result: Any, device: Gpu) -> Any:
 
 def refuse_mixed(one: Device, other: Device) -> None:
     """Raise what PyTorch raises for tensors that lie in different places."""
+    if NOWHERE in (one, other):
+        raise RuntimeError(f"Tensor on device {other} is not on the expected device {one}!")
     raise RuntimeError(
         f"Expected all tensors to be on the same device, but found at least two devices, {one} and {other}!"
     )
@@ -140,7 +164,14 @@ def refuse_mixed(one: Device, other: Device) -> None:
 
 @_unobserved
 def array_at(array: Array, device: Device | None, wait: bool = True) -> Array:
-    """A copy of an array on a device, or on the host for None; the array itself if it lies there."""
+    """A copy of an array on a device, or on the host for None; the array itself if it lies there.
+
+    Raises NotImplementedError for one without memory that is to lie elsewhere.
+    """
+    if device is NOWHERE:
+        return array if isinstance(array, MetaArray) else meta_array(array.shape, array.dtype)
+    if isinstance(array, MetaArray):
+        raise NotImplementedError(NO_DATA)
     from eagerjit.runtime.gpu import arrays
     from eagerjit.runtime.gpu.stream import current_stream
 
@@ -162,6 +193,10 @@ def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
     from eagerjit.tensors.fitting import check_fit, fitted
     from eagerjit.tensors.tensor import new_tensor
 
+    if state.device is NOWHERE:
+        if value is not None:
+            check_fit(value, dtype)
+        return new_tensor(meta_array(tuple(map(int, shape)), dtype.numpy))  # type: ignore[no-any-return]
     stream = current_stream(gpu(state.device))
     made = arrays.empty(tuple(map(int, shape)), dtype.numpy, stream)
     if value is not None:
@@ -173,6 +208,8 @@ def device_filled(shape: Any, value: Any, dtype: DType) -> Tensor:
 
 def store(target: Array, values: Array) -> None:
     """Write values of the host's into an array, wherever it lies."""
+    if isinstance(target, MetaArray):
+        return
     if isinstance(target, DeviceArray):
         _uploaded(target, values)
     else:
@@ -206,6 +243,8 @@ def beside(tensor: Tensor, other: Tensor) -> Tensor:
 
 def copied_array(array: Array) -> Array:
     """A contiguous copy of an array in the same place."""
+    if isinstance(array, MetaArray):
+        return meta_array(array.shape, array.dtype)
     if not isinstance(array, DeviceArray):
         return array.copy()
     from eagerjit.tensors.tensor import new_tensor
@@ -214,7 +253,12 @@ def copied_array(array: Array) -> Array:
 
 
 def host_array(array: Array) -> Array:
-    """The array itself, or a copy of one that lies on a device, after the work that this thread gave it."""
+    """The array itself, or a copy of one that lies on a device, after the work that this thread gave it.
+
+    Raises NotImplementedError for one without memory.
+    """
+    if isinstance(array, MetaArray):
+        raise NotImplementedError(NO_DATA)
     return _downloaded(array) if isinstance(array, DeviceArray) else array
 
 

@@ -12,11 +12,11 @@ from eagerjit.ops import views
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.state import state
-from eagerjit.tensors.placement import device_of
+from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
-_NEVER = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+_NEVER = "ipu maia mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
 
 
 def _answer(value: bool, what: str) -> property:
@@ -26,7 +26,8 @@ def _answer(value: bool, what: str) -> property:
 PROPERTIES: dict[str, property] = {
     **{f"is_{kind}": _answer(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
     "is_cpu": property(lambda self: device_of(self) is CPU, doc="Whether the tensor lives on the CPU."),
-    "is_cuda": property(lambda self: device_of(self) is not CPU, doc="Whether the tensor lives on a CUDA device."),
+    "is_cuda": property(lambda self: device_of(self).type == "cuda", doc="Whether the tensor lives on a CUDA device."),
+    "is_meta": property(lambda self: device_of(self) is NOWHERE, doc="Whether the tensor has no memory."),
     "retains_grad": property(
         lambda self: bool((self._hooks or {}).get("retained")), doc="Whether `retain_grad` was asked of a non-leaf."
     ),
@@ -91,6 +92,8 @@ def is_shared(self: Tensor) -> bool:
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor into memory that processes forked from now on share."""
     array = own_array(self, "a tensor was moved to shared memory")
+    if device_of(self) is NOWHERE:
+        raise RuntimeError("_share_fd_: only available on CPU")
     if array.size and not is_shared(self):
         shared = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype).reshape(array.shape)
         shared[...] = array

@@ -12,7 +12,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults, state
-from eagerjit.tensors.placement import device_of, host_array
+from eagerjit.tensors.placement import NOWHERE, device_of, host_array
 from eagerjit.tensors.tensor import Parameter, Tensor, is_asked
 from eagerjit.watching.observation import TraceBreak, user_line
 
@@ -180,15 +180,18 @@ def format_tensor(tensor: Tensor) -> str:
         return f"{prefix}{called}(<{data.type} of a function being traced>)"
     suffixes = []
     place = device_of(tensor)
+    known = place is not NOWHERE
     if place is not CPU:
-        data = host_array(data)
+        data = host_array(data) if known else data
         suffixes.append(f"device='{place}'")
     dtype = dtypes.BY_NUMPY[data.dtype]
-    text = values_text(data, len(called) + 1)
-    if data.ndim != 1 if data.size == 0 else not options.edgeitems:
+    text = values_text(data, len(called) + 1) if known else "..."
+    if not known or (data.ndim != 1 if data.size == 0 else not options.edgeitems):
         suffixes.append(f"size={tuple(data.shape)}")
-    usual = (Defaults.dtype, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
-    if dtype not in usual or (data.size == 0 and dtype is not Defaults.dtype):
+    usual: tuple[Any, ...] = (Defaults.dtype,)
+    if known:
+        usual = (*usual, dtypes.int64, dtypes.bool_, dtypes.COMPLEX_OF.get(Defaults.dtype))
+    if dtype not in usual or (known and data.size == 0 and dtype is not Defaults.dtype):
         suffixes.append(f"dtype={dtype}")
     if tensor._node is not None:
         suffixes.append(f"grad_fn={tensor._node!r}")
