@@ -169,8 +169,7 @@ class Op:
 
     def run(self, arguments: tuple[Any, ...]) -> Any:
         """Compute or record, then note the call on the tape."""
-        tracer = state.tracer
-        if tracer is not None:
+        if (tracer := state.tracer) is not None:
             return self._record(tracer, arguments)
         result = self.eager(arguments)
         if self.differentiable and mode.grad_mode():

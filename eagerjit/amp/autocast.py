@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 
 from eagerjit.cautions import caution
 from eagerjit.cuda.present import found
-from eagerjit.devices import CPU
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
@@ -59,7 +58,8 @@ class Casting:
         """The lower precision where these arguments lie, None where autocast is off."""
         if len(self.wanted) == 1 and "cpu" in self.wanted and not DeviceArray.exist:
             return self.wanted["cpu"]
-        return self.wanted.get("cuda" if any(device_of(t) is not CPU for t in tensors_among(arguments)) else "cpu")
+        kinds = {device_of(t).type for t in tensors_among(arguments)} - {"cpu"}
+        return self.wanted.get(kinds.pop() if kinds else "cpu")
 
     def convert(self, name: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of an op in the dtypes that it computes with."""

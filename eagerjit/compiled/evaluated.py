@@ -109,7 +109,7 @@ def without_memory(op: Op, arguments: tuple[Any, ...]) -> Any:
     for leaf, _ in writes:
         storage = storage_of(given[leaf])
         storage.version, storage.source = storage.version + 1, here()
-    made = tuple(new_tensor(meta_array(tuple(map(int, n.type.shape)), n.type.dtype.numpy)) for n in nodes)
+    made = tuple(new_tensor(meta_array(n.type.shape, n.type.dtype.numpy)) for n in nodes)  # type: ignore[arg-type]
     return made if isinstance(result, tuple) else made[0]
 
 

@@ -159,7 +159,7 @@ class _NormBase(Module):
         kept = track_running_stats
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
-        self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64) if kept else None)
+        self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64, device=device) if kept else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:

@@ -117,7 +117,7 @@ class _LazyNorm(LazyModuleMixin):
 
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = tensor(0)
+            self.num_batches_tracked = tensor(0, device=device)
 
     def reset_parameters(self) -> None:
         """weight 1, bias 0, no statistics, once they have shapes."""

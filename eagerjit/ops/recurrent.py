@@ -50,7 +50,7 @@ def _rows(x: Tensor, sizes: Sequence[int] | None) -> list[Tensor]:
 
 def _joined(rows: list[Tensor], packed: bool) -> Tensor:
     """The inverse of `_rows`."""
-    if state.tracer is not None or mode.grad_mode() or rows[0].is_cuda:
+    if state.tracer is not None or mode.grad_mode() or not rows[0].is_cpu:
         return cat.call(rows if packed else [r.unsqueeze(0) for r in rows], 0)
     # However many steps there are, nothing is compiled for their number.
     arrays = [row._data for row in rows]

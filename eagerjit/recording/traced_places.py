@@ -36,7 +36,7 @@ class Places:
         self.places[node] = index = array.memory.device.index if isinstance(array, DeviceArray) else HOST
         if index == META:
             refuse_recording()
-        if index != HOST:
+        elif index != HOST:
             self.runs_on(index)
         return index
 

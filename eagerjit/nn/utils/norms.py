@@ -119,7 +119,8 @@ def spectral_norm(
     delattr(module, name)
     module.register_parameter(f"{name}_orig", weight)
     for part, size in zip("uv", as_matrix(weight.detach(), axis).shape, strict=True):
-        module.register_buffer(f"{name}_{part}", normalize(randn(int(size), dtype=weight.dtype), dim=0, eps=eps))
+        drawn = randn(int(size), dtype=weight.dtype, device=weight.device)
+        module.register_buffer(f"{name}_{part}", normalize(drawn, dim=0, eps=eps))
     iterate = _Iterate(name, n_power_iterations, eps, axis)
     module.__dict__.setdefault("_spectral", {})[name] = module.register_forward_pre_hook(iterate).id
     compute(module, name, partial(_divided_of_module, name, axis))

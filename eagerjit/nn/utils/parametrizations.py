@@ -53,7 +53,8 @@ class _SpectralNorm(Module):
         if weight.ndim > 1:
             matrix = as_matrix(weight.detach(), self.dim)
             for name, size in zip(("_u", "_v"), matrix.shape, strict=True):
-                self.register_buffer(name, normalize(randn(int(size), dtype=weight.dtype), dim=0, eps=eps))
+                drawn = randn(int(size), dtype=weight.dtype, device=weight.device)
+                self.register_buffer(name, normalize(drawn, dim=0, eps=eps))
             power_iterations(matrix, self._u, self._v, 15, eps)
 
     def forward(self, weight: Tensor) -> Tensor:
@@ -149,7 +150,7 @@ class _Orthogonal(Module):
             found = _reflectors(q)
             return found.t() if wide else found
         if rows != columns:
-            q = cat.call([q, randn(rows, rows - columns, dtype=q.dtype)], 1)
+            q = cat.call([q, randn(rows, rows - columns, dtype=q.dtype, device=q.device)], 1)
         self.base = _orthogonalised(q)
         return -eye(*(int(d) for d in Q.shape), dtype=Q.dtype, device=Q.device)
 
