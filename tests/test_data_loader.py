@@ -367,3 +367,21 @@ def test_some_attributes_are_fixed() -> None:
 
 def indices_of(loader: Any) -> list[int]:
     return [index for _, index, _ in loader]
+
+
+class Restarting(IterableDataset):
+    """Its own iterator, which begins anew whenever it is asked for."""
+
+    def __iter__(self) -> Any:
+        self.next = 0
+        return self
+
+    def __next__(self) -> int:
+        self.next += 1
+        if self.next > 5:
+            raise StopIteration
+        return self.next
+
+
+def test_an_iterable_dataset_is_asked_for_an_iterator_once() -> None:
+    assert [b.tolist() for b in DataLoader(Restarting(), batch_size=2)] == [[1, 2], [3, 4], [5]]

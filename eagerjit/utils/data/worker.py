@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import multiprocessing
 import os
 import queue
@@ -62,11 +61,21 @@ class Fetcher:
             raise StopIteration
         if not self.batched:
             return self.collate(next(self.samples))
-        data = list(itertools.islice(self.samples, len(indices)))
+        data = list(self._next(len(indices)))
         self.ended = len(data) < len(indices)
         if not data or (self.drop_last and self.ended):
             raise StopIteration
         return self.collate(data)
+
+    def _next(self, count: int) -> Iterator[Any]:
+        """Some more samples; `islice` would ask for an iterator again, by which some begin anew."""
+        assert self.samples is not None
+        for _ in range(count):
+            try:
+                sample = next(self.samples)
+            except StopIteration:
+                return
+            yield sample
 
 
 class Failure:
