@@ -114,17 +114,17 @@ def common(arguments: Any) -> Gpu | None:
     found: Gpu | None = None
     if not DeviceArray.exist:
         return found
-    host = host_first = False
+    host = False
     for tensor in tensors_among(arguments):
         data = tensor._data
         if isinstance(data, DeviceArray):
             if found is not None and found is not data.memory.device:
                 refuse_mixed(named(found.index), named(data.memory.device.index))
             found = data.memory.device
-        elif data.ndim > 0:
-            host, host_first = True, found is None
+        else:
+            host = host or data.ndim > 0
     if found is not None and host:
-        refuse_mixed(*((CPU, named(found.index)) if host_first else (named(found.index), CPU)))
+        refuse_mixed(named(found.index), CPU)
     return found
 
 
