@@ -57,7 +57,10 @@ class TapedTracer(InnerTracer):
             if node is None or node in seen or node.inputs is None:
                 continue
             seen.add(node)
-            node.inputs = tuple([self._inside_of(x) for x in node.inputs])
+            outside, node.inputs = node.inputs, tuple([self._inside_of(x) for x in node.inputs])
+            if node.versions is not None:
+                pairs = zip(outside, node.inputs, node.versions, strict=True)
+                node.versions = tuple([v if x is y or id(x) in self.written else 0 for x, y, v in pairs])
             tensors = [t for x in node.inputs for t in (x if isinstance(x, (list, tuple)) else (x,))]
             stack += [t._node for t in (*tensors, node.replaced) if isinstance(t, Tensor)]
         return outputs

@@ -286,3 +286,41 @@ def test_gradients_that_ask_for_values_are_refused():
     out = eagerjit.func.vmap(Choosing.apply)(x)
     with pytest.raises(RuntimeError, match="recorded on a tensor that stands for every example"):
         out.sum().backward()
+
+
+def network_of_two_variables(m):
+    """A network whose weights were written before, as those of every initialized layer were."""
+    layers = m.nn.Linear(2, 3), m.nn.Tanh(), m.nn.Linear(3, 3), m.nn.Tanh(), m.nn.Linear(3, 1)
+    made = m.nn.Sequential(*layers).double()
+    with m.no_grad():
+        for i, p in enumerate(made.parameters()):
+            p.copy_((m.arange(float(p.numel())).reshape(p.shape) + i).sin())
+    return made
+
+
+SECOND_DERIVATIVES = {
+    "hessian": lambda F, u: F.hessian(u, argnums=1),
+    "jacrev of grad": lambda F, u: F.jacrev(F.grad(u, argnums=1), argnums=1),
+    "jacfwd of grad": lambda F, u: F.jacfwd(F.grad(u, argnums=1), argnums=1),
+}
+
+
+@pytest.mark.parametrize("name", SECOND_DERIVATIVES)
+def test_a_loss_of_second_derivatives_is_trained(name):
+    def losses(m):
+        network, x = network_of_two_variables(m), m.tensor(POINTS[:, :2])
+        optimizer = m.optim.SGD(network.parameters(), lr=0.01)
+
+        def u(parameters, x):
+            return m.func.functional_call(network, parameters, (x,)).squeeze()
+
+        for _ in range(3):
+            optimizer.zero_grad()
+            mapped = m.func.vmap(SECOND_DERIVATIVES[name](m.func, u), in_dims=(None, 0))
+            found = mapped(dict(network.named_parameters()), x)
+            loss = (found.diagonal(dim1=1, dim2=2).sum(1) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    np.testing.assert_allclose(list(losses(eagerjit)), list(losses(torch)), rtol=1e-9)
