@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eagerjit import pytree
 from eagerjit.func.jacobians import columns, rows
+from eagerjit.func.repeated import known, transformed
 from eagerjit.func.transforms import Run, Starts, run, start
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
@@ -71,15 +73,24 @@ def jacobian(
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode". Got: {strategy}')
-    single, starts = _started("jacobian", inputs, create_graph)
-    done = _evaluated("jacobian", func, starts, strict)
-    blocks = (rows if strategy == "reverse-mode" else columns)(done)
-    found = [_one(single, row) for row in blocks]
-    result = found[0] if done.structure == pytree.LEAF else tuple(found)
-    return _released(create_graph, result)
+    return _jacobian_of(func, create_graph, strict, strategy == "forward-mode")(inputs)
 
 
-def _gradient(name: str, func: Callable[..., Any], strict: bool) -> Callable[..., tuple[Tensor, ...]]:
+def _jacobian_of(func: Callable[..., Any], create_graph: bool, strict: bool, forward: bool) -> Callable[..., Any]:
+    """A function from inputs to the Jacobian there."""
+
+    def plain(inputs: Any) -> Any:
+        single, starts = _started("jacobian", inputs, create_graph)
+        done = _evaluated("jacobian", func, starts, strict)
+        found = [_one(single, row) for row in (columns if forward else rows)(done)]
+        result = found[0] if done.structure == pytree.LEAF else tuple(found)
+        return _released(create_graph, result)
+
+    again = partial(_jacobian_of, create_graph=create_graph, strict=strict, forward=forward)
+    return transformed(again, func, plain)
+
+
+def _gradient(func: Callable[..., Any], name: str, strict: bool) -> Callable[..., tuple[Tensor, ...]]:
     """The gradient of a function with a single result."""
 
     def gradient(*arguments: Tensor) -> tuple[Tensor, ...]:
@@ -89,7 +100,7 @@ def _gradient(name: str, func: Callable[..., Any], strict: bool) -> Callable[...
             raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
         return tuple(done.pull([done.outputs[0].detach().new_ones(done.outputs[0].shape)]))
 
-    return gradient
+    return known(partial(_gradient, name=name, strict=strict), func, gradient)
 
 
 def hessian(
@@ -102,7 +113,7 @@ def hessian(
 ) -> Any:
     """The second derivatives of a scalar function."""
     values = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    gradient = _gradient("hessian", func, strict)
+    gradient = _gradient(func, "hessian", strict)
     blocks = jacobian(gradient, values, create_graph, False, vectorize, outer_jacobian_strategy)
     return blocks[0][0] if isinstance(inputs, Tensor) else blocks
 
@@ -156,7 +167,7 @@ def _hessian_product(
 
     before = mode.set_grad_mode(True)
     try:
-        gradient = _gradient(name, noted, strict)
+        gradient = _gradient(noted, name, strict)
         done = run(name, lambda: gradient(*starts.arguments()), starts)
         vectors = _vectors(name, v, starts.leaves)
         found = done.pull(vectors) if reverse else done.push(vectors)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eagerjit import pytree
 from eagerjit.func.examples import Examples, refusal, spread
+from eagerjit.func.repeated import transformed
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
@@ -35,14 +36,26 @@ def vmap(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
-    @functools.wraps(func)
+    options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness, "chunk_size": chunk_size}
+    return transformed(partial(vmap, **options), func, plain_vmap(func, **options))
+
+
+def plain_vmap(
+    func: Callable[..., Any],
+    in_dims: Dims = 0,
+    out_dims: Dims = 0,
+    randomness: str = "error",
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """`vmap`, whose every call records the function."""
+
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves: list[Any] = []
         structure = pytree.flatten((args, kwargs), leaves)
         dims = _input_dims(in_dims, args, kwargs, leaves)
         moved = [x if d is None else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
         size = _batch_size(moved, dims)
-        call = functools.partial(_mapped, func, structure, dims, out_dims, randomness)
+        call = partial(_mapped, func, structure, dims, out_dims, randomness)
         if chunk_size is None or size <= chunk_size:
             return call(moved, size)
         return _in_chunks(call, moved, dims, out_dims, int(size), chunk_size)

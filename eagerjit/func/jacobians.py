@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eagerjit import pytree
-from eagerjit.func.batching import vmap
+from eagerjit.func.batching import plain_vmap
+from eagerjit.func.repeated import transformed
 from eagerjit.func.transforms import Run, chosen, run, start_at
 from eagerjit.tensors.tensor import Tensor
 
@@ -53,7 +54,7 @@ def _nested(done: Run, argnums: Any, blocks: list[list[Tensor]], has_aux: bool) 
 def rows(done: Run, chunk_size: int | None = None) -> list[list[Tensor]]:
     """The Jacobian per output and input, in reverse mode."""
     leaves, outputs = done.starts.leaves, done.outputs
-    pulled = vmap(lambda *c: tuple(done.pull(list(c))), chunk_size=chunk_size)(*_basis(outputs))
+    pulled = plain_vmap(lambda *c: tuple(done.pull(list(c))), chunk_size=chunk_size)(*_basis(outputs))
     per_input = [_split(r, outputs) for r in pulled]
     return [
         [part.reshape(*o.shape, *x.shape) for part, x in zip(parts, leaves, strict=True)]
@@ -64,7 +65,7 @@ def rows(done: Run, chunk_size: int | None = None) -> list[list[Tensor]]:
 def columns(done: Run, randomness: str = "error") -> list[list[Tensor]]:
     """The Jacobian per output and input, in forward mode."""
     leaves = done.starts.leaves
-    pushed = vmap(lambda *t: tuple(done.push(list(t))), randomness=randomness)(*_basis(leaves))
+    pushed = plain_vmap(lambda *t: tuple(done.push(list(t))), randomness=randomness)(*_basis(leaves))
     return [
         [p.movedim(0, -1).reshape(*o.shape, *x.shape) for p, x in zip(_split(column, leaves), leaves, strict=True)]
         for o, column in zip(done.outputs, pushed, strict=True)
@@ -76,12 +77,12 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian, of the output's shape followed by the input's, all rows at once."""
 
-    @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def plain(*args: Any, **kwargs: Any) -> Any:
         done = _evaluated("jacrev", func, argnums, has_aux, args, kwargs)
         return _nested(done, argnums, rows(done, chunk_size), has_aux)
 
-    return wrapped
+    options = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}
+    return transformed(partial(jacrev, **options), func, plain)
 
 
 def jacfwd(
@@ -89,12 +90,12 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that computes the Jacobian as `jacrev` does, all columns at once."""
 
-    @functools.wraps(func)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def plain(*args: Any, **kwargs: Any) -> Any:
         done = _evaluated("jacfwd", func, argnums, has_aux, args, kwargs)
         return _nested(done, argnums, columns(done, randomness), has_aux)
 
-    return wrapped
+    options = {"argnums": argnums, "has_aux": has_aux, "randomness": randomness}
+    return transformed(partial(jacfwd, **options), func, plain)
 
 
 def hessian(func: Callable[..., Any], argnums: Any = 0) -> Callable[..., Any]:

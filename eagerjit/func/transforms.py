@@ -15,6 +15,7 @@ from eagerjit import pytree
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import current, expand_call
 from eagerjit.autograd.forward import depends_on_others, push
+from eagerjit.func.repeated import known
 from eagerjit.runtime import mode
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
@@ -174,7 +175,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = F
         value = done.released(output)
         return chosen(argnums, gradients), ((value, done.released_aux()) if has_aux else value)
 
-    return wrapped
+    return known(functools.partial(grad_and_value, argnums=argnums, has_aux=has_aux), func, wrapped)
 
 
 def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -189,7 +190,7 @@ def grad(func: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> C
         gradients, value = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
-    return wrapped
+    return known(functools.partial(grad, argnums=argnums, has_aux=has_aux), func, wrapped)
 
 
 def start_at(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[Starts, list[Any]]:

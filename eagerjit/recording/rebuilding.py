@@ -23,6 +23,7 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.clocks import Later, evaluated
+from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import Path
 
@@ -229,9 +230,9 @@ def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:
 
     def visit(value: Any, path: tuple[Any, ...]) -> None:
         if isinstance(value, dict):
-            parts: Any = value.items()
+            parts: Any = items_in_order(value)
         elif isinstance(value, (list, tuple)):
-            parts = enumerate(value)
+            parts = enumerate(items_of(value))
         elif dataclasses.is_dataclass(value) and not isinstance(value, type) and pytree.is_its_fields(value):
             parts = [(f.name, getattr(value, f.name)) for f in dataclasses.fields(value)]
         elif isinstance(value, (TracedArray, TracedNumber)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections import deque
+from array import array
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +38,7 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.callables import unchanged_keywords
 from eagerjit.watching.clocks import Readings
 from eagerjit.watching.comparing import Hooks, Structure, Unchanged, structure_of
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.watching.hearing import answers_of
 from eagerjit.watching.journal import Journal, Operation
@@ -386,7 +387,7 @@ class Recording:
             return tracer.int_leaf(value, leaf)
         if isinstance(value, np.ndarray):
             raise TraceBreak("an argument is a NumPy array that no tensor can lie over", self.where())
-        if isinstance(value, (dict, list, set, deque, bytearray)):
+        if isinstance(value, (*CONTAINERS, array)):
             tracer.checks.append(Unchanged(value, frozenset()))
         guard_argument(tracer, leaf, value)
         return value

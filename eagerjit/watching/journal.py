@@ -143,6 +143,13 @@ class Journal(Ages):
         if is_pythons(value):
             self.handed_over[id(value)] = value
 
+    def tell_tuples_apart(self, values: Any, source: str) -> None:
+        """Code asks whether these are the same object. Tuples among the arguments are copies of the caller's."""
+        self.told_apart |= {id(x): x for x in values if type(x) is tuple}
+        copied = any(id(x) in self.paths for x in values)
+        if copied and all(isinstance(x, tuple) for x in values) and values[0] is not values[1]:
+            self.refuse("it asks which tuple an argument is", source)
+
     def lacking(self, container: dict[Any, Any], key: Any) -> None:
         """Code has found that a dictionary does not have a key, which only this tells of."""
         if not self.is_fresh(container) and id(container) not in self.paths:
@@ -247,8 +254,8 @@ class Journal(Ages):
         self._undo.append((container, lambda: restore_contents(container, before)))
 
     def probe(self, container: Any, source: str) -> None:
-        """Something unknown gets a container: it may not change it."""
-        if id(container) not in self._young:
+        """Something unknown gets a container: it may not change it, nor a copy of one that the caller gave."""
+        if id(container) not in self._young or id(container) in self.paths:
             self.save_contents(container)
             self.probed.append((container, copy_of(container), source))
 
@@ -299,7 +306,7 @@ class Journal(Ages):
         self.variables.finished()
         self.windows.finished()
         for container, before, source in self.probed:
-            outside = not self.is_fresh(container) and id(container) not in self.paths
+            outside = not self.is_fresh(container) or id(container) in self.paths
             if outside and not same_contents(container, before):
                 self.arrays_written += [container] if isinstance(container, np.ndarray) else []
                 self.refuse("it changes a container in a way that is not observed", source)

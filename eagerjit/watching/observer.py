@@ -360,7 +360,7 @@ class Observer(Implicit):
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
         operands = frames.stack(frame, 2)
-        self.journal.told_apart |= {id(x): x for x in operands if type(x) is tuple}
+        self.journal.tell_tuples_apart(operands, source(frame))
         self.journal.tells_apart |= all(id(x) in self.journal.paths or isinstance(x, CONTAINERS) for x in operands)
         self.calls.compare(*operands)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import array
 import collections
 import copy
 import dataclasses
 import enum
 import functools
+import heapq
 import pickle
 import types
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import eagerjit as torch
 from eagerjit import nn
-from tests.soundness.framework import attempt, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ones(*shape):
@@ -460,6 +462,57 @@ def objects_with_slots(jit):
     yield f(ones(1))
     config.bias = torch.zeros(1)
     yield f(ones(1))
+
+
+@case(outcome=FELL_BACK)
+def a_list_argument_that_a_library_changes(jit):
+    f = jit(lambda x, heap: (heapq.heappush(heap, x.shape[0]), x * heap[0])[1])
+    heap = [5, 7]
+    for n in (3, 4, 3):
+        yield f(ones(n), heap), heap
+
+
+@case(outcome=FELL_BACK)
+def a_counter_argument_that_its_class_updates(jit):
+    f = jit(lambda x, counts: (counts.update("ab"), x * counts["a"])[1])
+    counts: Any = collections.Counter()
+    for _ in range(3):
+        yield f(ones(2), counts), dict(counts)
+
+
+@case
+def an_array_of_the_standard_library_as_an_argument(jit):
+    f = jit(lambda x, weights: x * weights[0] + len(weights))
+    weights = array.array("d", [1.0, 2.0])
+    yield f(ones(2), weights)
+    weights[0] = 5.0
+    yield f(ones(2), weights)
+    weights.append(1.0)
+    yield f(ones(2), weights)
+
+
+@case(outcome=FELL_BACK)
+def which_tuple_an_argument_is(jit):
+    default = (1, 2)
+    kept = types.SimpleNamespace(value=default)
+    f = jit(lambda x, chosen: x * 2 if kept.value is chosen else x * 3)
+    for chosen in (default, (1, 2), default):
+        yield f(ones(2), chosen)
+
+
+@case
+def lists_with_methods_of_their_own_as_arguments(jit):
+    class Items(list):
+        log: ClassVar[list[Any]] = []
+
+        def __iter__(self):
+            self.log.append("iterate")
+            return super().__iter__()
+
+    f = jit(lambda x, items: x * items[0])
+    items = Items([2.0])
+    for _ in range(3):
+        yield f(ones(2), items), list(items.log)
 
 
 @case
