@@ -251,18 +251,17 @@ def each(rows: Rows, cases: dict[str, Callable[[], float]]) -> None:
 def seconds_per_call(function: Callable[..., Any], *arguments: Any, budget: float = 0.6, repeats: int = 9) -> float:
     """Return the median time of a call, over repeats that share the budget, after a warm-up of a fifth of it.
 
-    The first process on a machine has the native runtime compiled in the background, once: that comes before.
+    What is compiled in the background meanwhile is waited for.
     """
-    function(*arguments)
-    for thread in threading.enumerate():
-        if thread.name == "eagerjit-native":
-            thread.join()
     names = {f"argument{index}": value for index, value in enumerate(arguments)}
     timer = timeit.Timer(f"function({', '.join(names)})", globals={"function": function, **names})
     end, calls = time.perf_counter() + budget / 5, 0
     while calls < 3 or time.perf_counter() < end:
         function(*arguments)
         calls += 1
+    for thread in threading.enumerate():
+        if thread.name.startswith("eagerjit-"):
+            thread.join()
     loops = max(1, int(budget / repeats / max(timer.timeit(1), 1e-7)))
     loops = max(1, int(loops * (budget / repeats) / max(timer.timeit(loops), 1e-9)))
     return statistics.median(timer.repeat(repeats, loops)) / loops

@@ -1,4 +1,4 @@
-"""Gradients of gradients: a gradient penalty, a Hessian-vector product and MAML's inner loop, eager and compiled."""
+"""Gradients of gradients: a penalty, a Hessian-vector product, MAML and function transforms, eager and compiled."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks.harness import Rows, seconds_per_call
+from benchmarks.higher_order_transforms import TRANSFORMS, program
 
-TITLE = "Gradients of gradients (MLP of 3 layers, and a convolutional critic)"
+TITLE = "Gradients of gradients (MLP of 3 layers, and a convolutional critic), and function transforms"
 UNIT = "s"
 PEERS = ("eagerjit", "eagerjit eager", "torch")
 ROUNDS = 3
@@ -25,7 +26,7 @@ def measure(peer: str, phase: str) -> Rows:
 
     def add(key: str, step: Callable[[], Any], values: Callable[[], Any]) -> None:
         step()
-        rows.check[key] = [float(t) for t in values()]
+        rows.check[key] = [float(t.detach()) for t in values()]
         rows.numbers[key] = seconds_per_call(step)
 
     for width, batch in SIZES:
@@ -35,6 +36,8 @@ def measure(peer: str, phase: str) -> Rows:
         add(row(ALONE, width, batch), *penalty_outside(peer, width, batch))
     for batch in IMAGES:
         add(f"{ALONE}, convolutions, batch {batch}", *penalty_of_images(peer, batch))
+    for name in TRANSFORMS:
+        add(name, *program(*library(peer), name))
     return rows
 
 

@@ -84,12 +84,13 @@ class GradNode:
         return read is None or index in read
 
     def outputs(self) -> tuple[Tensor, ...]:
-        """The results, connected to this node."""
+        """The results; those that have gradients are connected to this node."""
         datas = self.output if type(self.output) is tuple else (self.output,)
         tensors = []
         for index, data in enumerate(datas):
             tensor = new_tensor(data)
-            tensor._node, tensor._index, tensor._requires_grad = self, index, True
+            if tensor.dtype.is_differentiable:
+                tensor._node, tensor._index, tensor._requires_grad = self, index, True
             tensors.append(tensor)
         return tuple(tensors)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.comparing import is_library_name
 
 Key = Any
 """What functions of one kind have in common, hashable: what `closed` makes one of."""
@@ -44,13 +45,13 @@ class Transform(NamedTuple):
 
     again: partial[Callable[..., Any]]
     func: Callable[..., Any]
-    made: Callable[..., Any]
 
 
 def transform_of(function: Any) -> Transform | None:
-    """The transform that made a function; not that of one which this function wraps."""
-    found = vars(function).get("_transform") if type(function) is FunctionType else None
-    return found if type(found) is Transform and found.made is function else None
+    """The transform that made a function; not that of one which a function of the user's wraps."""
+    if type(function) is not FunctionType or not is_library_name(function.__globals__.get("__name__", "")):
+        return None
+    return vars(function).get("_transform")
 
 
 @dataclass(slots=True)
@@ -66,10 +67,7 @@ class Opened:
         """The key of a function or another object. Raises TypeError for options that make no key."""
         made = transform_of(value)
         if made is not None:
-            options: list[Any] = []
-            structure = pytree.flatten(made.again.keywords, options)
-            kinds = tuple(map(type, options))
-            return Transform, made.again.func, structure, kinds, tuple(options), self.function(made.func)
+            return self.transform(made)
         if type(value) is MethodType:
             return MethodType, self.function(value.__func__), self._part(value.__self__)
         if type(value) is partial and not vars(value):
@@ -85,6 +83,13 @@ class Opened:
             return self._code(value)
         finally:
             self._around.pop()
+
+    def transform(self, made: Transform) -> Key:
+        """The key of a function that a transform has made."""
+        options: list[Any] = []
+        structure = pytree.flatten(made.again.keywords, options)
+        kinds = tuple(map(type, options))
+        return Transform, made.again.func, structure, kinds, tuple(options), self.function(made.func)
 
     def _code(self, function: FunctionType) -> Key:
         cells, keywords = function.__closure__ or (), function.__kwdefaults__ or {}
@@ -110,11 +115,11 @@ class Opened:
         return self.function(value)
 
 
-def opened(function: Callable[..., Any]) -> Opened | None:
-    """A function taken apart; None where it cannot be."""
+def opened(made: Transform) -> Opened | None:
+    """What a transform has made, taken apart; None where it cannot be."""
     found = Opened()
     try:
-        found.key = found.function(function)
+        found.key = found.transform(made)
         hash(found.key)
     except (TypeError, ValueError, RecursionError):  # an option that makes no key, or an empty cell
         return None

@@ -147,23 +147,32 @@ gc.callbacks.append(_collected)
 
 def transformed(again: partial[Callable[..., Any]], func: Callable[..., Any], plain: Callable[..., Any]) -> Any:
     """`plain`, the function that `again` makes of `func`, compiled where it is called often."""
-
     name = f"{again.func.__name__}({getattr(func, '__name__', type(func).__name__)})"
+    made = Transform(again, func)
 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if _thread.within or runs_plainly() or sys.gettrace() is not None:
+        if _thread.within or runs_plainly() or _is_debugged():
             return plain(*args, **kwargs)
-        parts = opened(wrapped)
+        parts = opened(made)
         kind = None if parts is None else _kind(parts.key, name)
         if parts is None or kind is None:
             return run_plainly(plain, args, kwargs, parts is not None)
         return kind.run(plain, parts, args, kwargs)
 
-    return known(again, func, wrapped)
+    vars(wrapped)["_transform"] = made
+    return wrapped
 
 
 def known(again: partial[Callable[..., Any]], func: Callable[..., Any], made: Callable[..., Any]) -> Any:
     """`made`, which transforms of it know for `again(func)`."""
-    vars(made)["_transform"] = Transform(again, func, made)
+    vars(made)["_transform"] = Transform(again, func)
     return made
+
+
+def _is_debugged() -> bool:
+    """Whether somebody follows the program line by line."""
+    monitoring = getattr(sys, "monitoring", None)
+    return sys.gettrace() is not None or (
+        monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
+    )

@@ -381,3 +381,31 @@ def test_calls_wait_for_nothing(monkeypatch):
     (kind,) = repeated._kinds.values()
     assert kind.jitted.wait(30)
     assert f(X).equal(expected) and kind.jitted.cache_info().hits == 1
+
+
+@pytest.mark.parametrize("after", [1, 1 << 40])
+def test_what_a_closure_holds_is_freed_with_the_call(after, monkeypatch):
+    monkeypatch.setattr(repeated.Policy, "after", after)
+
+    def call():
+        w = torch.ones(3)
+        vmap(grad(lambda x: (x * w).sum()))(X)
+        return weakref.ref(w)
+
+    for _ in range(4):
+        call()
+    gc.collect()
+    gc.disable()
+    try:
+        assert call()() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("name", ["topk", "max", "cummax", "kthvalue"])
+def test_reverse_over_forward_mode_of_operations_with_indices(name):
+    def f(x):
+        return (getattr(x, name)(*((2,) if name in ("topk", "kthvalue") else (0,))).values * x.sum()).sum()
+
+    x = torch.tensor([0.5, 2.0, 1.0])
+    assert jacrev(torch.func.jacfwd(f))(x).equal(jacrev(jacrev(f))(x))
