@@ -12,7 +12,17 @@ from typing import Any
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
-from eagerjit.compiler.ops import convolution, elementwise, indexing, linear, reductions, routines, searches, views
+from eagerjit.compiler.ops import (
+    convolution,
+    elementwise,
+    indexing,
+    linear,
+    reductions,
+    routines,
+    searches,
+    sparse,
+    views,
+)
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.ops.host import TENSOR, host
 from eagerjit.compiler.partition import ancestors
@@ -210,6 +220,17 @@ def _positions(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     raise NotImplementedError("vmap: how many flags hold differs between examples")
 
 
+def _weighted_rows(b: Batcher, node: Node, inputs: list[Value]) -> Node:
+    """Of one sparse matrix: the examples' columns side by side."""
+    weights, x, starts, places = inputs
+    if weights.batched or starts.batched or places.batched:
+        raise NotImplementedError("vmap: sparse matrices that differ between examples are not supported")
+    rows, columns = x.node.shape[1], x.node.shape[2]
+    beside = b.reshape(b.emit(views.permute, x.node, dims=(1, 0, 2)), (rows, sizes.mul(b.size, columns)))
+    made = b.emit(node.op, weights.node, beside, starts.node, places.node)
+    return b.emit(views.permute, b.reshape(made, (made.shape[0], b.size, columns)), dims=(1, 0, 2))
+
+
 def _random(b: Batcher, node: Node, inputs: list[Value]) -> Node:
     raise NotImplementedError("vmap: a generator's state that differs between examples is not supported")
 
@@ -239,6 +260,7 @@ RULES: dict[Primitive, Rule] = {
     searches.running: _along,
     searches.recurrence: _along,
     searches.positions: _positions,
+    sparse.weighted_rows: _weighted_rows,
     elementwise.random_bits: _random,
     host: _host,
 }

@@ -38,6 +38,7 @@ BOTH = {
     "eagerjit.ops.scatter": "scatter scatter_reduce",
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
+    "eagerjit.sparse.products": "smm sspaddmm",
 }
 """Functions of the namespace that are methods too."""
 
@@ -58,6 +59,10 @@ METHODS = {
     "eagerjit.ops.scatter": "scatter_ scatter_reduce_",
     "eagerjit.ops.positions": "index_add_ index_copy_ index_fill_ index_reduce_ put_ masked_scatter_",
     "eagerjit.ops.statistics": "cumsum_ cumprod_ renorm_",
+    "eagerjit.sparse.access": "indices values crow_indices col_indices ccol_indices row_indices is_coalesced "
+    "sparse_dim dense_dim _indices _values _nnz _coalesced_",
+    "eagerjit.sparse.conversion": "coalesce to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr "
+    "to_sparse_bsc sparse_mask",
 }
 """Methods only."""
 
@@ -103,6 +108,8 @@ FUNCTIONS = {
     "eagerjit.ops.decompositions": "lu_unpack",
     "eagerjit.ops.memory": "TypedStorage UntypedStorage",
     "eagerjit.ops.approximate": "svd_lowrank pca_lowrank",
+    "eagerjit.sparse.construction": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
+    "eagerjit.sparse.products": "hspmm hsmm dsmm spmm",
     "eagerjit.nn.utils.norms": "norm_except_dim",
 }
 """Functions of the namespace only."""

@@ -192,7 +192,7 @@ def _question(
         if mode.plain():
             return plain(*args, **kwargs)
         asked = overloaded((*args, *kwargs.values()) if kwargs else args)
-        if of_data and asked:
+        if of_data and asked and getattr(type(asked[0]), "is_data", True):
             return _as_data(plain, args, kwargs)
         if not asked and not state.function_modes:
             return plain(*args, **kwargs)

@@ -8,6 +8,7 @@ _PARTS = {
     **dict.fromkeys(("running", "recurrence", "positions", "search"), "search"),
     "scan": "scan",
     "order": "order",
+    "weighted_rows": "sparse",
 }
 
 NAMES = {f"routine {name}": f"{name}_kernel" for name in _PARTS}

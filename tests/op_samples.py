@@ -89,6 +89,10 @@ M, N, V = draw("m", (2, 3)), draw("n", (2, 3)), draw("v", (3,))
 STATE = integers(7, 0)
 CLASSES, FLAGS, HALVES = integers(2, 0), booleans([True, False, True], [False, True, True]), draw("p", (2, 3), 0.2, 0.8)
 COLUMNS = integers([0, 2], [1, 1])
+COORDINATES = integers(0, 1, 2, 2), integers(1, 0, 0, 1)
+BY_ROWS = integers(0, 1, 2, 4), integers(1, 0, 0, 1), None
+BY_COLUMNS = integers(0, 2, 4), integers(1, 2, 0, 2), integers(1, 2, 0, 3)
+"""A sparse matrix (3, 2): where its entries are, and their order by rows and by columns."""
 IMAGE = draw("image", (1, 2, 4, 5), -1.0, 1.0)
 
 LOSS = [Sample((M, N, reduction, 1.0)) for reduction in ("mean", "sum", "none")]
@@ -201,6 +205,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "nll_loss": [Sample((M, CLASSES)), Sample((M, CLASSES, V, -100, "none"), (2,))],
     "soft_cross_entropy": [Sample((M, HALVES, None, "mean", 0.0)), Sample((M, HALVES, V, "sum", 0.1))],
     "embedding": [Sample((draw("e", (3, 2)), COLUMNS, None)), Sample((draw("e", (3, 2)), COLUMNS, 1), (0,))],
+    "sparse_product": [
+        Sample((draw("v", (4,)), draw("x", (2, 3)), *COORDINATES, *BY_ROWS, *BY_COLUMNS)),
+        Sample((draw("v", (4,)), draw("x", (3, 1)), *COORDINATES[::-1], *BY_COLUMNS, *BY_ROWS)),
+    ],
+    "sparse_product_of_entries": [Sample((draw("values", (4,)), draw("dense", (2, 3)), *COORDINATES, 3, 2))],
     "one_hot": [Sample((integers(2, 0), (3,))), Sample((integers([0, 1], [1, 1]), (2,))), Sample((integers(), (4,)))],
     "take_rows": [Sample((M, integers(1, 0, -1))), Sample((M, draw("", (0,)).long())), Sample((V, integers(1)[0]))],
     "add_rows": [Sample((M, integers(1, 1), N)), Sample((M, integers(-1), N[:1]))],

@@ -26,7 +26,7 @@ from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, order, work_of
 from eagerjit.compiler.lower.searches import SEARCHES, search_kernels
 from eagerjit.compiler.lower.several import merged
-from eagerjit.compiler.ops import linear, routines
+from eagerjit.compiler.ops import linear, routines, sparse
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
 from eagerjit.runtime.program import Failure, Op, Program
@@ -138,6 +138,8 @@ class Assembler(Placement):
         place, name = Pointer(self._memory(node)), f"k{position}_{node.op.name}"
         if node.op is routines.order:
             return order(name, node, place)
+        if node.op is sparse.weighted_rows:
+            return [None]
         if node.op.family == "routine":
             return search_kernels(name, node, place) if node.op in SEARCHES else [along(name, node, place)]
         if not node.dtype.is_floating_point or node.op.family != "linear":

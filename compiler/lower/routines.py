@@ -13,7 +13,8 @@ from eagerjit.compiler.lower.build import Built
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
-from eagerjit.compiler.ops import routines
+from eagerjit.compiler.lower.sparse import product_call, product_work
+from eagerjit.compiler.ops import routines, sparse
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.native.order import FLOAT, HISTOGRAM_BYTES, LINE_BYTES, SIGNED, UNSIGNED
 from eagerjit.runtime.native.scan import TOGETHER
@@ -88,6 +89,8 @@ def work_of(node: Node) -> sizes.Expr:
     """Scalar operations of a routine."""
     if node.op in SEARCHES:
         return search_work(node)
+    if node.op is sparse.weighted_rows:
+        return product_work(node)
     return sizes.mul(node.inputs[0].type.numel, node.op.cost)
 
 
@@ -102,6 +105,8 @@ def call_of(node: Node) -> RoutineCall:
     """The call that computes a node from contiguous inputs."""
     if node.op in SEARCHES:
         return search_call(node)
+    if node.op is sparse.weighted_rows:
+        return product_call(node)
     x = node.inputs[0].type
     dim = node.attributes["dim"]
     n, inner = x.shape[dim], sizes.product(x.shape[dim + 1 :])

@@ -13,11 +13,12 @@ from eagerjit.compiler.ops import (
     routines,
     sampling,
     searches,
+    sparse,
     views,
 )
 from eagerjit.compiler.ops.declare import TABLE, Primitive
 
 __all__ = [
     "TABLE", "Primitive", "bits", "complexes", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
-    "reductions", "routines", "sampling", "searches", "views",
+    "reductions", "routines", "sampling", "searches", "sparse", "views",
 ]  # fmt: skip

@@ -44,7 +44,9 @@ os.register_at_fork(
 def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], create_graph: bool) -> None:
     """Add to the known gradient of a leaf."""
     if known is not None and not create_graph:
-        known._increase(grad)
+        total = known._increase(grad)
+        if total is not known:  # a sparse gradient that a dense one was added to
+            leaf._grad = total
     else:
         if known is not None:
             grad = known + grad

@@ -11,7 +11,7 @@ from eagerjit.nn import init
 from eagerjit.nn.module import Module
 from eagerjit.ops import index
 from eagerjit.ops.reduce import norm
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, mode
 from eagerjit.state import state
 from eagerjit.tensors.creation import empty, tensor, zeros
 from eagerjit.tensors.tensor import Parameter, Tensor
@@ -36,6 +36,17 @@ def _embedding_rule(
 
 
 _embedding_op = Op("embedding", _embedding, (_embedding_rule, None, None, None, None))
+
+
+def _looked_up(
+    weight: Tensor, input: Tensor, padding_idx: int | None, by_frequency: bool, error: str, sparse: bool
+) -> Tensor:
+    """Rows of weight; the gradient of one that no operation has made is sparse on request."""
+    if sparse and weight._requires_grad and weight._node is None and mode.grad_mode():
+        from eagerjit.sparse.lookups import looked_up
+
+        return looked_up(_embedding_op, weight, input, padding_idx, by_frequency, error)
+    return _embedding_op.call(weight, input, padding_idx, by_frequency, error)
 
 
 def _check_numbers(input: Tensor, weight: Tensor, name: str) -> None:
@@ -75,13 +86,13 @@ def embedding(
     """Rows of weight by number; the row `padding_idx` gets no gradient.
 
     `max_norm` first scales the rows read, in place; `scale_grad_by_freq` divides gradients by how often a number came.
-    Gradients are dense, also with `sparse`.
+    With `sparse` the gradient of a leaf is a sparse tensor of the rows read.
     """
     _check_numbers(input, weight, "embedding")
     padding_idx = _padding(padding_idx, weight)
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
-    return _embedding_op.call(weight, input, padding_idx, scale_grad_by_freq)
+    return _looked_up(weight, input, padding_idx, scale_grad_by_freq, "IndexError", sparse)
 
 
 # -- bags -------------------------------------------------------------------------------------------------------------
@@ -119,6 +130,8 @@ def embedding_bag(
     _check_numbers(input, weight, "embedding_bag")
     if mode not in ("sum", "mean", "max"):
         raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
     if mode == "max" and scale_grad_by_freq:
         raise ValueError("max mode does not support scaling the gradient by the frequency")
     if per_sample_weights is not None:
@@ -145,12 +158,12 @@ def embedding_bag(
         if offsets.ndim != 1:
             raise ValueError("offsets has to be a 1D Tensor")
         if mode != "max":
-            rows = _embedding_op.call(weight, input, padding, scale_grad_by_freq, "RuntimeError")
+            rows = _looked_up(weight, input, padding, scale_grad_by_freq, "RuntimeError", sparse)
             return _flat_bags(rows, input, offsets, mode, per_sample_weights, include_last_offset, padding)
         numbers, valid = _padded_bags(input, offsets, include_last_offset, padding)
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
-    rows = _embedding_op.call(weight, numbers, padding, scale_grad_by_freq, "RuntimeError")
+    rows = _looked_up(weight, numbers, padding, scale_grad_by_freq, "RuntimeError", sparse)
     rows = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(-1)
     return _reduced(rows, valid, mode)
 

@@ -76,6 +76,25 @@ class SGD(Optimizer):
         step = states[0].get("step") if self.counts_steps(group) else None
         _sgd_op.run((parameters, gradients, buffers, step, group["nesterov"], group["maximize"], *numbers))
 
+    def update_sparse(
+        self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool
+    ) -> None:
+        """One step; momentum makes it dense."""
+        from eagerjit.sparse import updates
+        from eagerjit.sparse.conversion import to_dense
+
+        if group["weight_decay"] != 0:
+            raise RuntimeError("add(sparse, dense) is not supported: weight_decay with sparse gradients")
+        if group["momentum"] != 0:
+            for p, g, s in zip(parameters, gradients, states, strict=True):
+                own = {**s, "step": s["step"].clone()} if "step" in s else s
+                self.update(group, [p], [to_dense(g)], [own])
+            if alone and "step" in states[0]:
+                states[0]["step"].add_(1)
+            return
+        for parameter, gradient in zip(parameters, gradients, strict=True):
+            updates.descend(parameter, gradient, float(number(group, "lr")), group["maximize"])
+
 
 # -- Adam -------------------------------------------------------------------------------------------------------------
 
@@ -272,3 +291,18 @@ class Adagrad(Optimizer):
         numbers = tuple(number(group, name) for name in _ADAGRAD_NUMBERS)
         sums, step = [s["sum"] for s in states], states[0]["step"]
         _adagrad_op.run((parameters, gradients, sums, step, group["maximize"], *numbers))
+
+    def update_sparse(
+        self, group: Group, parameters: Tensors, gradients: list[Any], states: list[Any], alone: bool
+    ) -> None:
+        """One step for the rows of the gradients."""
+        from eagerjit.sparse import updates
+
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        count = states[0]["step"].item() + 1
+        rate, decay, eps = (float(number(group, name)) for name in ("lr", "lr_decay", "eps"))
+        for p, g, s in zip(parameters, gradients, states, strict=True):
+            updates.adagrad(p, g, s["sum"], rate, decay, eps, group["maximize"], count)
+        if alone:
+            states[0]["step"].add_(1)

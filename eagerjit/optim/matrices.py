@@ -191,14 +191,3 @@ class Adafactor(Optimizer):
         tables = ([s[name] for s in states if name in s] for name in ("row_var", "col_var", "variance"))
         how = states[0]["step"], group["maximize"], smallest
         _adafactor_op.run((parameters, gradients, *tables, *how, *numbers, number(group, "weight_decay")))
-
-
-class SparseAdam(Optimizer):
-    """Adam for sparse gradients, which eagerjit does not have: its gradients are dense, those of embeddings too.
-
-    Raises NotImplementedError.
-    """
-
-    def __init__(self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 maximize: bool = False):
-        raise NotImplementedError("SparseAdam needs sparse gradients, and eagerjit's are dense: use Adam")

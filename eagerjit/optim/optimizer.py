@@ -23,6 +23,7 @@ from eagerjit.optim.hooks import (
     register_optimizer_step_pre_hook,  # noqa: F401
 )
 from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime.binding import bound
 from eagerjit.runtime.program import Op
 from eagerjit.state import state as thread
 from eagerjit.state import untraced
@@ -131,10 +132,38 @@ class Optimizer:
         for pairs in alike.values():
             parameters, gradients = [p for p, _ in pairs], [g for _, g in pairs]
             states = [self._kept(p) for p in parameters]
+            if bound.subclasses:
+                parameters, gradients, states = self._without_sparse(group, parameters, gradients, states)
+                if not parameters:
+                    continue
             if any(p.is_complex() for p in parameters):
                 parameters, gradients = [*map(real, parameters)], [*map(real, gradients)]
                 states = [{name: real(value) for name, value in kept.items()} for kept in states]
             self.update(group, parameters, gradients, states)
+
+    def _without_sparse(
+        self, group: Group, parameters: list[Tensor], gradients: list[Tensor], states: list[Any]
+    ) -> tuple[list[Tensor], list[Tensor], list[Any]]:
+        """What has dense gradients; what has sparse ones is updated."""
+        from eagerjit.sparse.updates import split
+
+        dense, sparse = split(gradients)
+        chosen = [([x[i] for i in dense], [x[i] for i in sparse]) for x in (parameters, gradients, states)]
+        if sparse:
+            self.update_sparse(group, *(found for _, found in chosen), not dense)
+        return tuple(found for found, _ in chosen)  # type: ignore[return-value]
+
+    def update_sparse(
+        self, group: Group, parameters: list[Tensor], gradients: list[Any], states: list[Any], alone: bool
+    ) -> None:
+        """Write the new parameters and states where gradients are sparse.
+
+        `alone`: no dense ones come after these, which would count the step.
+        """
+        name = type(self).__name__
+        if name in ("Adam", "AdamW"):
+            raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+        raise RuntimeError(f"{name} does not support sparse gradients")
 
     def _kept(self, parameter: Tensor) -> dict[str, Any]:
         """A parameter's state, which update rules without any don't make."""

@@ -18,6 +18,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.public_names import by_public_name
 from eagerjit.serialization import storages
 from eagerjit.serialization.unpickle import LoadError, checked_key, checked_keys
+from eagerjit.tensors.making import LAYOUTS, layout_named
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor
 
 _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
@@ -73,6 +74,12 @@ def _size(sizes: Iterable[int] = ()) -> Shape:
     return Shape(sizes)
 
 
+def _layout(name: str) -> Any:
+    if str(name).removeprefix("torch.") not in LAYOUTS:
+        raise LoadError(f"it names an unknown layout {name!r}")
+    return layout_named(name.removeprefix("torch."))
+
+
 def _default(factory: Any = None) -> defaultdict[Any, Any]:
     if factory not in (None, list, dict, int, float, set):
         raise LoadError("it holds a defaultdict with an unknown factory")
@@ -95,6 +102,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_meta_tensor_no_storage": storages.rebuild_without_memory,
     "torch._utils._rebuild_parameter": storages.rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": storages.rebuild_parameter,
+    "torch._utils._rebuild_sparse_tensor": storages.rebuild_sparse,
+    "torch.serialization._get_layout": _layout,
     "torch._tensor._rebuild_from_type_v2": storages.rebuild_with_attributes,
     "torch.Size": _size,
     "torch.device": _device,

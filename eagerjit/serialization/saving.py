@@ -15,6 +15,7 @@ from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.serialization.storages import KIND_OF_DTYPE
+from eagerjit.tensors.making import strided
 from eagerjit.tensors.placement import device_of, host_array
 from eagerjit.tensors.tensor import Parameter, Shape, Tensor, is_asked
 
@@ -79,7 +80,9 @@ class Writer(_Base):  # type: ignore[misc]
             return _name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
         return NotImplemented
 
-    def _tensor(self, tensor: Tensor) -> Any:
+    def _tensor(self, tensor: Any) -> Any:
+        if tensor.layout is not strided:
+            return self._sparse(tensor)
         array = own_array(tensor, "a tensor was saved")
         parameter = isinstance(tensor, Parameter) and not is_asked(type(tensor))
         needs = tensor._requires_grad and not parameter
@@ -101,6 +104,16 @@ class Writer(_Base):  # type: ignore[misc]
         if tensor.dtype.name not in KIND_OF_DTYPE:
             return _name("torch._utils", "_rebuild_tensor_v3"), (*described, tensor.dtype)
         return _name("torch._utils", "_rebuild_tensor_v2"), described
+
+    def _sparse(self, tensor: Any) -> Any:
+        """A sparse tensor by what it consists of."""
+        coalesced = (tensor.is_coalesced(),) if tensor.is_sparse else ()
+        described = (*tensor._pattern.parts, tensor._entries.detach(), tensor.shape, *coalesced)
+        layout = _Rebuilt((_name("torch.serialization", "_get_layout"), (str(tensor.layout),)))
+        made = (_name("torch._utils", "_rebuild_sparse_tensor"), (layout, described))
+        if not getattr(tensor, "_is_param", False):
+            return made
+        return _name("torch._utils", "_rebuild_parameter"), (_Rebuilt(made), tensor.requires_grad, OrderedDict())
 
     def _copy(self, array: DeviceArray) -> np.ndarray:
         """A view of a copy of all the memory on a device that an array views, as it is of that memory."""

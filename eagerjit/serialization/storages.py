@@ -14,6 +14,7 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
 from eagerjit.serialization.unpickle import LoadError
+from eagerjit.tensors.making import sparse_coo, strided
 from eagerjit.tensors.tensor import Parameter, Storage, Tensor, is_asked, new_tensor
 
 _NAMES = {
@@ -120,10 +121,24 @@ def rebuild_without_memory(dtype: Any, size: Any, stride: Any, requires_grad: An
     return empty_strided(sizes, strides, dtype=dtype, device="meta", requires_grad=bool(requires_grad))
 
 
+def rebuild_sparse(layout: Any, data: Any) -> Any:
+    """A sparse tensor from what it consists of; its indices are checked."""
+    from eagerjit.sparse import construction
+
+    if not isinstance(data, tuple) or len(data) not in (3, 4):
+        raise LoadError("it describes a sparse tensor by something else than tensors and sizes")
+    if layout is sparse_coo:
+        coalesced = data[3] if len(data) == 4 else None
+        return construction.sparse_coo_tensor(*data[:3], is_coalesced=coalesced, check_invariants=True)
+    return construction.sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
+
+
 def rebuild_parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Parameter:
     """A Parameter over a tensor's memory."""
     if not isinstance(data, Tensor):
         raise LoadError(f"it describes a Parameter over a {type(data).__name__}")
+    if data.layout is not strided:
+        return Parameter(data, bool(requires_grad))
     made = Parameter(data, bool(requires_grad))
     made._storage = data._storage
     return with_attributes(made, state)

@@ -11,14 +11,14 @@ from eagerjit.devices import CPU, Device
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType
-from eagerjit.state import state
+from eagerjit.state import Defaults, state
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.placement import device_of, moved, wanted
 from eagerjit.tensors.tensor import Tensor
 
 
 class layout:
-    """How the elements of a tensor lie in memory. All tensors here are strided."""
+    """How the elements of a tensor lie in memory."""
 
     __slots__ = ("name",)
 
@@ -40,6 +40,7 @@ def layout_named(name: str) -> layout:
 strided = layout("strided")
 sparse_coo, sparse_csr, sparse_csc = layout("sparse_coo"), layout("sparse_csr"), layout("sparse_csc")
 sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
+SPARSE = (sparse_coo, sparse_csr, sparse_csc)
 LAYOUTS = {made.name: made for made in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)}
 
 PYTHON_TYPES = {float: dtypes.float64, int: dtypes.int64, bool: dtypes.bool_, complex: dtypes.complex128}
@@ -62,7 +63,7 @@ def check_layout(name: str, wanted: Any) -> None:
         return
     if not isinstance(wanted, layout):
         raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(wanted).__name__}")
-    raise NotImplementedError(f"{name}(): eagerjit has no tensors of layout {wanted}, only strided ones")
+    raise NotImplementedError(f"{name}(): the tensors that it makes are strided, not of layout {wanted}")
 
 
 def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -83,7 +84,10 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         if not options and state.device is None and not (like and DeviceArray.exist):
             return function(*args)
         if "layout" in options:
-            check_layout(name, options.pop("layout"))
+            wanted_layout = options.pop("layout")
+            if name in ("zeros", "empty") and wanted_layout in SPARSE:
+                return _sparse(args, options, wanted_layout)
+            check_layout(name, wanted_layout)
         pinned = options.pop("pin_memory", False)
         for key in ignored & options.keys():
             del options[key]
@@ -103,6 +107,15 @@ def makes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return made if out is None else write_out(name, made, out, filled=True)
 
     return make
+
+
+def _sparse(args: Any, options: dict[str, Any], wanted_layout: layout) -> Tensor:
+    """A tensor of a sparse layout without values."""
+    from eagerjit.sparse.construction import zeros_of_layout
+
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], (tuple, list)) else args
+    made = zeros_of_layout(sizes, wanted_layout, options.get("dtype") or Defaults.dtype, options.get("device"))
+    return made.requires_grad_(bool(options.get("requires_grad", False)))
 
 
 def _size(name: str, size: Any) -> Any:

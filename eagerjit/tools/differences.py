@@ -25,9 +25,10 @@ DIFFERENCES = (
         "the state is a seed and an offset",
     ),
     Difference(
-        "layout=, sparse_coo_tensor, to_sparse, SparseAdam",
-        "all tensors are strided; `sparse=True` of embeddings gives dense gradients",
-        "there are no sparse kernels",
+        "layout=, sparse_coo_tensor, to_sparse",
+        "COO, CSR and CSC; no blocks and no batches of compressed matrices. The gradient of a sparse leaf is always "
+        "sparse (PyTorch's is dense after `torch.mm`); more operations have gradients than in PyTorch",
+        "a sparse tensor's gradient is that of its values",
     ),
     Difference(
         "complex32, quint8, qint8, qint32, int4, bits8 and their like",

@@ -9,6 +9,7 @@ from types import FunctionType
 from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.panel_code import multiply_panel
+from eagerjit.runtime.native.row_code import add_scaled_rows
 
 _PAUSE = {"x86_64": "void @llvm.x86.sse2.pause()", "aarch64": "void @llvm.aarch64.hint(i32)"}
 
@@ -326,6 +327,7 @@ def _tile_lines(
 
 
 _SPECIAL = {
+    "add_scaled_rows": add_scaled_rows,
     "multiply_panel": multiply_panel,
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,

@@ -42,6 +42,9 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
            address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
            is stored. The first three are constants.
+           add_scaled_rows(item, vectors, count, weights, places, x, step, out, last): so many vectors of floats of
+           `item` bytes, the last of which has `last` lanes: the sum over i < count of the i-th weight times the vectors
+           at x + places[i] (i64) * step bytes. The first two are constants.
 """
 
 from __future__ import annotations
@@ -142,6 +145,7 @@ call_ptr, call_void = map(Intrinsic, ("call_ptr", "call_void"))
 bits_of_f64, f64_of_bits = map(Intrinsic, ("bits_of_f64", "f64_of_bits"))
 shift_right_unsigned, less_unsigned = map(Intrinsic, ("shift_right_unsigned", "less_unsigned"))
 likely, unlikely, multiply_overflows = map(Intrinsic, ("likely", "unlikely", "multiply_overflows"))
+add_scaled_rows = Intrinsic("add_scaled_rows")
 multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")

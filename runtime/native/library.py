@@ -24,7 +24,7 @@ CORE = Part(
 """
 
 PRODUCTS = Part("packing", "tiles", "copying", "panels", "tile_products", "matmul", base=(CORE,))
-ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search")}
+ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse")}
 CONVOLUTIONS = Part(
     "tiles",
     "copying",
@@ -70,7 +70,7 @@ def convolutions() -> NativeLibrary:
 
 @functools.cache
 def routine(part: str) -> NativeLibrary:
-    """Kernels that Programs call by name: "scan", "order" or "search"."""
+    """Kernels that Programs call by name: "scan", "order", "search" or "sparse"."""
     with lock:
         return ROUTINES[part].load(native())
 

@@ -74,9 +74,10 @@ def test_layouts() -> None:
         assert [repr(x.layout), str(t.sparse_coo), str(t.sparse_csr)] == [
             "torch.strided", "torch.sparse_coo", "torch.sparse_csr"
         ]  # fmt: skip
+        assert repr(t.zeros(2, layout=t.sparse_coo).layout) == "torch.sparse_coo"
     assert pickle.loads(pickle.dumps(eagerjit.strided)) is eagerjit.strided
     with pytest.raises(NotImplementedError, match="sparse_coo"):
-        eagerjit.zeros(2, layout=eagerjit.sparse_coo)
+        eagerjit.ones(2, layout=eagerjit.sparse_coo)
 
 
 def test_python_types_as_dtypes() -> None:

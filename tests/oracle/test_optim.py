@@ -140,11 +140,6 @@ def test_wrong_options_of_muon_and_adafactor(word: str) -> None:
             REFUSED[word](library.optim, library.ones(3), library.ones(2, 2))
 
 
-def test_sparse_adam_says_that_gradients_are_dense() -> None:
-    with pytest.raises(NotImplementedError, match="dense"):
-        ej.optim.SparseAdam([ej.ones(3)])
-
-
 def test_adam_takes_over_a_torch_state() -> None:
     ours, theirs = networks()
     mine, other = ej.optim.Adam(ours.parameters(), lr=0.1), torch.optim.Adam(theirs.parameters(), lr=0.1)

@@ -1,0 +1,252 @@
+"""SparseTensor: a Tensor that consists of a pattern of places and of one dense tensor, the values there.
+
+Its place on the tape is that of its values, so there is one autograd engine, which knows of dense tensors alone.
+Functions of the library are given sparse tensors by way of `__torch_function__`: each asks the tables of `handlers.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit import overriding
+from eagerjit.runtime import mode
+from eagerjit.runtime.once import once
+from eagerjit.sparse.pattern import Compressed, Coordinates, Pattern
+from eagerjit.state import state
+from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
+from eagerjit.tensors.tensor import Shape, Tensor, plain_function
+from eagerjit.watching.observation import refuse_subclass
+
+KINDS = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
+"""What PyTorch's messages call the layouts."""
+
+
+def _of_values(name: str) -> property:
+    """A slot that a sparse tensor shares with its values."""
+    slot = getattr(Tensor, name)
+    return property(lambda self: slot.__get__(self._entries), lambda self, value: slot.__set__(self._entries, value))
+
+
+def _fact(read: Any, doc: str) -> property:
+    def get(self: SparseTensor) -> Any:
+        if state.tracer is not None:
+            refuse_subclass(self)
+        return read(self)
+
+    return property(get, doc=doc)
+
+
+class SparseTensor(Tensor, taken=False):
+    """Values at some places of a tensor that is zero elsewhere, in layout `sparse_coo`, `sparse_csr` or `sparse_csc`.
+
+    `_pattern` has the places, `_entries` the values there, one row of dense dimensions each; `_sizes` are all sizes.
+    """
+
+    __slots__ = ("_entries", "_pattern", "_sizes")
+
+    _entries: Tensor
+    _pattern: Pattern
+    _sizes: Shape
+
+    is_data = False
+    __torch_function__: Any = plain_function  # until the first instance is made
+    __hash__ = Tensor.__hash__
+
+    _data, _node, _index = _of_values("_data"), _of_values("_node"), _of_values("_index")
+    _requires_grad, _hooks = _of_values("_requires_grad"), _of_values("_hooks")
+    _storage, _view = _of_values("_storage"), _of_values("_view")
+
+    dtype = _fact(lambda self: self._entries.dtype, "The element type.")
+    shape = _fact(lambda self: self._sizes, "The sizes, a `Size` tuple.")
+    ndim = _fact(lambda self: len(self._sizes), "The number of dimensions.")
+    layout = _fact(lambda self: self._pattern.layout, "How the elements lie in memory.")
+    device = _fact(lambda self: self._entries.device, "Where the tensor lives.")
+    is_sparse = _fact(lambda self: self._pattern.layout is sparse_coo, "Whether the layout is `sparse_coo`.")
+    is_sparse_csr = _fact(lambda self: self._pattern.layout is sparse_csr, "Whether the layout is `sparse_csr`.")
+    is_cpu = _fact(lambda self: self._entries.is_cpu, "Whether the tensor lives on the CPU.")
+    is_cuda = _fact(lambda self: self._entries.is_cuda, "Whether the tensor lives on a CUDA device.")
+    is_leaf = _fact(lambda self: self._entries.is_leaf, "Whether no recorded operation produced this tensor.")
+    grad_fn = _fact(lambda self: self._entries.grad_fn, "The autograd node that produced the values.")
+    itemsize = _fact(lambda self: self._entries.itemsize, "Bytes of an element.")
+    T = _fact(lambda self: self.t(), "The transpose.")
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to the values."""
+        return self._entries._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._entries.requires_grad = value
+
+    @property
+    def data(self) -> SparseTensor:
+        """The tensor without its history; another one may be assigned."""
+        return self.detach()
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        self._pattern, self._sizes = value._pattern, value._sizes
+        self._entries = value._entries.detach().requires_grad_(self._requires_grad)
+
+    @property
+    def grad(self) -> Any:
+        """The values' gradient, a sparse tensor with the same places."""
+        from eagerjit.sparse.conversion import once_each
+
+        found = self._entries.grad
+        return None if found is None else once_each(like(self, found))
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._entries.grad = value if value is None else value.sparse_mask(self)._entries
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._entries.grad = None
+
+    _grad = grad
+
+    # The engine walks in a mode in which nobody is asked, and adds gradients up in either order.
+
+    def __add__(self, other: Any) -> Any:
+        from eagerjit.sparse.pointwise import add
+
+        turned = mode.plain() and isinstance(other, Tensor) and not isinstance(other, SparseTensor)
+        return add(other, self) if turned else add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        from eagerjit.sparse.pointwise import add
+
+        return add(other, self)
+
+    def _increase(self, other: Any) -> Any:
+        """Add a gradient: in place, or the sum of a dense one."""
+        from eagerjit.sparse.pointwise import add, add_
+
+        return add_(self, other) if isinstance(other, SparseTensor) else add(other, self)
+
+    def clone(self, **options: Any) -> Any:
+        """A copy in memory of its own."""
+        from eagerjit.sparse.conversion import clone
+
+        return clone(self)
+
+    def detach(self) -> Any:
+        """The same tensor without history."""
+        return made(self._pattern, self._entries.detach(), self._sizes)
+
+    def coalesce(self) -> Any:
+        """The same tensor with its places in order, the values of equal ones added up."""
+        from eagerjit.sparse.conversion import coalesce
+
+        return coalesce(self)
+
+    def __repr__(self, **options: Any) -> str:
+        from eagerjit.sparse.printing import text
+
+        return text(self)
+
+    __str__ = __repr__
+
+    def __format__(self, specification: str) -> str:
+        return object.__format__(self, specification)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return rebuilt, (*self._pattern.parts, self._entries.detach(), tuple(self._sizes), *self._about())
+
+    def _about(self) -> tuple[Any, ...]:
+        return self._pattern.layout, getattr(self._pattern, "coalesced", True), self._requires_grad, dict(self.__dict__)
+
+    def __copy__(self) -> SparseTensor:
+        tensor = self.detach().requires_grad_(self._requires_grad)
+        tensor.__dict__.update(self.__dict__)
+        return tensor
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user support the deepcopy protocol at the moment"
+            )
+        if id(self) not in memo:
+            memo[id(self)] = made(self._pattern.cloned(), self._entries.detach().clone(), self._sizes)
+            memo[id(self)].requires_grad_(self._requires_grad)
+            memo[id(self)].__dict__.update(self.__dict__)
+        return memo[id(self)]
+
+
+def rebuilt(*parts: Any) -> SparseTensor:
+    """A sparse tensor as it was reduced."""
+    *places, values, sizes, layout, coalesced, requires_grad, attributes = parts
+    tensor = made(pattern_of(layout, places, sizes, coalesced), values, sizes).requires_grad_(requires_grad)
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+def pattern_of(layout: Any, places: Any, sizes: Any, coalesced: bool) -> Pattern:
+    """A pattern from its index tensors."""
+    if layout is sparse_coo:
+        return Coordinates(places[0], tuple(sizes[: places[0].shape[0]]), coalesced)
+    return Compressed(layout, *places, tuple(sizes[:2]))
+
+
+def made(pattern: Pattern, entries: Tensor, sizes: Any = None) -> SparseTensor:
+    """A sparse tensor with these values, whose place on the tape is its own."""
+    _begin()
+    tensor = object.__new__(SparseTensor)
+    tensor._pattern, tensor._entries = pattern, entries
+    tensor._sizes = Shape((*pattern.sizes, *entries.shape[1:]) if sizes is None else sizes)
+    if state.tracer is not None:
+        refuse_subclass(tensor)
+    return tensor
+
+
+def like(tensor: SparseTensor, entries: Tensor) -> SparseTensor:
+    """Other values at the same places."""
+    return made(tensor._pattern, entries)
+
+
+@once
+def _begin() -> None:
+    """Let functions of the library ask sparse tensors, now that there are any."""
+    SparseTensor.__torch_function__ = classmethod(_answer)
+    overriding.begin()
+    _increase_by_sparse()
+
+
+def _increase_by_sparse() -> None:
+    """Let the engine add sparse gradients to dense ones."""
+    from eagerjit.sparse.pointwise import add_
+
+    entry: Any = Tensor._increase  # type: ignore[attr-defined]
+    plain = entry.slow
+    entry.slow = lambda self, other: (add_ if isinstance(other, SparseTensor) else plain)(self, other)
+
+
+def _answer(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """What a function of the library does with a sparse tensor among its arguments."""
+    from eagerjit.sparse.handlers import HANDLERS
+
+    name = func.__name__
+    if name == "__get__":
+        name = next(n for n, value in vars(Tensor).items() if value is func.__self__)
+    handler = HANDLERS.get(name)
+    if handler is None:
+        given = next(a for a in overriding.overloaded([*args, *(kwargs or {}).values()]) if isinstance(a, SparseTensor))
+        raise unsupported(name, given)
+    return handler(*args, **(kwargs or {}))
+
+
+def unsupported(name: str, tensor: SparseTensor) -> NotImplementedError:
+    """What is raised for operations that sparse tensors do not have."""
+    backend = KINDS[tensor._pattern.layout] + ("CUDA" if tensor.is_cuda else "CPU")
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend: there is no such operation on "
+        f"sparse tensors, here a {tensor.dtype} tensor of shape {list(tensor._sizes)} and layout {tensor.layout}"
+    )
+
+
+def wrong_layout(name: str, wanted: str, given: Tensor) -> RuntimeError:
+    """What is raised for a tensor of another layout than a function needs."""
+    kind = KINDS[given._pattern.layout] if isinstance(given, SparseTensor) else "Strided"
+    return RuntimeError(f"{name} expected sparse {wanted}tensor layout but got {kind}")
