@@ -202,6 +202,11 @@ def iterated(self: SparseTensor) -> Any:
     return iter(unbind(self))
 
 
+def kind_fact(name: str) -> Any:
+    """A question to a property of the values."""
+    return lambda self: getattr(self._entries, name)
+
+
 def dtype_fact(name: str) -> Any:
     """A question that the dtype answers."""
     return lambda self: getattr(self._entries, name)()
@@ -213,6 +218,10 @@ HANDLERS: dict[str, Any] = {
         size, numel, stride, item, nbytes, get_device,
     )},
     **{name: dtype_fact(name) for name in ("is_floating_point", "is_complex", "is_signed", "element_size")},
+    **{name: kind_fact(name) for name in (
+        "is_ipu", "is_maia", "is_meta", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_vulkan",
+        "is_xla", "is_xpu",
+    )},
     **dict.fromkeys(("data_ptr", "tolist", "storage", "untyped_storage", "storage_offset"), without_memory),
     **{name: without_shapes("reshape") for name in ("reshape", "flatten", "ravel", "einsum", "inner")},
     **{name: without_shapes("expand") for name in ("expand", "expand_as", "repeat", "tile", "broadcast_to")},
