@@ -37,6 +37,6 @@ weighted_rows = declare(
         "Row i is the sum of weights[e] * x[places[e]] over the entries e from starts[i] to starts[i+1], in order. "
         "All places are rows of x, and starts increase from 0 to the number of entries.",
         derivative=(None, None, None, None),
-        cost=2,
+        cost=8,
     )
 )

@@ -24,16 +24,23 @@ KINDS = {sparse_coo: "Sparse", sparse_csr: "SparseCsr", sparse_csc: "SparseCsc"}
 def _of_values(name: str) -> property:
     """A slot that a sparse tensor shares with its values."""
     slot = getattr(Tensor, name)
-    return property(lambda self: slot.__get__(self._entries), lambda self, value: slot.__set__(self._entries, value))
+    return property(lambda self: slot.__get__(self._values_), lambda self, value: slot.__set__(self._values_, value))
+
+
+def _part(name: str) -> property:
+    """What a sparse tensor consists of: a recording that meets it ends, for calls do not look whether it changes."""
+
+    def get(self: Any) -> Any:
+        if state.tracer is not None:
+            refuse_subclass(self)
+        return getattr(self, name)
+
+    return property(get, lambda self, value: setattr(self, name, value))
 
 
 def _fact(read: Any, doc: str) -> property:
-    def get(self: SparseTensor) -> Any:
-        if state.tracer is not None:
-            refuse_subclass(self)
-        return read(self)
-
-    return property(get, doc=doc)
+    """An attribute for reading."""
+    return property(read, doc=doc)
 
 
 class SparseTensor(Tensor, taken=False):
@@ -42,13 +49,16 @@ class SparseTensor(Tensor, taken=False):
     `_pattern` has the places, `_entries` the values there, one row of dense dimensions each; `_sizes` are all sizes.
     """
 
-    __slots__ = ("_entries", "_pattern", "_sizes")
+    __slots__ = ("_pattern_", "_sizes_", "_values_")
 
-    _entries: Tensor
-    _pattern: Pattern
-    _sizes: Shape
+    _values_: Tensor
+    _pattern_: Pattern
+    _sizes_: Shape
+
+    _entries, _pattern, _sizes = _part("_values_"), _part("_pattern_"), _part("_sizes_")
 
     is_data = False
+    not_compiled = "sparse tensors are computed with eagerly"
     __torch_function__: Any = plain_function  # until the first instance is made
     __hash__ = Tensor.__hash__
 
@@ -194,10 +204,10 @@ def made(pattern: Pattern, entries: Tensor, sizes: Any = None) -> SparseTensor:
     """A sparse tensor with these values, whose place on the tape is its own."""
     _begin()
     tensor = object.__new__(SparseTensor)
-    tensor._pattern, tensor._entries = pattern, entries
-    tensor._sizes = Shape((*pattern.sizes, *entries.shape[1:]) if sizes is None else sizes)
     if state.tracer is not None:
         refuse_subclass(tensor)
+    tensor._pattern_, tensor._values_ = pattern, entries
+    tensor._sizes_ = Shape((*pattern.sizes, *entries.shape[1:]) if sizes is None else sizes)
     return tensor
 
 

@@ -50,7 +50,8 @@ def refuse_subclass(tensor: Tensor) -> None:
     """End a recording that meets a tensor of a class that is asked at every call."""
     kind = type(tensor)
     if is_asked(kind):
-        raise TraceBreak(f"{kind.__name__} has a __torch_function__, which is asked at every call", user_line())
+        asked = f"{kind.__name__} has a __torch_function__, which is asked at every call"
+        raise TraceBreak(getattr(kind, "not_compiled", asked), user_line())
 
 
 @contextlib.contextmanager
