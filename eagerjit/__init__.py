@@ -96,7 +96,8 @@ _LAZY = {
     **{_name: f"eagerjit.{_name}" for _name in (
         "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "backends", "cpu", "cuda", "distributed",
         "distributions", "functional", "futures", "fx", "hub", "library", "mps", "mtia", "multiprocessing", "onnx",
-        "overrides", "profiler", "return_types", "serialization", "signal", "sparse", "testing", "types", "xpu",
+        "overrides", "profiler", "quasirandom", "return_types", "serialization", "signal", "sparse", "testing", "types",
+        "xpu",
     )},
 }  # fmt: skip
 _LAZY_NAMES = {

@@ -120,6 +120,7 @@ def _homes(*tables: dict[str, str]) -> dict[str, str]:
 
 
 _NETWORK = {
+    "eagerjit.nn": "grad",
     "eagerjit.ops.distances": "pdist",
     "eagerjit.ops.padding": "pad",
     "eagerjit.ops.pooling": "avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d "

@@ -46,7 +46,7 @@ _MODULES = {
 """Where the public classes are."""
 
 _WHERE = {name: module for module, names in _MODULES.items() for name in names.split()}
-_PARTS = frozenset({"attention", "common_types", "functional", "init", "modules", "parallel", "parameter", "utils"})
+_PARTS = frozenset("attention common_types functional grad init modules parallel parameter utils".split())
 
 __all__ = ["Buffer", "Module", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 __all__ += sorted({*_WHERE, *_PARTS})

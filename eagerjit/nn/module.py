@@ -72,7 +72,7 @@ class Module(Calls, Tree, State):
             table = "_parameters" if isinstance(value, Parameter) else "_modules"
             if name not in own[table]:
                 self._remove(name)
-            if table == "_parameters":
+            if isinstance(value, Parameter):
                 self.register_parameter(name, value)  # which programs replace, to put parameters elsewhere
                 return
             own[table][name] = value

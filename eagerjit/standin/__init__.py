@@ -56,7 +56,6 @@ _PLACES = {
     **{f"torch.onnx.symbolic_{name}": "eagerjit.onnx" for name in ("helper", *(f"opset{n}" for n in range(7, 21)))},
     "torch.fx._symbolic_trace": "eagerjit.fx.tracer",
     "torch.fx.graph_module": "eagerjit.fx.module",
-    "torch.utils.model_zoo": "eagerjit.hub",
     "torch.storage": "eagerjit.serialization.storages",
     "torch.torch_version": "eagerjit.version",
     **{f"torch.utils.data.{name}": "eagerjit.utils.data" for name in (

@@ -7,6 +7,8 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("set_module", "swap_tensors"):
+        return getattr(importlib.import_module("eagerjit.utils.exchange"), name)
     if not name.startswith("__"):
         try:
             return importlib.import_module(f"eagerjit.utils.{name}")

@@ -16,9 +16,21 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, version_of
+from eagerjit.utils.checkpoint_options import (
+    CheckpointPolicy,
+    DefaultDeviceType,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
 from eagerjit.watching.observation import TraceBreak, user_line
 
-__all__ = ["checkpoint", "checkpoint_sequential", "noop_context_fn"]
+__all__ = [
+    "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext", "checkpoint",
+    "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable", "noop_context_fn",
+    "set_checkpoint_debug_enabled", "set_checkpoint_early_stop",
+]  # fmt: skip
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -214,3 +226,19 @@ def _in_turn(steps: Iterable[Callable[..., Any]]) -> Callable[[Any], Any]:
         return input
 
     return run
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with tensors cut off their history that require gradients where they did."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+class CheckpointFunction:
+    """The older variant under the name that it has as a custom function."""
+
+    @staticmethod
+    def apply(run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        """`checkpoint(run_function, *args, use_reentrant=True)`."""
+        return checkpoint(run_function, *args, use_reentrant=True, preserve_rng_state=preserve_rng_state)
