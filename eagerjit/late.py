@@ -47,8 +47,8 @@ METHODS = {
     "__array_namespace__ to_device",
     "eagerjit.ops.strided": "unfold",
     "eagerjit.ops.padding": "replace_block",
-    "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_ storage "
-    "untyped_storage",
+    "eagerjit.ops.memory": "squeeze_ unsqueeze_ transpose_ swapaxes_ swapdims_ t_ set_ resize_",
+    "eagerjit.ops.storages": "storage storage_type untyped_storage",
     "eagerjit.ops.shaping": "fill_diagonal_",
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
     "eagerjit.ops.gamma": "lgamma_ digamma_ erfinv_ mvlgamma_ igamma_ igammac_ polygamma_",
@@ -106,7 +106,8 @@ FUNCTIONS = {
     "eagerjit.ops.fractional": "fractional_max_pool2d fractional_max_pool3d",
     "eagerjit.tensors.making": "layout sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc",
     "eagerjit.ops.decompositions": "lu_unpack",
-    "eagerjit.ops.memory": "TypedStorage UntypedStorage",
+    "eagerjit.ops.storages": "TypedStorage UntypedStorage BFloat16Storage BoolStorage ByteStorage CharStorage "
+    "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage",
     "eagerjit.ops.approximate": "svd_lowrank pca_lowrank",
     "eagerjit.sparse.construction": "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_compressed_tensor",
     "eagerjit.sparse.products": "hspmm hsmm dsmm spmm",

@@ -110,7 +110,7 @@ def is_warn_always_enabled() -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Whether an object is what `storage` or `untyped_storage` gives."""
-    from eagerjit.ops.memory import TypedStorage, UntypedStorage
+    from eagerjit.ops.storages import TypedStorage, UntypedStorage
 
     return isinstance(obj, (TypedStorage, UntypedStorage))
 

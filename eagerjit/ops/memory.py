@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import mmap
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from eagerjit.ops import index, views
 from eagerjit.ops.index import own_array
 from eagerjit.ops.inplace import check_history
 from eagerjit.ops.strided import as_strided, memory_of, restrided
-from eagerjit.runtime import device_array, mode
+from eagerjit.runtime import mode
 from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
@@ -164,123 +163,3 @@ def slice_scatter(
             f"{list(wanted)}"
         )
     return index.slice_scatter.call(input, src, d, first, stop, step)
-
-
-# -- storages ---------------------------------------------------------------------------------------------------------
-
-
-class UntypedStorage:
-    """The bytes that a tensor and its views share."""
-
-    def __init__(self, array: np.ndarray):
-        low, high = np.lib.array_utils.byte_bounds(array)
-        self._array, self._low, self._size = array, low, (high - low) if array.size else 0
-
-    @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The first bytes of a file, read when they are used.
-
-        With `shared`, what is written to them goes to the file, which is made if it is not there or too short. Raises
-        RuntimeError for one that cannot be opened, and without `shared` for one that is too short.
-        """
-        try:
-            with open(filename, "a+b" if shared else "rb") as file:
-                if shared and file.seek(0, 2) < nbytes:
-                    file.truncate(nbytes)
-                access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-                held = mmap.mmap(file.fileno(), nbytes, access=access) if nbytes else bytearray()
-        except (OSError, ValueError) as error:
-            raise RuntimeError(f"unable to map {nbytes} bytes of file <{filename}>: {error}") from error
-        return cls(np.frombuffer(held, np.uint8))
-
-    def untyped(self) -> UntypedStorage:
-        """Itself."""
-        return self
-
-    def data_ptr(self) -> int:
-        """The address of the first byte."""
-        return self._low
-
-    def nbytes(self) -> int:
-        """The number of bytes."""
-        return self._size
-
-    size = __len__ = nbytes
-
-    def tensor(self, dtype: Any) -> Tensor:
-        """A vector of a dtype over the bytes."""
-        count = self._size // dtype.numpy.itemsize
-        flat = device_array.as_strided(
-            self._array, (self._size // self._array.itemsize,), (self._array.itemsize,)
-        )
-        return new_tensor(flat.view(dtype.numpy)[:count])
-
-    def tolist(self) -> list[int]:
-        """The bytes."""
-        from eagerjit.runtime import dtypes
-
-        return self.tensor(dtypes.uint8).tolist()
-
-    def __getitem__(self, index: Any) -> Any:
-        """One byte, or the memory of several in a row."""
-        if not isinstance(index, slice):
-            return self.tolist()[index]
-        start, stop, step = index.indices(self._size)
-        if step != 1:
-            raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
-        from eagerjit.runtime import dtypes
-
-        return UntypedStorage(self.tensor(dtypes.uint8)._data[start : max(start, stop)])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and (self._low, self._size) == (other._low, other._size)
-
-    def __hash__(self) -> int:
-        return hash((self._low, self._size))
-
-
-class TypedStorage:
-    """The elements that a tensor and its views share."""
-
-    def __init__(self, untyped: UntypedStorage, dtype: Any):
-        self._untyped, self.dtype = untyped, dtype
-
-    def untyped(self) -> UntypedStorage:
-        """The bytes."""
-        return self._untyped
-
-    def data_ptr(self) -> int:
-        """The address of the first element."""
-        return self._untyped.data_ptr()
-
-    def nbytes(self) -> int:
-        """The number of bytes."""
-        return self._untyped.nbytes()
-
-    def size(self) -> int:
-        """The number of elements."""
-        return self.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def tensor(self, dtype: Any) -> Tensor:
-        """A vector of a dtype over the memory."""
-        return self._untyped.tensor(dtype)
-
-    def tolist(self) -> list[Any]:
-        """The elements."""
-        return self.tensor(self.dtype).tolist()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.tolist()[index]
-
-
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The bytes that the tensor and its views share."""
-    root, _, _ = memory_of(self)
-    return UntypedStorage(root)
-
-
-def storage(self: Tensor) -> TypedStorage:
-    """The elements that the tensor and its views share."""
-    return TypedStorage(untyped_storage(self), self.dtype)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit.ops.made import empty_strided
-from eagerjit.ops.memory import TypedStorage as TypedStorage
-from eagerjit.ops.memory import UntypedStorage as UntypedStorage
+from eagerjit.ops.storages import TypedStorage as TypedStorage
+from eagerjit.ops.storages import UntypedStorage as UntypedStorage
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.dtypes import DType

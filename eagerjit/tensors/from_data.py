@@ -108,7 +108,7 @@ def asarray(
     requires_grad: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """A tensor over data: sharing its memory where it can, never with `copy`, always or ValueError with copy=False."""
-    from eagerjit.ops.memory import UntypedStorage
+    from eagerjit.ops.storages import UntypedStorage
 
     if dtype is dtypes.uint8 and isinstance(obj, UntypedStorage):
         obj = obj.tensor(dtype)

@@ -27,6 +27,8 @@ def construct(dtype: DType, *args: Any, device: Any = None, requires_grad: bool 
         if args[0].dtype is not dtype:
             raise TypeError(f"expected a tensor of dtype {dtype} (got {args[0].dtype})")
         return args[0].detach()
+    if len(args) == 1 and hasattr(args[0], "untyped"):
+        return args[0].tensor(dtype)  # type: ignore[no-any-return]
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
         return creation.finish(creation.tensor(np.array(args[0]).astype(dtype.numpy)), requires_grad)
@@ -125,6 +127,8 @@ def legacy_tensor(cls: type, *args: Any, **kwargs: Any) -> Tensor:
         if cls is not Tensor:
             return new_tensor(args[0]._data, cls)
         return args[0].detach() if type(args[0]) in (Tensor, Parameter) else args[0].detach().as_subclass(Tensor)
+    if len(args) == 1 and hasattr(args[0], "untyped"):
+        return new_tensor(args[0].tensor(Defaults.dtype)._data, cls)
     if len(args) == 1 and not _is_size(args[0]):
         _check_data(args[0])
         array = args[0].astype(Defaults.dtype.numpy) if isinstance(args[0], np.ndarray) else None
