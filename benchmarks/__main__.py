@@ -8,8 +8,8 @@ from pathlib import Path
 from benchmarks import harness, report
 
 NAMES = (
-    "latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "gpu", "gpu_kernels",
-    "gpu_models", "gpu_host",
+    "latency", "chain", "train", "memory", "eager", "layers", "coldstart", "higher_order", "sparse", "gpu",
+    "gpu_kernels", "gpu_models", "gpu_host",
 )  # fmt: skip
 
 

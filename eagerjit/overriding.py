@@ -237,7 +237,8 @@ def answer(public: Any, asked: list[Any], args: tuple[Any, ...], kwargs: dict[st
     """What the innermost mode or the first class that takes a call over makes of it, NotImplemented if none does."""
     types = tuple(map(type, asked))
     for one in asked if state.tracer is not None else ():
-        refuse_subclass(one)
+        if not getattr(type(one), "is_recorded", False):
+            refuse_subclass(one)
     modes = state.function_modes
     if modes:
         set_function_modes(modes[:-1])

@@ -378,7 +378,7 @@ class Recording:
         """Make an argument an input or a guard of the trace."""
         leaf = tracer.new_leaf()
         kind = type(value)
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and not getattr(kind, "is_recorded", False):
             tracer.tensor_leaf(value, leaf, symbolic=True)
             return value
         if kind is float:

@@ -94,6 +94,7 @@ class Related:
         """The structure and leaves of a call, with arguments that share memory related to what they view."""
         marks = list(marks_of(structure))
         plain = [i for i, mark in enumerate(marks) if mark == LEAF and isinstance(leaves[i], Tensor)]
+        plain = [i for i in plain if not getattr(type(leaves[i]), "is_recorded", False)]
         roots = {i: root_of(leaves[i]) for i in plain}
         shared = [id(root) for root in roots.values()]
         places = {id(leaves[i]): i for i in plain}

@@ -11,6 +11,7 @@ from typing import Any
 
 from eagerjit.autograd.modes import no_grad
 from eagerjit.runtime import dtypes
+from eagerjit.state import untraced
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.making import sparse_coo, sparse_csc, sparse_csr
 from eagerjit.tensors.tensor import Tensor, version_of
@@ -44,13 +45,17 @@ class Pattern:
 
     def kept(self, name: str, compute: Callable[[], Any]) -> Any:
         """What was computed from the parts before, unless they have been written since."""
-        versions = tuple(map(version_of, self.parts))
+        versions = self.versions()
         if versions != self._versions:
             self._kept, self._versions = {}, versions
         if name not in self._kept:
-            with no_grad():
+            with untraced(), no_grad():
                 self._kept[name] = compute()
         return self._kept[name]
+
+    def versions(self) -> tuple[int, ...]:
+        """How often each part was written."""
+        return tuple(map(version_of, self.parts))
 
     def coordinates(self) -> Tensor:
         """The indices of all entries, (sparse dimensions, entries) in int64."""

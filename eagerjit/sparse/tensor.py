@@ -6,6 +6,7 @@ Functions of the library are given sparse tensors by way of `__torch_function__`
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from eagerjit import overriding
@@ -27,15 +28,52 @@ def _of_values(name: str) -> property:
     return property(lambda self: slot.__get__(self._values_), lambda self, value: slot.__set__(self._values_, value))
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Unchanged:
+    """Whether a sparse tensor consists of what it did when a function was recorded; its values may be others."""
+
+    tensor: SparseTensor
+    values: Tensor
+    facts: Any
+    pattern: Pattern
+    versions: tuple[int, ...]
+
+    def __call__(self) -> bool:
+        now, values = self.tensor._pattern_, self.tensor._values_
+        same = now is self.pattern and values is self.values
+        return same and facts_of(values) == self.facts and now.versions() == self.versions
+
+
+def facts_of(values: Tensor) -> Any:
+    """What code may read of values beside elements."""
+    return values._requires_grad, values._node is None, values._data.dtype, values._data.shape
+
+
+def _met(tensor: SparseTensor) -> None:
+    """Let compiled calls look whether a tensor from outside consists of the same parts; end other recordings."""
+    assert state.tracer is not None
+    journal = state.tracer.journal
+    if journal is None:
+        refuse_subclass(tensor)
+    elif not any(type(c) is Unchanged and c.tensor is tensor for c in journal.checks):
+        values, pattern = tensor._values_, tensor._pattern_
+        journal.checks.append(Unchanged(tensor, values, facts_of(values), pattern, pattern.versions()))
+
+
 def _part(name: str) -> property:
-    """What a sparse tensor consists of: a recording that meets it ends, for calls do not look whether it changes."""
+    """What a sparse tensor consists of: recordings note what they read, and end where it is replaced."""
 
     def get(self: Any) -> Any:
         if state.tracer is not None:
-            refuse_subclass(self)
+            _met(self)
         return getattr(self, name)
 
-    return property(get, lambda self, value: setattr(self, name, value))
+    def replace(self: Any, value: Any) -> None:
+        if state.tracer is not None:
+            refuse_subclass(self)
+        setattr(self, name, value)
+
+    return property(get, replace)
 
 
 def _fact(read: Any, doc: str) -> property:
@@ -57,7 +95,7 @@ class SparseTensor(Tensor, taken=False):
 
     _entries, _pattern, _sizes = _part("_values_"), _part("_pattern_"), _part("_sizes_")
 
-    is_data = False
+    is_data, is_recorded = False, True
     not_compiled = "sparse tensors are computed with eagerly"
     __torch_function__: Any = plain_function  # until the first instance is made
     __hash__ = Tensor.__hash__
