@@ -1,8 +1,8 @@
 """Discrete Fourier transforms: complex to complex, real to half a spectrum, and back, times a factor.
 
-Each is linear, and the gradient of each is made of the others. NumPy computes them on the host. On a GPU they are
-products with matrices of roots of 1: those of a length a * b are transforms of length a, factors, and transforms of
-length b.
+Each is linear, and the gradient of each is made of the others. The native runtime computes them on the host where the
+lengths' prime factors are 2, 3, 5 and 7, else NumPy does, and of a few numbers. On a GPU they are products with
+matrices of roots of 1: those of a length a * b are transforms of length a, factors, and transforms of length b.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from eagerjit.ops.complexes import complex as complex_
 from eagerjit.ops.complexes import real
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import dtypes, fourier
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.placement import device_of
@@ -32,6 +32,8 @@ DIRECT = 64
 """Up to this length a transform is one product."""
 LARGEST = 1024
 """Prime factors of lengths that kernels transform at most."""
+FEW = 2048
+"""Numbers that NumPy transforms sooner than the native runtime is called."""
 
 
 class Transform(HostOp):
@@ -41,7 +43,7 @@ class Transform(HostOp):
     """
 
     wirtinger = True
-    on_host = "on a CPU by NumPy, and lengths with prime factors above 1024"
+    on_host = "on a CPU by the native runtime and NumPy, and lengths with prime factors above 1024"
 
     def __init__(self, name: str, function: Any, rules: Any, by_products: Any, **options: Any):
         super().__init__(name, function, rules, **options)
@@ -118,11 +120,26 @@ def _complex(dtype: Any) -> Any:
     return dtypes.COMPLEX_OF.get(dtype, dtype)
 
 
+def _lines(x: np.ndarray, d: int, forward: bool, scale: float) -> np.ndarray:
+    """The transforms along one dimension."""
+    n = x.shape[d]
+    if _is_native(x, n):
+        return fourier.transform(x, d, n, forward, scale, n)
+    out = np.fft.fft(x, axis=d) if forward else np.fft.ifft(x, axis=d, norm="forward")
+    return out * scale
+
+
+def _is_native(x: np.ndarray, n: int) -> bool:
+    return x.size >= FEW and x.dtype.char in "fdFD" and fourier.suits(n)
+
+
 def _full_array(input: np.ndarray, dims: Dims, forward: bool, scale: float) -> np.ndarray:
     """The sums over dims of input * exp(-+2 pi i j k / n), scaled."""
     kind = np.result_type(input.dtype, np.complex64)
-    out = np.fft.fftn(input, axes=dims) if forward else np.fft.ifftn(input, axes=dims, norm="forward")
-    return (out * scale).astype(kind)
+    x = input
+    for d in reversed(dims):
+        x = np.ascontiguousarray(_lines(x, d, forward, scale if d == dims[0] else 1.0))
+    return (x if dims or scale == 1.0 else x * scale).astype(kind, copy=False)
 
 
 full = Transform(
@@ -137,7 +154,13 @@ full = Transform(
 def _half_array(input: np.ndarray, dims: Dims, scale: float) -> np.ndarray:
     """The half of a real signal's spectrum, along the last of dims, that the other half follows from."""
     kind = np.result_type(input.dtype, np.complex64)
-    return (np.fft.rfftn(input, axes=dims) * scale).astype(kind)
+    last = dims[-1]
+    n = input.shape[last]
+    if _is_native(input, n):
+        x = fourier.transform(input, last, n, True, scale, n // 2 + 1)
+    else:
+        x = np.fft.rfft(input, axis=last) * scale
+    return _full_array(np.ascontiguousarray(x), dims[:-1], True, 1.0).astype(kind, copy=False)
 
 
 def _half_types(input: Tensor, dims: Dims, scale: float) -> Any:
@@ -159,9 +182,11 @@ half = Transform("fft_half", _half_array, (_half_rule, None, None), _half_produc
 def _whole_array(input: np.ndarray, dims: Dims, size: int, scale: float) -> np.ndarray:
     """The real signal of this size, along the last of dims, that half a spectrum belongs to."""
     kind = np.result_type(input.dtype, np.complex64).type(0).real.dtype
-    out = np.fft.ifftn(input, axes=dims[:-1], norm="forward") if len(dims) > 1 else input
-    out = np.fft.irfft(out, n=size, axis=dims[-1], norm="forward")
-    return (out * scale).astype(kind)
+    last = dims[-1]
+    x = _full_array(input, dims[:-1], False, 1.0)
+    if _is_native(x, size):
+        return fourier.transform(x, last, size, False, scale, size, real=True)
+    return (np.fft.irfft(x, n=size, axis=last, norm="forward") * scale).astype(kind)
 
 
 def _whole_types(input: Tensor, dims: Dims, size: Any, scale: float) -> Any:

@@ -8,6 +8,14 @@ from types import FunctionType
 
 from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
+from eagerjit.runtime.native.fourier_code import (
+    conjugate_pairs,
+    fourier_stage,
+    put_pairs,
+    scale_pairs,
+    take_pairs,
+    turn_pairs,
+)
 from eagerjit.runtime.native.panel_code import multiply_panel
 from eagerjit.runtime.native.row_code import add_scaled_rows
 
@@ -333,6 +341,12 @@ _SPECIAL = {
     "multiply_seen": _multiply_seen,
     "transpose_tile": transpose_tile,
     "run_eight": run_eight,
+    "fourier_stage": fourier_stage,
+    "take_pairs": take_pairs,
+    "put_pairs": put_pairs,
+    "conjugate_pairs": conjugate_pairs,
+    "scale_pairs": scale_pairs,
+    "turn_pairs": turn_pairs,
     "buffer": _buffer,
     "c_string": _c_string,
     "address_of": _address_of,

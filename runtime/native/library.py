@@ -24,7 +24,7 @@ CORE = Part(
 """
 
 PRODUCTS = Part("packing", "tiles", "copying", "panels", "tile_products", "matmul", base=(CORE,))
-ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse")}
+ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse", "fourier")}
 CONVOLUTIONS = Part(
     "tiles",
     "copying",
@@ -70,7 +70,7 @@ def convolutions() -> NativeLibrary:
 
 @functools.cache
 def routine(part: str) -> NativeLibrary:
-    """Kernels that Programs call by name: "scan", "order", "search" or "sparse"."""
+    """Kernels that Programs call by name ("scan", "order", "search", "sparse"), or that the host calls ("fourier")."""
     with lock:
         return ROUTINES[part].load(native())
 

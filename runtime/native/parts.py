@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from eagerjit.runtime.native.translate import Translated
 
 _MAKERS = (
-    *("language", "expressions", "eights", "panel_code", "row_code", "intrinsics", "statements", "translate"),
-    *("parts", "library"),
+    *("language", "expressions", "eights", "fourier_code", "panel_code", "row_code", "intrinsics", "statements"),
+    *("translate", "parts", "library"),
 )
 """What objects of native modules depend on besides; most of it is imported where the disk has none."""
 

@@ -1,0 +1,174 @@
+"""Fourier transforms of NumPy arrays along one dimension, by the native runtime.
+
+A length whose prime factors are 2, 3, 5 and 7 is transformed in stages. Where few lines are long, a line is seen as a
+matrix of a rows and b columns, whose columns are transformed, multiplied with roots of 1, and then its rows: number
+k1 + a * k2 of the result is number k2 of row k1 (Bailey, "FFTs in external or hierarchical memory", 1990).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eagerjit.runtime.native import fourier as layout
+from eagerjit.runtime.native.fourier_code import HALF, RADICES
+from eagerjit.runtime.native.library import routine
+
+LONGEST = 1 << 22
+"""Numbers of a line at most: factors for all of them are kept."""
+
+LONG = 2048
+"""Numbers from which on few lines are taken apart."""
+
+COMPLEX, REAL, MIRRORED = layout.COMPLEX, layout.REAL, layout.MIRRORED
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Numbers of lines in memory: what they are, how many there are of a line, and how far apart things are."""
+
+    array: np.ndarray
+    kind: int
+    count: int
+    line: int
+    element: int
+    group: int
+
+    def words(self) -> tuple[int, ...]:
+        """As a job has them."""
+        return self.array.ctypes.data, self.kind, self.count, self.line, self.element, self.group
+
+
+@functools.lru_cache(maxsize=1024)
+def factors(n: int) -> tuple[int, ...]:
+    """The radices of a length's stages; none where there are other prime factors, or nothing to do."""
+    found = []
+    for radix in sorted(RADICES, reverse=True):
+        while n % radix == 0 and (radix != 2 or n % 4):
+            found.append(radix)
+            n //= radix
+    return tuple(found) if n == 1 else ()
+
+
+def suits(n: int) -> bool:
+    """Whether lines of this length are transformed here."""
+    return 1 < n <= LONGEST and bool(factors(n))
+
+
+def transform(
+    x: np.ndarray, axis: int, n: int, forward: bool, scale: float, count: int, real: bool = False
+) -> np.ndarray:
+    """The first `count` numbers of the transforms of length n along an axis, times a factor; `real` parts alone.
+
+    x is contiguous and has elements. Real input is what it is; of complex input that ends before n the rest are
+    conjugates of its first ones if `real`.
+    """
+    single = x.dtype in (np.float32, np.complex64)
+    kind = np.float32 if single else np.float64
+    shape = list(x.shape)
+    shape[axis] = count
+    out = np.empty(shape, kind if real else np.result_type(kind, np.complex64))
+    source = REAL if x.dtype.kind == "f" else MIRRORED if real else COMPLEX
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    given = min(x.shape[axis], n // 2 + 1) if source == MIRRORED else min(x.shape[axis], n)
+    if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG and source != MIRRORED and given == n:
+        return _long(x, out, outer, n, forward, scale, single)
+    lengths = x.shape[axis], count
+    if inner >= outer:
+        steps, lines, groups = [(1, inner, m * inner) for m in lengths], inner, outer
+    else:
+        steps, lines, groups = [(m * inner, inner, 1) for m in lengths], outer, inner
+    sides = Side(x, source, given, *steps[0]), Side(out, REAL if real else COMPLEX, count, *steps[1])
+    _run(n, lines, groups, forward, scale, single, *sides)
+    return out
+
+
+def _long(
+    x: np.ndarray, out: np.ndarray, groups: int, n: int, forward: bool, scale: float, single: bool
+) -> np.ndarray:
+    """Few lines, in two passes over all of their numbers."""
+    a = max(d for d in range(1, math.isqrt(n) + 1) if n % d == 0)
+    b = n // a
+    dtype = np.complex64 if single else np.complex128
+    between, whole = np.empty((groups, n), dtype), np.empty((groups, n), dtype)
+    source = Side(x, REAL if x.dtype.kind == "f" else COMPLEX, a, 1, b, n)
+    _run(a, b, groups, forward, 1.0, single, source, Side(between, COMPLEX, a, 1, b, n))
+    sides = Side(between, COMPLEX, b, b, 1, n), Side(whole, COMPLEX, b, 1, a, n)
+    _run(b, a, groups, forward, scale, single, *sides, _between(a, b, single))
+    found = whole[:, : out.shape[-1]].reshape(out.shape)
+    out[...] = found.real if out.dtype.kind == "f" else found
+    return out
+
+
+def _run(
+    n: int,
+    lines: int,
+    groups: int,
+    forward: bool,
+    scale: float,
+    single: bool,
+    source: Side,
+    to: Side,
+    turn: np.ndarray | None = None,
+) -> None:
+    """Every line of every group, natively; MemoryError where there is no memory to do it in."""
+    table = _stages(n, single)
+    factor = np.array([scale], np.float32 if single else np.float64)
+    turning = (0, 0, 0)
+    if turn is not None:
+        turning = turn.ctypes.data, turn[1].ctypes.data, turn.strides[1]
+    job = (ctypes.c_int64 * (layout.JOB_BYTES // 8))(
+        *(n, lines, groups, factor.itemsize, 0 if forward else HALF, len(table.words), table.words.ctypes.data),
+        *(0 if scale == 1.0 else factor.ctypes.data, *turning, n * lines * groups * n.bit_length()),
+        *source.words(),
+        *to.words(),
+    )
+    if _native()(job):
+        raise MemoryError(f"no memory for transforms of length {n}")
+
+
+@functools.cache
+def _native() -> Any:
+    return routine("fourier").function("fourier", ctypes.c_int64, ctypes.c_void_p)
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """A row of words for each stage, and the roots of 1 that they point to."""
+
+    words: np.ndarray
+    roots: tuple[np.ndarray, ...]
+
+
+@functools.lru_cache(maxsize=64)
+def _stages(n: int, single: bool) -> Stages:
+    rows, tables = [], []
+    left, run = n, 1
+    for radix in factors(n):
+        groups = left // radix
+        place = np.arange(groups)[:, None] * np.arange(1, radix)
+        tables.append(_roots(place, left, single).view(np.float32 if single else np.float64))
+        rows.append((radix, groups, run, tables[-1].ctypes.data))
+        left, run = groups, run * radix
+    return Stages(np.array(rows, np.int64), tuple(tables))
+
+
+@functools.lru_cache(maxsize=4)
+def _between(a: int, b: int, single: bool) -> np.ndarray:
+    """(2, b, a padded): exp(-2 pi i j k / (a b)) for every j below b and k below a, real and imaginary parts."""
+    roots = _roots(np.arange(b)[:, None] * np.arange(a), a * b, single)
+    lanes = HALF // (4 if single else 8)
+    kind = np.float32 if single else np.float64
+    parts = np.zeros((2, b, (a + lanes - 1) // lanes * lanes), kind)
+    parts[0, :, :a], parts[1, :, :a] = roots.real, roots.imag
+    return parts
+
+
+def _roots(place: np.ndarray, n: int, single: bool) -> np.ndarray:
+    """exp(-2 pi i place / n)."""
+    return np.exp(place % n * (-2j * math.pi / n)).astype(np.complex64 if single else np.complex128)

@@ -1,0 +1,253 @@
+"""The machine code of Fourier transforms: a stage of butterflies, and what brings numbers into their order.
+
+Lines are transformed side by side, as many as a vector has lanes: the vector of their real parts and the vector of
+their imaginary parts lie next to each other, 64 bytes that are called an element. Where the two are exchanged, at
+reading and at writing, a transform becomes its inverse: `swap` is the offset of the one taken for the real parts.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from eagerjit.runtime.native.expressions import ExpressionTranslator, Value, real
+
+RADICES = (2, 3, 4, 5, 7)
+"""Factors of lengths that there are stages for."""
+
+HALF = 32
+"""Bytes of a vector."""
+
+Pair = tuple[str, str]
+
+
+class _Vectors:
+    """Arithmetic on vectors of one type."""
+
+    def __init__(self, code: ExpressionTranslator, double: int):
+        self.code, self.scalar = code, "double" if double else "float"
+        self.lanes = 4 if double else 8
+        self.item = HALF // self.lanes
+        self.type = f"<{self.lanes} x {self.scalar}>"
+        self.suffix = f"v{self.lanes}f{self.item * 8}"
+
+    def place(self, address: str, offset: str | int) -> str:
+        return self.code.emit("ptr", f"getelementptr i8, ptr {address}, i64 {offset}").text
+
+    def load(self, address: str) -> str:
+        return self.code.emit("vector", f"load {self.type}, ptr {address}, align {self.item}").text
+
+    def store(self, value: str, address: str) -> None:
+        self.code.lines.append(f"  store {self.type} {value}, ptr {address}, align {self.item}")
+
+    def each(self, number: str) -> str:
+        """A number in every lane."""
+        first = f"insertelement {self.type} poison, {self.scalar} {number}, i64 0"
+        first = self.code.emit("vector", first).text
+        text = f"shufflevector {self.type} {first}, {self.type} poison, <{self.lanes} x i32> zeroinitializer"
+        return self.code.emit("vector", text).text
+
+    def constant(self, number: float) -> str:
+        return f"splat ({self.scalar} {real(number, self.scalar).text})"
+
+    def of(self, verb: str, a: str, b: str) -> str:
+        return self.code.emit("vector", f"{verb} {self.type} {a}, {b}").text
+
+    def negative(self, a: str) -> str:
+        return self.code.emit("vector", f"fneg {self.type} {a}").text
+
+    def sum(self, a: str, b: str, c: str) -> str:
+        """a * b + c."""
+        name = f"@llvm.fmuladd.{self.suffix}"
+        self.code.declare(f"declare {self.type} {name}({self.type}, {self.type}, {self.type})")
+        text = f"call {self.type} {name}({self.type} {a}, {self.type} {b}, {self.type} {c})"
+        return self.code.emit("vector", text).text
+
+    def add(self, a: Pair, b: Pair) -> Pair:
+        return self.of("fadd", a[0], b[0]), self.of("fadd", a[1], b[1])
+
+    def subtract(self, a: Pair, b: Pair) -> Pair:
+        return self.of("fsub", a[0], b[0]), self.of("fsub", a[1], b[1])
+
+    def minus_i(self, a: Pair, b: Pair) -> Pair:
+        """a - i b."""
+        return self.of("fadd", a[0], b[1]), self.of("fsub", a[1], b[0])
+
+    def plus_i(self, a: Pair, b: Pair) -> Pair:
+        """a + i b."""
+        return self.of("fsub", a[0], b[1]), self.of("fadd", a[1], b[0])
+
+    def times(self, a: Pair, factor: Pair) -> Pair:
+        lower = self.negative(self.of("fmul", a[1], factor[1]))
+        return self.sum(a[0], factor[0], lower), self.sum(a[0], factor[1], self.of("fmul", a[1], factor[0]))
+
+    def scaled_sum(self, total: Pair | None, a: Pair, factor: float) -> Pair:
+        """total + factor * a."""
+        number = self.constant(factor)
+        if total is None:
+            return self.of("fmul", a[0], number), self.of("fmul", a[1], number)
+        return self.sum(a[0], number, total[0]), self.sum(a[1], number, total[1])
+
+
+def fourier_stage(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """A loop for each radix, with factors of a table and without; a switch picks one."""
+    double = code.constant(node.args[0], "whether numbers are doubles")
+    types = ("i64", "i64", "i64", "ptr", "ptr", "ptr", "i64")
+    given = [code.typed(argument, kind).text for argument, kind in zip(node.args[1:], types, strict=True)]
+    radix, groups, *rest = given
+    turned = code.emit("i64", f"zext i1 {code.emit('i1', f'icmp ne i64 {groups}, 1').text} to i64").text
+    which = code.emit("i64", f"mul i64 {radix}, 2").text
+    which = code.emit("i64", f"add i64 {which}, {turned}").text
+    done = code.label()
+    blocks = [(code.label(), r, turn) for r in RADICES for turn in (0, 1)]
+    cases = " ".join(f"i64 {2 * r + turn}, label %{label}" for label, r, turn in blocks)
+    code.lines.append(f"  switch i64 {which}, label %{done} [ {cases} ]")
+    for label, r, turn in blocks:
+        code.place(label)
+        _loops(_Vectors(code, double), r, bool(turn), groups, *rest)
+        code.jump(done)
+    code.place(done)
+    return Value("void", "")
+
+
+def _loops(
+    v: _Vectors, radix: int, turned: bool, groups: str, run: str, to: str, source: str, roots: str, swap: str
+) -> None:
+    """For every group of `run` butterflies: elements groups * run apart become elements run apart."""
+    code = v.code
+    total = code.emit("i64", f"mul i64 {groups}, {run}").text
+    far = code.emit("i64", f"mul i64 {total}, {2 * HALF}").text
+    near = code.emit("i64", f"mul i64 {run}, {2 * HALF}").text
+    beyond = code.emit("i64", f"mul i64 {near}, {radix - 1}").text
+    other = code.emit("i64", f"sub i64 {HALF}, {swap}").text
+    x, y, factors = (_local(code, "ptr", start) for start in (source, to, roots))
+    group, left = _local(code, "i64", groups), _local(code, "i64", "0")
+    outer, inner, following, finished = (code.label() for _ in range(4))
+    code.jump(outer)
+    code.place(outer)
+    code.lines.append(f"  store i64 {run}, ptr {left}")
+    table = code.emit("ptr", f"load ptr, ptr {factors}").text
+    numbers = []
+    for k in range(2 * (radix - 1) if turned else 0):
+        number = code.emit(v.scalar, f"load {v.scalar}, ptr {v.place(table, k * v.item)}, align {v.item}").text
+        numbers.append(v.each(number))
+    code.jump(inner)
+    code.place(inner)
+    at, place = (code.emit("ptr", f"load ptr, ptr {p}").text for p in (x, y))
+    values = []
+    for k in range(radix):
+        element = at if k == 0 else v.place(at, far if k == 1 else code.emit("i64", f"mul i64 {far}, {k}").text)
+        values.append((v.load(v.place(element, swap)), v.load(v.place(element, other))))
+    for k, value in enumerate(_transform(v, values)):
+        if turned and k:
+            value = v.times(value, (numbers[2 * k - 2], numbers[2 * k - 1]))
+        element = place if k == 0 else v.place(place, near if k == 1 else code.emit("i64", f"mul i64 {near}, {k}").text)
+        v.store(value[0], v.place(element, swap))
+        v.store(value[1], v.place(element, other))
+    code.lines.append(f"  store ptr {v.place(at, 2 * HALF)}, ptr {x}")
+    after = v.place(place, 2 * HALF)
+    code.lines.append(f"  store ptr {after}, ptr {y}")
+    _count_down(code, left, inner, following)
+    code.place(following)
+    code.lines.append(f"  store ptr {v.place(after, beyond)}, ptr {y}")
+    code.lines.append(f"  store ptr {v.place(table, 2 * (radix - 1) * v.item)}, ptr {factors}")
+    _count_down(code, group, outer, finished)
+    code.place(finished)
+
+
+def _transform(v: _Vectors, a: list[Pair]) -> list[Pair]:
+    """X_k = sum over j of a_j exp(-2 pi i j k / r), real and imaginary parts."""
+    r = len(a)
+    if r == 2:
+        return [v.add(a[0], a[1]), v.subtract(a[0], a[1])]
+    if r == 4:
+        even, odd = (v.add(a[0], a[2]), v.subtract(a[0], a[2])), (v.add(a[1], a[3]), v.subtract(a[1], a[3]))
+        first, third = v.add(even[0], odd[0]), v.subtract(even[0], odd[0])
+        return [first, v.minus_i(even[1], odd[1]), third, v.plus_i(even[1], odd[1])]
+    # Of an odd number, inputs j and r - j go with the same cosine and opposite sines, and so do outputs k and r - k.
+    half = range(1, r // 2 + 1)
+    sums = {j: v.add(a[j], a[r - j]) for j in half}
+    differences = {j: v.subtract(a[j], a[r - j]) for j in half}
+    out = [a[0]] * r
+    for j in half:
+        out[0] = v.add(out[0], sums[j])
+    for k in half:
+        even, odd = a[0], None
+        for j in half:
+            angle = 2 * math.pi * (j * k % r) / r
+            even = v.scaled_sum(even, sums[j], math.cos(angle))
+            odd = v.scaled_sum(odd, differences[j], math.sin(angle))
+        assert odd is not None
+        out[k], out[r - k] = v.minus_i(even, odd), v.plus_i(even, odd)
+    return out
+
+
+def take_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Real and imaginary parts by turns, as they lie in memory, become an element."""
+    v, (to, source) = _on_elements(code, node)
+    low, high = v.load(source), v.load(v.place(source, HALF))
+    for part in (0, 1):
+        order = ", ".join(f"i32 {2 * lane + part}" for lane in range(v.lanes))
+        text = f"shufflevector {v.type} {low}, {v.type} {high}, <{v.lanes} x i32> <{order}>"
+        v.store(code.emit("vector", text).text, v.place(to, part * HALF))
+    return Value("void", "")
+
+
+def put_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """The opposite."""
+    v, (to, source) = _on_elements(code, node)
+    reals, imaginary = v.load(source), v.load(v.place(source, HALF))
+    for part in (0, 1):
+        lanes = range(part * v.lanes // 2, (part + 1) * v.lanes // 2)
+        order = ", ".join(f"i32 {lane}, i32 {v.lanes + lane}" for lane in lanes)
+        text = f"shufflevector {v.type} {reals}, {v.type} {imaginary}, <{v.lanes} x i32> <{order}>"
+        v.store(code.emit("vector", text).text, v.place(to, part * HALF))
+    return Value("void", "")
+
+
+def conjugate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """An element's conjugate."""
+    v, (to, source) = _on_elements(code, node)
+    v.store(v.load(source), to)
+    v.store(v.negative(v.load(v.place(source, HALF))), v.place(to, HALF))
+    return Value("void", "")
+
+
+def scale_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """An element times a real number at an address."""
+    v, (at, number) = _on_elements(code, node)
+    factor = v.each(code.emit(v.scalar, f"load {v.scalar}, ptr {number}, align {v.item}").text)
+    for offset in (0, HALF):
+        place = v.place(at, offset)
+        v.store(v.of("fmul", v.load(place), factor), place)
+    return Value("void", "")
+
+
+def turn_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """An element times numbers of its lanes' own, real and imaginary parts at two addresses."""
+    swap = code.typed(node.args[4], "i64").text
+    v, (at, reals, imaginary) = _on_elements(code, node, 3)
+    places = v.place(at, swap), v.place(at, code.emit("i64", f"sub i64 {HALF}, {swap}").text)
+    found = v.times((v.load(places[0]), v.load(places[1])), (v.load(reals), v.load(imaginary)))
+    for value, place in zip(found, places, strict=True):
+        v.store(value, place)
+    return Value("void", "")
+
+
+def _on_elements(code: ExpressionTranslator, node: ast.Call, addresses: int = 2) -> tuple[_Vectors, list[str]]:
+    double = code.constant(node.args[0], "whether numbers are doubles")
+    return _Vectors(code, double), [code.typed(a, "ptr").text for a in node.args[1 : 1 + addresses]]
+
+
+def _local(code: ExpressionTranslator, kind: str, start: str) -> str:
+    slot = code.name()
+    code.entry.append(f"  {slot} = alloca {kind}")
+    code.lines.append(f"  store {kind} {start}, ptr {slot}")
+    return slot
+
+
+def _count_down(code: ExpressionTranslator, counter: str, again: str, done: str) -> None:
+    left = code.emit("i64", f"load i64, ptr {counter}").text
+    left = code.emit("i64", f"sub i64 {left}, 1").text
+    code.lines.append(f"  store i64 {left}, ptr {counter}")
+    code.branch(code.emit("i1", f"icmp sgt i64 {left}, 0"), again, done)

@@ -1,0 +1,111 @@
+"""Transforms by the native runtime against NumPy's in double precision: every stage, every way to read and to write."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from eagerjit.runtime import fourier, threads
+
+DTYPES = {np.complex64: 4e-7, np.complex128: 2e-15}
+LENGTHS = (2, 3, 4, 5, 7, 8, 9, 10, 12, 14, 16, 21, 25, 28, 30, 35, 36, 49, 64, 75, 105, 128, 210, 343, 400, 512, 625)
+SHAPES = ((1, 0), (7, 0), (8, 0), (19, 0), (0, 3), (0, 9), (2, 8), (2, 11), (40, 2), (9, 1))
+"""Lines before and behind the dimension; 0 for none."""
+
+
+def numbers(shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    random = np.random.default_rng(sum(shape))
+    x = random.normal(size=shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * random.normal(size=shape)
+    return np.ascontiguousarray(x.astype(dtype))
+
+
+def real(dtype: type) -> type:
+    return np.float32 if dtype is np.complex64 else np.float64
+
+
+def assert_near(found: np.ndarray, expected: np.ndarray, dtype: type) -> None:
+    assert found.shape == expected.shape
+    tolerance = DTYPES[dtype] * np.linalg.norm(expected) + np.finfo(dtype).tiny
+    assert np.linalg.norm(found.astype(np.complex128) - expected) <= tolerance
+
+
+def cases(n: int) -> list[tuple[tuple[int, ...], int]]:
+    return [(tuple([k for k in (before, n, behind) if k]), int(before > 0)) for before, behind in SHAPES]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_complex_lines(n: int, dtype: type) -> None:
+    for (shape, axis), forward in itertools.product(cases(n), (True, False)):
+        x = numbers(shape, dtype)
+        found = fourier.transform(x, axis, n, forward, 0.5, n)
+        transform = np.fft.fft(x.astype(np.complex128), axis=axis) if forward else np.fft.ifft(x, axis=axis) * n
+        assert found.dtype == dtype
+        assert_near(found, transform * 0.5, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_real_lines_and_back(n: int, dtype: type) -> None:
+    for shape, axis in cases(n):
+        x = numbers(shape, real(dtype))
+        half = fourier.transform(x, axis, n, True, 1.0, n // 2 + 1)
+        assert_near(half, np.fft.rfft(x.astype(np.float64), axis=axis), dtype)
+        back = fourier.transform(half, axis, n, False, 1.0 / n, n, real=True)
+        assert back.dtype == real(dtype)
+        assert_near(back, x.astype(np.float64), dtype)
+        whole = fourier.transform(x, axis, n, False, 1.0, n)
+        assert_near(whole, np.fft.ifft(x.astype(np.float64), axis=axis) * n, dtype)
+
+
+@pytest.mark.parametrize("given", (1, 3, 17, 33, 40))
+def test_half_spectra_of_other_lengths(given: int) -> None:
+    """What is missing counts as zero, what is too much is left out; the first and middle numbers' are real."""
+    x = numbers((9, given), np.complex64)
+    for n in (7, 8, 64):
+        found = fourier.transform(x, 1, n, False, 1.0, n, real=True)
+        assert_near(found, np.fft.irfft(x.astype(np.complex128), n=n, axis=1) * n, np.complex64)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", (2048, 6000, 7**4, 1 << 14, 3 * 5 * 7 * 64))
+def test_few_long_lines(n: int, dtype: type) -> None:
+    for lines, forward in itertools.product((1, 3), (True, False)):
+        x = numbers((lines, n), dtype)
+        expected = np.fft.fft(x.astype(np.complex128)) if forward else np.fft.ifft(x.astype(np.complex128)) * n
+        assert_near(fourier.transform(x, 1, n, forward, 2.0, n), expected * 2.0, dtype)
+        reals = numbers((lines, n), real(dtype))
+        half = fourier.transform(reals, 1, n, True, 1.0, n // 2 + 1)
+        assert_near(half, np.fft.rfft(reals.astype(np.float64)), dtype)
+        assert_near(fourier.transform(half, 1, n, False, 1.0 / n, n, real=True), reals.astype(np.float64), dtype)
+
+
+def test_bits_do_not_depend_on_threads() -> None:
+    x = numbers((300, 360), np.complex64)
+    before = threads.get_num_threads()
+    try:
+        found = []
+        for number in (1, 2, 5):
+            threads.set_num_threads(number)
+            found.append(fourier.transform(x, 1, 360, True, 1.0, 360).tobytes())
+    finally:
+        threads.set_num_threads(before)
+    assert len(set(found)) == 1
+
+
+def test_unaligned_memory() -> None:
+    x = numbers((9, 40), np.complex64)
+    memory = np.zeros(x.nbytes + 4, np.uint8)
+    shifted = memory[4:].view(np.complex64).reshape(x.shape)
+    shifted[...] = x
+    assert np.array_equal(fourier.transform(shifted, 1, 40, True, 1.0, 40), fourier.transform(x, 1, 40, True, 1.0, 40))
+
+
+def test_lengths_that_suit() -> None:
+    assert [n for n in range(24) if fourier.suits(n)] == [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21]
+    assert fourier.factors(360) == (5, 4, 3, 3, 2) and fourier.factors(22) == ()
+    assert not fourier.suits(fourier.LONGEST * 2)
