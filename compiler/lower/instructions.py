@@ -11,6 +11,7 @@ from eagerjit.compiler.lower.emit import Failures
 from eagerjit.compiler.lower.memory_order import in_order, turned
 from eagerjit.compiler.lower.prepare import prepared
 from eagerjit.compiler.lower.schedule import Scheduler
+from eagerjit.compiler.lower.tables import tables
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf, Trace
 from eagerjit.runtime.program import HostCall, Op
 
@@ -21,12 +22,14 @@ class Instructions:
     def __init__(self, trace: Trace, blocking: Blocking):
         self.trace = prepared(trace, blocking.products)
         apart: frozenset[Node] = frozenset()
+        stored: set[Node] = set()
         if not blocking.products:
             self.trace, apart = in_order(turned(self.trace))
+            stored = tables(self.trace.graph.nodes)
         self.graph, self.blocking = self.trace.graph, blocking
         self.known_from = {name: position + 1 for name, position in self.trace.measured().items()}
         """For every size that is measured in the course of the call the phase from which on it is known."""
-        self.scheduler = Scheduler(self.graph, self.known_from, apart)
+        self.scheduler = Scheduler(self.graph, self.known_from, apart, stored)
         self.failures = Failures(self.trace.checks)
         self.prologues: list[list[tuple[int, ...]]] = [[] for _ in range(len(self.trace.questions) + 1)]
         self.slot_phase: dict[int, int] = {}

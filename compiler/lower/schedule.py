@@ -38,13 +38,13 @@ MAX_COST = 600
 class Scheduler:
     """Builds the steps of a graph."""
 
-    def __init__(self, graph: Graph, known_from: Mapping[str, int] | None = None, apart: Collection[Node] = ()):
-        """Elementwise nodes that are `apart` have kernels of their own."""
+    def __init__(self, graph: Graph, known_from: Mapping[str, int], apart: Collection[Node], tables: Collection[Node]):
+        """Elementwise nodes that are `apart` have kernels of their own; `tables` lie in memory."""
         self.graph, self.apart = graph, apart
-        self.phase = phases(graph, known_from or {})
+        self.phase = phases(graph, known_from)
         self.steps: dict[int, Step] = {}
         self.step_of: dict[Node, int] = {}
-        self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True)
+        self.inline: dict[Node, bool] = dict.fromkeys(joined_again(graph), True) | dict.fromkeys(tables, False)
         self.access = Access(self.inline)
         self.reason: dict[Node, str] = {}
         self._merged: dict[int, int] = {}
