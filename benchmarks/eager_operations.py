@@ -41,7 +41,7 @@ class Inputs:
 def operations(torch: Any, side: int) -> Table:
     """The operations by name, each with its arguments."""
     x = Inputs(torch, side)
-    groups = (elementwise, reductions, layers, shapes, positions, factories, written, strided)
+    groups = (elementwise, reductions, layers, shapes, positions, factories, written, strided, signals)
     return {name: row for group in groups for name, row in group(x).items()}
 
 
@@ -338,6 +338,33 @@ def strided(x: Inputs) -> Table:
         "points, flip": (lambda p: p.flip(1), (points,)),
         "points, cdist": (lambda p: torch.cdist(p[0], p[-1]), (points,)),
         "points, median": (lambda p: p.median(1).values, (points,)),
+    }
+
+
+def signals(x: Inputs) -> Table:
+    """Fourier transforms, images in other sizes, and heads of attention brought into order."""
+    torch, functional = x.torch, x.torch.nn.functional
+    waves, half = torch.complex(x.a, x.b), torch.fft.rfft(x.a)
+    down, up = ((x.image.shape[-1] * k // 4,) * 2 for k in (2, 5))
+    heads = x.v.reshape(2, x.side // 2, 2, x.side // 2)
+
+    def resized(size: tuple[int, ...], mode: str, **options: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return lambda image: functional.interpolate(image, size, mode=mode, **options), (x.image,)
+
+    return {
+        "fft": (torch.fft.fft, (waves,)),
+        "fft of columns": (lambda a: torch.fft.fft(a, dim=0), (waves,)),
+        "fft of real numbers": (torch.fft.fft, (x.a,)),
+        "rfft": (torch.fft.rfft, (x.a,)),
+        "irfft": (torch.fft.irfft, (half,)),
+        "rfft2 of images": (torch.fft.rfft2, (x.image,)),
+        "interpolate to half, nearest": resized(down, "nearest"),
+        "interpolate to half, bilinear": resized(down, "bilinear"),
+        "interpolate to half, antialiased": resized(down, "bilinear", antialias=True),
+        "interpolate to 5/4, bilinear": resized(up, "bilinear"),
+        "interpolate to 5/4, bicubic": resized(up, "bicubic"),
+        "heads, contiguous": (lambda h: h.transpose(1, 2).contiguous(), (heads,)),
+        "heads, flattened": (lambda h: h.transpose(1, 2).reshape(x.side, -1), (heads,)),
     }
 
 

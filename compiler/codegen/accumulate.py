@@ -79,9 +79,14 @@ def accumulate(
         store(b, slot, b.select(better, value, old))
         store(b, a.index_slot, b.select(better, index, old_index))
         return
-    # The accumulator is the second operand: minimum and maximum then test only the new value for NaN on the way.
-    new = apply(b, COMBINE[a.op], (value, old), a.dtype)
+    new = _combined(b, COMBINE[a.op], value, old)
     store(b, slot, b.select(mask, new, old) if mask else new)
+
+
+def _combined(b: Builder, op: str, value: Value, old: Value) -> Value:
+    """The two as one: minimum and maximum test only the new value for NaN on the way."""
+    operands = (old, value) if op in ("minimum", "maximum") else (value, old)
+    return apply(b, op, operands, value.dtype)
 
 
 def finish(b: Builder, a: Accumulator, dtype: str) -> Value:
@@ -109,8 +114,8 @@ def _fold_copies(b: Builder, a: Accumulator) -> Value:
 
         def one(position: Value, half: int = half) -> None:
             low, high = _copy(b, a, position), _copy(b, a, position + half)
-            both = tuple([load(b, slot, a.dtype, a.lanes) for slot in (low, high)])
-            store(b, low, apply(b, COMBINE[a.op], both, a.dtype))
+            first, second = (load(b, slot, a.dtype, a.lanes) for slot in (low, high))
+            store(b, low, _combined(b, COMBINE[a.op], first, second))
 
         repeat(b, b.constant("i64", 0), 1, b.constant("i64", half), one)
         half //= 2
@@ -139,9 +144,8 @@ def _fold_extremes(b: Builder, a: Accumulator, value: Value, index: Value) -> Va
 
 def _fold(b: Builder, op: str, value: Value) -> Value:
     """The lanes combined as a balanced tree: lane l with lane l + half."""
-    dtype = value.dtype
     while value.lanes > 1:
-        value = apply(b, op, _halves(b, value), dtype)
+        value = _combined(b, op, *_halves(b, value))
     return _first(b, value)
 
 

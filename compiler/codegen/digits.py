@@ -32,7 +32,9 @@ class Digits:
     sizes: tuple[Value, ...]
 
     def first(self, task: Value) -> list[Value]:
-        """The state of the first task."""
+        """The state of the first task; nothing where its number is not taken apart."""
+        if not self.found:
+            return []
         state = []
         for size in self.sizes:
             above = integer.divide(task, size)
@@ -41,7 +43,9 @@ class Digits:
         return [*state, task]
 
     def following(self, state: Sequence[Value], count: Value) -> list[Value]:
-        """The state `count` tasks on, which must not lie beyond the first index's next beginning."""
+        """The state `count` tasks on, which must not lie beyond the last index's next beginning."""
+        if not self.found:
+            return []
         following, carry = [], count
         for index, size in zip(state[:-1], self.sizes, strict=True):
             raised = index + carry
@@ -53,13 +57,13 @@ class Digits:
     def values(self, state: Sequence[Value]) -> dict[str, Value]:
         """What the statements' names stand for."""
         named: dict[str, Value] = {}
-        above = state[-1]
+        above = state[-1:]
         for digit, size, index in reversed(list(zip(self.found, self.sizes, state[:-1], strict=True))):
             if digit.above:
-                named[digit.above] = above
+                named[digit.above] = above[0]
             if digit.rem:
                 named[digit.rem] = index
-            above = above * size + index
+            above = [above[0] * size + index]
         return named
 
 

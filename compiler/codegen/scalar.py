@@ -112,21 +112,24 @@ def absolute(a: Value) -> Value:
 
 
 def minimum(a: Value, c: Value) -> Value:
-    """The smaller; NaN where either is NaN; the second of equals."""
-    b = a.builder
+    """The smaller; NaN where either is NaN; the first of equals."""
     if a.dtype == "bool":
         return a & c
-    smaller = b.select(a < c, a, c)
-    return b.select(a.is_nan(), float("nan"), smaller) if a.is_float else smaller
+    return _extreme(c < a, a, c)
 
 
 def maximum(a: Value, c: Value) -> Value:
-    """The larger; NaN where either is NaN; the second of equals."""
-    b = a.builder
+    """The larger; NaN where either is NaN; the first of equals."""
     if a.dtype == "bool":
         return a | c
-    larger = b.select(a > c, a, c)
-    return b.select(a.is_nan(), float("nan"), larger) if a.is_float else larger
+    return _extreme(c > a, a, c)
+
+
+def _extreme(beyond: Value, a: Value, c: Value) -> Value:
+    """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it."""
+    b = a.builder
+    found = b.select(beyond, c, a)
+    return b.select(c.is_nan(), c, found) if c.is_float else found
 
 
 def _sign(a: Value) -> Value:

@@ -321,9 +321,9 @@ def test_tails(dtype, lanes):
             before = out[n:].copy()
             assert call(a, b, out, n) == 0
             assert same(out[n:], before).all()
-            expected = b.copy()
-            better = (a.astype(np.float64) > b.astype(np.float64)) | np.isnan(a.astype(np.float64))
-            expected[better] = a[better]
+            expected = a.copy()
+            better = (b.astype(np.float64) > a.astype(np.float64)) | np.isnan(b.astype(np.float64))
+            expected[better] = b[better]
             assert same(out[:n], expected).all()
 
 
