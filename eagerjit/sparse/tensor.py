@@ -96,7 +96,7 @@ class SparseTensor(Tensor, taken=False):
     _entries, _pattern, _sizes = _part("_values_"), _part("_pattern_"), _part("_sizes_")
 
     is_data, is_recorded = False, True
-    not_compiled = "sparse tensors are computed with eagerly"
+    not_compiled = "it makes a sparse tensor, or replaces what one consists of"
     __torch_function__: Any = plain_function  # until the first instance is made
     __hash__ = Tensor.__hash__
 
