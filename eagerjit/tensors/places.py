@@ -16,7 +16,8 @@ from eagerjit.tensors.placement import NOWHERE, device_of
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, user_line
 
-_NEVER = "ipu maia mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+_NEVER = "ipu maia mkldnn mps mtia nested quantized vulkan xla xpu".split()
+_SPARSE = {"sparse": "sparse_coo", "sparse_csr": "sparse_csr"}
 
 
 def _answer(value: bool, what: str) -> property:
@@ -25,6 +26,7 @@ def _answer(value: bool, what: str) -> property:
 
 PROPERTIES: dict[str, property] = {
     **{f"is_{kind}": _answer(False, f"Whether the tensor is of kind {kind}: never.") for kind in _NEVER},
+    **{f"is_{name}": _answer(False, f"Whether the layout is `{layout}`.") for name, layout in _SPARSE.items()},
     "is_cpu": property(lambda self: device_of(self) is CPU, doc="Whether the tensor lives on the CPU."),
     "is_cuda": property(lambda self: device_of(self).type == "cuda", doc="Whether the tensor lives on a CUDA device."),
     "is_meta": property(lambda self: device_of(self) is NOWHERE, doc="Whether the tensor has no memory."),
