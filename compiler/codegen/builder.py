@@ -137,8 +137,9 @@ class _Frame:
 class Builder:
     """The body of one function: lines of text, open loops, allocas, the current block's label.
 
-    `helpers` are definitions of module-level functions and tables that the body refers to. A target that is not LLVM
-    has a `lookup` in tables and a `huge_argument` reduction of its own.
+    `helpers` are definitions of module-level functions and tables that the body refers to; `halves` the 16 bits that
+    registers were widened from. A target that is not LLVM has a `lookup` in tables and a `huge_argument` reduction of
+    its own.
     """
 
     lookup: Callable[..., Value] | None = None
@@ -149,6 +150,7 @@ class Builder:
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.helpers: set[str] = set()
+        self.halves: dict[str, Value] = {}
         self.contract = False
         self.block = "entry"
         self.frames = [_Frame(0)]

@@ -28,7 +28,14 @@ def round_to(value: Value, dtype: str) -> Value:
     if dtype == "bf16":
         return (_bf16_bits(value.view("f32")) << 16).bitcast("f32").view("bf16")
     if dtype == "f16":
-        return from_f16_bits(to_f16_bits(value.view("f32")))
+        return _widened(to_f16_bits(value.view("f32")))
+    return value
+
+
+def _widened(bits: Value) -> Value:
+    """f16 bits as f32 registers, which are known to stand for them."""
+    value = from_f16_bits(bits)
+    bits.builder.halves[value.text] = bits
     return value
 
 
@@ -40,7 +47,7 @@ def to_memory(value: Value) -> Value:
     if value.dtype == "bf16":
         return b.convert("trunc", value.bitcast("u32") >> 16, "u16")
     if value.dtype == "f16":
-        return to_f16_bits(value.view("f32"))
+        return b.halves.get(value.text) or to_f16_bits(value.view("f32"))
     return value
 
 
@@ -52,7 +59,7 @@ def from_memory(value: Value, dtype: str) -> Value:
     if dtype == "bf16":
         return (b.convert("zext", value, "u32") << 16).bitcast("f32").view("bf16")
     if dtype == "f16":
-        return from_f16_bits(value)
+        return _widened(value)
     return value.view(dtype)
 
 
