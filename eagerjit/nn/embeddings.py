@@ -92,7 +92,9 @@ def embedding(
     padding_idx = _padding(padding_idx, weight)
     if max_norm is not None:
         _renormalise(weight, input, max_norm, norm_type)
-    return _looked_up(weight, input, padding_idx, scale_grad_by_freq, "IndexError", sparse)
+    if sparse:
+        return _looked_up(weight, input, padding_idx, scale_grad_by_freq, "IndexError", sparse)
+    return _embedding_op.call(weight, input, padding_idx, scale_grad_by_freq)
 
 
 # -- bags -------------------------------------------------------------------------------------------------------------
