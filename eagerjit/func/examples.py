@@ -78,6 +78,7 @@ class Examples(TapedTracer):
         self.size, self.randomness = size, randomness
         self.arguments: list[Tensor] = []
         self.mapped: set[int] = set()
+        self.asked = 0  # how often values were asked for, which are those of one call
 
     def example(self, outside: Tensor) -> Tensor:
         """A tensor that stands for one example of a batch, which is the first dimension."""
@@ -103,6 +104,25 @@ class Examples(TapedTracer):
         self.arguments.append(tensor)
         return tensor
 
+    @contextmanager
+    def holding(self, nodes: Sequence[Node], batched: Sequence[bool], values: Sequence[Any]) -> Iterator[None]:
+        """A context in which these inputs have the values of one call."""
+        positions = [n.attributes["leaf"] for n in nodes]
+        before = [self.lifted[p] for p in positions]
+        for position, has_batch, value in zip(positions, batched, values, strict=True):
+            self.lifted[position] = value
+            if has_batch:
+                self.mapped.add(position)
+        try:
+            yield
+        finally:
+            for position, value in zip(positions, before, strict=True):
+                self.lifted[position] = value
+
+    def is_mapped(self, node: Node) -> bool:
+        """Whether an input differs between examples."""
+        return node.attributes["leaf"] in self.mapped
+
     def writes(self) -> list[tuple[int, Tensor]]:
         """(input, tensor) for what was written in place: arguments, and tensors from outside."""
         found = [(i, x) for i, x in enumerate(self.arguments) if self.value(x) is not self.inputs[i]]
@@ -110,6 +130,7 @@ class Examples(TapedTracer):
 
     def computed(self, tensors: list[Tensor]) -> list[tuple[Tensor, bool]]:
         """The values of tensors for all examples, without a tape, and whether they differ between these."""
+        self.asked += 1
         mapped = self._mapped(tensors, alone=True)
         return list(zip(mapped.computed(self.lifted[: len(self.inputs)]), mapped.has_batch, strict=True))
 

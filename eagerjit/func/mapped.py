@@ -86,32 +86,37 @@ class Mapped:
         """Gradients of the arguments, by the operation that is its gradient."""
         present = tuple([i for i, g in enumerate(grads) if g is not None and self.outputs[i]._requires_grad])
         key = present, needs, create_graph
-        gradient, positions, captured = self._gradients.get(key) or self._gradient(*key)
-        given = [grads[i] for i in present]
-        found = dict(zip(positions, gradient.run([*given, *(node.inputs or ()), *captured]), strict=True))
+        given, arguments = [grads[i] for i in present], node.inputs or ()
+        made = self._gradients.get(key)
+        if made is None:
+            with self.examples.holding(self.inputs, self.batched, arguments):
+                made = self._gradient(*key, given)
+        gradient, positions, captured = made
+        found = dict(zip(positions, gradient.run([*given, *arguments, *captured]), strict=True))
         return tuple([found.get(i) for i in range(len(needs))])
 
     def _gradient(
-        self, present: tuple[int, ...], needs: tuple[bool, ...], create_graph: bool
+        self, present: tuple[int, ...], needs: tuple[bool, ...], create_graph: bool, given: list[Tensor]
     ) -> tuple[Mapped, list[int], list[Tensor]]:
         """(gradient, the arguments that get one, tensors from outside that it takes besides)."""
-        examples = self.examples
+        examples, has_batch, asked = self.examples, [self.has_batch[i] for i in present], self.examples.asked
         with examples.reopened(create_graph):
             roots = [self.outputs[i] for i in present]
             incoming = [examples.parameter(r._data.type) for r in roots]
             wanted = [i for i, needed in enumerate(needs) if needed]
             leaves = [examples.leaf_of_input(self.inputs[i]) for i in wanted]
-            found = engine.run(roots, incoming, leaves, True, create_graph)
+            with examples.holding([g._data for g in incoming], has_batch, given):
+                found = engine.run(roots, incoming, leaves, True, create_graph)
             pairs = [(i, g) for i, g in zip(wanted, found, strict=True) if g is not None]
             positions, outputs = [i for i, _ in pairs], examples.isolate([g for _, g in pairs])
             inputs = [g._data for g in incoming] + self.inputs
-            batched = [self.has_batch[i] for i in present] + self.batched
+            batched = has_batch + self.batched
             more = examples.captured(outputs, inputs)
             shapes = [None if self.alone else self.batched[i] for i in positions]
-            flags = batched + [False] * len(more)
+            flags = batched + [examples.is_mapped(n) for n in more]
             gradient = Mapped(examples, inputs + list(more), flags, outputs, shapes, self.alone)
         captured = list(more.values())
         made = gradient, positions, captured
-        if not any(type(t._data) is Node for t in captured):
+        if asked == examples.asked and not any(type(t._data) is Node for t in captured):
             self._gradients[present, needs, create_graph] = made
         return made

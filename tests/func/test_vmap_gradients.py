@@ -17,6 +17,10 @@ def _written(m, v):
     return y * v
 
 
+def _definite(m, v):
+    return v[:, None] * v + m.eye(len(v), dtype=v.dtype)
+
+
 FUNCTIONS = {
     "relu": lambda m, v: m.relu(v) * v,
     "clamp": lambda m, v: m.clamp(v, 0, 1),
@@ -28,6 +32,8 @@ FUNCTIONS = {
     "sort": lambda m, v: v.sort().values ** 2,
     "softmax": lambda m, v: m.softmax(v, 0) * v,
     "written": _written,
+    "solve": lambda m, v: m.linalg.solve(_definite(m, v), v),
+    "cholesky": lambda m, v: m.linalg.cholesky(_definite(m, v)) @ v,
 }
 
 
