@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arguments import class_of, constant, refusal, settled
-from eagerjit.autograd.node import GradNode, positions_read, record
+from eagerjit.autograd.node import GradNode, noted, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
@@ -172,9 +172,7 @@ class Op:
         if (tracer := state.tracer) is not None:
             return self._record(tracer, arguments)
         result = self.eager(arguments)
-        if self.differentiable and mode.grad_mode():
-            record(self, arguments, result)
-        return result
+        return noted(self, arguments, result) if self.differentiable and mode.grad_mode() else result
 
     def _record(self, tracer: Tracer, arguments: tuple[Any, ...]) -> Any:
         """Run the body under a trace; everything in it counts as the user's line that called the outermost op."""
@@ -185,9 +183,7 @@ class Op:
         try:
             result = self._computed(arguments)
             mode.set_grad_mode(before)
-            if self.differentiable and before:
-                record(self, arguments, result)
-            return result
+            return noted(self, arguments, result) if self.differentiable and before else result
         finally:
             mode.set_grad_mode(before)
             resume_observation(observation)

@@ -179,6 +179,23 @@ def record(op: Any, arguments: tuple[Any, ...], result: Any, replaced: Tensor | 
             r._node, r._index, r._requires_grad = node, index, True
 
 
+def noted(op: Any, arguments: tuple[Any, ...], result: Any) -> Any:
+    """The result of a call, put on the tape. An argument that is the result itself, as gradients and tangents of sums
+    are, has a history already: the result is another tensor then.
+    """
+    if any_requires_grad(arguments):
+        result = _told_from(result, arguments)
+        record(op, arguments, result)
+    return result
+
+
+def _told_from(result: Any, arguments: tuple[Any, ...]) -> Any:
+    if isinstance(result, tuple):
+        parts = [_told_from(part, arguments) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+    return result.detach() if any(result is a for a in arguments) else result
+
+
 def first_freed(node: GradNode) -> GradNode | None:
     """The first that a walk from a node of a trace would meet of those whose values an earlier walk has freed."""
     waiting, seen = [node], {id(node)}

@@ -87,9 +87,10 @@ def _differences(values: Any) -> Any:
 
 def _eigh_rule(g: Any, out: Any, input: Any, UPLO: str) -> Any:
     values, vectors = out
-    rotation = vectors.mH @ g[1]
-    inside = (rotation - rotation.tril().triu()) / _differences(values) + g[0].to(rotation.dtype).diag_embed()
-    return vectors @ inside @ vectors.mH
+    rotation, gaps = vectors.mH @ g[1], _differences(values)
+    rotation = rotation - rotation.tril().triu()
+    gaps = gaps.masked_fill((gaps == 0) & (rotation == 0), 1)  # vectors of one value that nothing turns
+    return vectors @ (rotation / gaps + g[0].to(rotation.dtype).diag_embed()) @ vectors.mH
 
 
 eigh = MatrixOp(

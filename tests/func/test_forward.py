@@ -9,7 +9,7 @@ from torch.autograd import functional as theirs
 
 import eagerjit
 from eagerjit.autograd import Function, forward_ad, functional
-from eagerjit.func import grad, hessian, jacfwd, jvp, linearize, vjp, vmap
+from eagerjit.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 X = eagerjit.tensor([0.5, -1.0, 2.0], dtype=eagerjit.float64)
 V = eagerjit.tensor([1.0, 2.0, -0.5], dtype=eagerjit.float64)
@@ -224,3 +224,28 @@ def test_functional_create_graph_and_strict():
         functional.jacobian(lambda x: X * 2, X, strict=True)
     with pytest.raises(RuntimeError, match="single element"):
         functional.hessian(lambda x: x, X)
+
+
+COMPOSED = {
+    "sum and constant": lambda v: (v * v + 1).exp().sum(),
+    "difference": lambda v: (v * v - eagerjit.ones(3)).sin().sum(),
+    "reversed difference": lambda v: (1 - v * v).sin().sum(),
+    "matrix": lambda v: ((v[:, None] * v + eagerjit.eye(3)) @ v).sum(),
+    "inverse": lambda v: eagerjit.linalg.inv(v[:, None] * v + eagerjit.eye(3)).sum(),
+    "determinant": lambda v: eagerjit.linalg.det(v[:, None] * v + eagerjit.eye(3)),
+    "solution": lambda v: eagerjit.linalg.solve(v[:, None] * v + eagerjit.eye(3), v).sum(),
+    "joined": lambda v: (eagerjit.cat([v * v, v]) + 1).prod(),
+    "in place": lambda v: (v * v).add_(2).mul_(v).sum(),
+    "network": lambda v: eagerjit.nn.functional.layer_norm((v * v + v).tanh() + v, (3,)).pow(3).sum(),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_second_derivatives_are_the_same_in_all_modes(name):
+    x, f = eagerjit.tensor([0.3, -1.2, 0.7]), COMPOSED[name]
+    expected = jacrev(jacrev(f))(x).numpy()
+    for outer in (jacfwd, jacrev):
+        for inner in (jacfwd, jacrev):
+            np.testing.assert_allclose(outer(inner(f))(x).numpy(), expected, rtol=2e-3, atol=2e-4)
+    pushed = jvp(lambda v: jvp(f, (v,), (eagerjit.ones(3),))[1], (x,), (eagerjit.ones(3),))[1]
+    np.testing.assert_allclose(pushed.numpy(), expected.sum(), rtol=2e-3, atol=2e-4)

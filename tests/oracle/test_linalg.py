@@ -318,3 +318,13 @@ def test_what_fails_raises_where_it_is_asked_to(name: str) -> None:
         error = RuntimeError if name == "lu_factor_ex" else library.linalg.LinAlgError
         with pytest.raises(error, match=name):
             getattr(library.linalg, name)(library.zeros(2, 2), check_errors=True)
+
+
+@pytest.mark.parametrize("call", [lambda t, x: t.linalg.eigvalsh(x), lambda t, x: t.linalg.eigh(x)[0]])
+def test_gradients_of_eigenvalues_that_are_the_same(call):
+    def gradient(t):
+        x = t.eye(3).requires_grad_()
+        (call(t, x) * t.tensor([1.0, 2.0, 3.0])).sum().backward()
+        return x.grad.numpy()
+
+    np.testing.assert_allclose(gradient(eagerjit), gradient(torch))
