@@ -24,6 +24,7 @@ from eagerjit.watching.asking import containers_of
 from eagerjit.watching.clocks import Readings
 from eagerjit.watching.comparing import Structure
 from eagerjit.watching.forms import are_apart, copied
+from eagerjit.watching.kept import KeptCall, call_kept
 from eagerjit.watching.slots import Arguments, Path, Slot
 from eagerjit.watching.world import Heard, Inquiry, follow
 
@@ -34,10 +35,12 @@ class Call(tuple[Any, ...]):
     """(args, kwargs, answers of the world) of a call as they were given, its leaves, and what clocks say around it.
 
     found   what the slots that are inputs held when it began
+    kept    the arguments of functions that keep their results, as far as these depend on sizes
     """
 
     readings: list[Any]
     found: dict[Slot, Any]
+    kept: dict[KeptCall, Any]
     leaves: Sequence[Any]
 
     @property
@@ -57,7 +60,7 @@ class Variant:
     inquiries       what it asks the world
     lacking         (argument, attribute) that it does not have
     catches         whether an error may end inside of it
-    calls           calls of functions that keep their results, which have to give the same again
+    calls           calls of functions that keep their results
     host            what NumPy computes before the rest
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
     """
@@ -80,12 +83,15 @@ class Variant:
     commit: list[tuple[Callable[..., None], Any]] = field(default_factory=list)
     slots: list[Slot] = field(default_factory=list)
     clocks: Readings = field(default_factory=Readings)
-    calls: list[Callable[[], bool]] = field(default_factory=list)
+    calls: list[KeptCall] = field(default_factory=list)
     inquiries: list[Inquiry] = field(default_factory=list)
     lacking: list[tuple[int, str]] = field(default_factory=list)
     catches: bool = False
     host: HostSteps | None = None
     apart: dict[int, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
 
     def begin(self) -> None:
         """Let native code know that all is as it was at the recording."""
@@ -96,19 +102,19 @@ class Variant:
         """Whether everything that Python compares is as it was."""
         if not all(guard() for guard in self.guards) or any(name in vars(leaves[i]) for i, name in self.lacking):
             return False
-        return not self.calls or (self.key == key_of(leaves) and all(call() for call in self.calls))
+        return not self._sized or (self.key == key_of(leaves) and all(call.holds(leaves) for call in self._sized))
 
     @property
     def plain(self) -> bool:
         """Whether the executable's result is the function's result."""
         return self.rebuild is None and self.backward is None and not (
-            self.freed or self.before or self.after or self.numbers or self.notes
+            self.freed or self.before or self.after or self.numbers or self.notes or self.calls
         )
 
     @property
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
-        python = self.guards or self.calls or self.lacking
+        python = self.guards or self._sized or self.lacking
         around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
         told_apart = self.apart is not None
         found = self.rebuild is not None and finds_arguments(self.result)
@@ -122,7 +128,7 @@ class Variant:
     @property
     def is_repeated(self) -> bool:
         """Whether the plain call is made where a check fails: it does what comes before the error, and may catch it."""
-        return bool(self.commit or self.report.trace.writes or self.catches)
+        return bool(self.commit or self.report.trace.writes or self.catches or self.calls)
 
     def given(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """The arguments of the compiled call: the leaves, and what NumPy computes of them."""
@@ -152,6 +158,7 @@ class Variant:
             return MISS if leaves[-1] is MISS else FAILED
         if self.clocks.clocks:
             call.readings = [clock() for clock in self.clocks.clocks[: self.clocks.n_before]]
+        call.kept = {kept: kept.arguments(leaves) for kept in self._sized}
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         try:
             return self.executable.run(tuple(leaves))
@@ -196,6 +203,8 @@ class Variant:
         """The function's result from the executable's outputs; `originals` are (args, kwargs) as they were given."""
         if self.clocks.clocks:
             originals.readings += [clock() for clock in self.clocks.clocks[self.clocks.n_before :]]
+        if self.calls:
+            call_kept(self.calls, *(({}, {}) if originals is None else (originals.kept, originals.heard.kept)))
         if self.slots:
             found = {slot: slot.read() for slot in self.slots}
             arguments = Arguments(arguments)

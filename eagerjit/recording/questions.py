@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,6 @@ class Questions:
         self.fullgraph = False
         self.arguments: Sequence[Any] | None = None
         self.questions: list[Question] = []
-        self.kept_results: list[Callable[[], bool]] = []
         self.values: list[np.ndarray] = []
         self.given: list[np.ndarray] = []
         self.compares_identities = False

@@ -56,6 +56,8 @@ class Flattening:
                 self.journal.tracer.value(value)  # from outside: a leaf, which every call gives itself
             self.leaves.append(value)
             return LEAF
+        if self.journal.memoized.is_part(value):
+            raise self.journal.refuse(f"it gives away a {kind.__name__} that a function keeps", self.source)
         if isinstance(value, tuple):
             if getattr(value, "__dict__", None):
                 raise self.journal.refuse(f"it gives a {kind.__name__} with attributes of its own", self.source)

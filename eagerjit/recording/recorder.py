@@ -35,9 +35,8 @@ from eagerjit.recording.turns import collecting_later, recording
 from eagerjit.recording.varying import Known, Varying
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.callables import unchanged_keywords
 from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Hooks, Structure, Unchanged, structure_of
+from eagerjit.watching.comparing import Hooks, Structure, Unchanged, structure_of, unchanged_keywords
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.watching.hearing import answers_of
@@ -149,7 +148,8 @@ class Recording:
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries, journal.keep_apart(observer.globals.values()))  # fmt: skip
             journal.operations = []
-            done = journal.world.inquiries, journal.beginning, HostSteps(tracer.host.steps, tracer.host.errors)
+            steps = HostSteps(tracer.host.steps, tracer.host.errors)
+            done = journal.world.inquiries, journal.beginning, steps, journal.memoized.given
             again = functools.partial(self._recorded_again, structure, varying.settled(), done)
             varying.is_outside = bool
             vars(observer).clear()  # CPython keeps the frame of an abandoned generator, and what watched it
@@ -215,7 +215,7 @@ class Recording:
         def rerun(arguments: Sequence[Any]) -> list[Any]:
             call_args, call_kwargs = plain_call(structure, arguments)
             again: list[Any] = []
-            heard = answers_of(inquiries, arguments)
+            heard = answers_of(inquiries, arguments, {})
             pytree.flatten(told_again(self.function, call_args, call_kwargs, heard), again)
             return list({id(x): x for x in again}.values())
 
@@ -239,6 +239,7 @@ class Recording:
         whole = bool(commit) or not call.plain
         slots = [s for s in tracer.slots.values() if type(s) is Slot]
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
+        kept_calls = tracer.journal.memoized.calls
         host = tracer.host.work()
         before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
@@ -269,7 +270,7 @@ class Recording:
                 commit,
                 slots,
                 clocks,
-                tracer.kept_results,
+                kept_calls,
                 inquiries,
                 tracer.lacking,
                 catches,
@@ -306,9 +307,9 @@ class Recording:
         try:
             with recording(-1.0), tracer:
                 tracer.arguments, tracer.given = arguments, list(backward.answers)
-                asked, beginning, work = done
+                asked, beginning, work, kept = done
                 inputs = self._arguments(tracer, structure, arguments, work)
-                world = answers_of(asked, arguments), True, asked
+                world = answers_of(asked, arguments, kept), True, asked
                 with beginning.again(arguments):
                     out = self._run(tracer, traced_call(structure, inputs), varying, *world)[1].leaves
                 results, *_ = self._results(tracer, list({id(x): x for x in out}.values()))

@@ -8,6 +8,7 @@ from typing import Any
 
 from eagerjit.runtime import frames
 from eagerjit.watching.instructions import handlers
+from eagerjit.watching.kept import Cache, Remembering, given
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.world import Heard, Listener
@@ -18,6 +19,7 @@ class _Told(Listener):
 
     def __init__(self, heard: Heard):
         self.heard, self.position = heard, 0
+        self.kept = dict(heard.kept)
 
     def is_taken(self, value: Any) -> bool:
         """Whether items of an iterator were taken before."""
@@ -31,6 +33,15 @@ class _Told(Listener):
                 self.position += 1
                 return answer.given()
         return getattr(owner, name)(*args, **kwargs)
+
+
+    def instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+        """What is called in place of a callable that asks, or keeps what its recording was given; None for others."""
+        if self.kept and type(function) is Remembering:
+            name = function, Cache(function).key(args, kwargs)
+            if name in self.kept:
+                return lambda *_, **__: given(self.kept.pop(name))
+        return super().instead(function, args, kwargs)
 
 
 class _Retelling(Observer):
@@ -69,7 +80,7 @@ class _Retelling(Observer):
 
 def told_again(function: Callable[..., Any], args: Any, kwargs: Any, heard: Heard) -> Any:
     """The plain call, which hears first what was answered to compiled versions of it."""
-    if not heard:
+    if not heard and not heard.kept:
         return function(*args, **kwargs)
     with _Retelling(heard):
         return function(*args, **kwargs)

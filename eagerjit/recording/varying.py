@@ -14,6 +14,8 @@ from eagerjit.runtime.binding import same_value
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.forms import keys_of
 
+_MOST_ENTRIES = 8
+
 
 def tensors_of(value: Any) -> tuple[Tensor, ...]:
     """The tensors of a value that is one, or a tuple of nothing but different ones or such tuples; else none."""
@@ -35,6 +37,7 @@ class Known:
     forms       what containers found in slots look like
     seen        the numbers and containers that recordings have read; None: nothing new is to be found out
     arrays      the arrays that the function writes, by their ids: inputs, wherever it reads them
+    entries     what functions that keep their results have kept, by function and arguments
     """
 
     slots: set[tuple[int, Any]] = field(default_factory=set)
@@ -42,6 +45,7 @@ class Known:
     forms: dict[tuple[int, Any], set[Any]] = field(default_factory=dict)
     seen: dict[tuple[int, Any], Any] | None = field(default_factory=dict)
     arrays: set[int] = field(default_factory=set)
+    entries: dict[Any, set[Any]] = field(default_factory=dict)
 
     def learn(self, varying: Varying) -> None:
         """Keep what a recording has found out."""
@@ -59,7 +63,7 @@ class Varying:
     def __init__(self, functions: bool = False, known: Known | None = None):
         known = Known(seen=None) if known is None else known
         self.functions, self.slots, self.left = functions, set(known.slots), set(known.left)
-        self.forms, self.seen, self.arrays = known.forms, known.seen, set(known.arrays)
+        self.forms, self.seen, self.arrays, self.entries = known.forms, known.seen, set(known.arrays), known.entries
         self.is_outside: Callable[[Any], bool] = bool
 
     def is_input(self, holder: Any, key: Any, value: Any) -> bool:
@@ -84,6 +88,12 @@ class Varying:
         if opens and not isinstance(value, tuple) and self.seen is not None and self.is_outside(value):
             self.slots |= {slot} if self.seen.setdefault(slot, value) is not value else set()
         return slot in self.slots and (opens or isinstance(value, Tensor))
+
+    def keeps(self, name: Any, entry: Any) -> bool:
+        """Whether a function that keeps its results has not kept ever new ones under a name."""
+        known = self.entries.setdefault(name, set())
+        known.add(entry)
+        return len(known) <= _MOST_ENTRIES
 
     def settled(self) -> Varying:
         """The same for another recording of the same call."""

@@ -70,6 +70,20 @@ class Ages:
             self._alive.append(made)
         return made
 
+    def young(self) -> set[int]:
+        """The objects that were made in this recording so far, by their ids."""
+        return set(self._look_again())
+
+    def made_outside(self, function: Callable[[], Any]) -> Any:
+        """Call a function that is no part of the recording: what it makes was there before."""
+        before = self.young()
+        result = function()
+        made = [x for x in gc.get_objects(0) if id(x) not in before]
+        self._alive += made
+        self._outside.update(map(id, made))
+        self._look_again()
+        return result
+
     def _decide(self, value: Any) -> None:
         """Settle whether a dictionary is fresh while the collector does not track it: a write may change that."""
         if isinstance(value, dict) and not gc.is_tracked(value):
@@ -77,7 +91,7 @@ class Ages:
 
     def _look_again(self) -> set[int]:
         # In one call of C's, so that no other thread runs meanwhile: a tuple that it is making must have one owner.
-        self._young = set(map(id, chain.from_iterable(map(gc.get_objects, (0,)))))
+        self._young = set(map(id, chain.from_iterable(map(gc.get_objects, (0,))))) - self._outside
         return self._young
 
     def _only_young_know(self, value: Any, at_least: int = 0) -> bool:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.tensors.tensor import Parameter, Tensor
-from eagerjit.watching.memoized import is_plain
+from eagerjit.watching.kept import is_plain
 
 _OF_RANDOM = frozenset(
     "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "

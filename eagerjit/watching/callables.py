@@ -39,10 +39,11 @@ from eagerjit.watching import lookup
 from eagerjit.watching.asking import only_looks, takes_items
 from eagerjit.watching.bytecode import BLIND
 from eagerjit.watching.clocks import CLOCKS, NANOSECONDS, Later
-from eagerjit.watching.comparing import Unchanged, has_attributes, has_own_attributes
+from eagerjit.watching.comparing import has_attributes, has_own_attributes, unchanged_keywords
 from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, items_of
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.journal import is_consumed
+from eagerjit.watching.kept import Remembering
 from eagerjit.watching.library_calls import (
     LibraryCalls,
     calls_back,
@@ -52,7 +53,6 @@ from eagerjit.watching.library_calls import (
     module_of,
     registries,
 )
-from eagerjit.watching.memoized import Remembering, remembered
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.putting_off import PutOff, write_later
 from eagerjit.watching.slots import ABSENT
@@ -83,6 +83,7 @@ _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
 _NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
 _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
 _SWITCHES = ("train", "eval")
+_UNREAD = (type, FunctionType, ModuleType, Tensor)
 
 
 class Calls(PutOff, LibraryCalls):
@@ -120,6 +121,8 @@ class Calls(PutOff, LibraryCalls):
             self.journal.owners.append(function)
             return None
         bound = getattr(function, "__self__", None)
+        if isinstance(function, MethodType) and type(function.__func__) is Remembering:
+            function, args, bound = function.__func__, (bound, *args), None
         if isinstance(function, MethodType) and isinstance(function.__func__, FunctionType):
             return self._method(function.__func__, (bound, *args), kwargs, frame, source)
         if isinstance(function, FunctionType):
@@ -175,8 +178,7 @@ class Calls(PutOff, LibraryCalls):
         if type(function) is weakref.ref:
             return self.refused("follows a weak reference, whose object it would keep alive", source)
         if type(function) is Remembering:
-            known = remembered(journal, function, args, kwargs, source)
-            return known or functools.partial(journal.world.ask, function, "__call__")
+            return journal.memoized.instead(function, args, kwargs, source)
         if module == "time" and function in CLOCKS | NANOSECONDS:
             return functools.partial(journal.clocks.read, journal.tracer, function)
         if is_of_the_world(module, name):
@@ -351,18 +353,9 @@ class Calls(PutOff, LibraryCalls):
                 value = value.__self__
             if isinstance(value, (*CONTAINERS, np.ndarray)):
                 self.journal.probe(value, source)
-            elif has_attributes(value) and not isinstance(value, (type, FunctionType, ModuleType, Tensor)):
+            elif has_attributes(value) and not (isinstance(value, _UNREAD) or type(value).__module__ == "typing"):
                 self.journal.handed_over[id(value)] = value
         return None
-
-
-def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
-    """Guards for what partials keep for arguments by name, which may be changed."""
-    out: list[Callable[[], bool]] = []
-    while type(function) is functools.partial:
-        out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
-        function = function.func
-    return out
 
 
 def _class_of(value: Any) -> Any:

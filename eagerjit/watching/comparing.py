@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import functools
+import marshal
 import sys
 from collections import deque
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
@@ -18,7 +20,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
-from eagerjit.watching.containers import items_in_order, items_of
+from eagerjit.watching.containers import containers_in, items_in_order, items_of
 from eagerjit.watching.noted import Table
 from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
@@ -123,12 +125,33 @@ class Unchanged:
             self.before = contents(value, self.kept, changing, within)
         except RecursionError:
             raise TraceBreak("a container that it reads holds itself", user_line()) from None
+        holders = {holder for holder, _ in changing}
+        self.text = text_of(value) if within and holders.isdisjoint(map(id, containers_in(value))) else None
 
     def __call__(self) -> bool:
+        if self.text is not None:
+            return text_of(self.value) == self.text
         try:
             return bool(contents(self.value, None, self.changing, self.within) == self.before)
         except RecursionError:  # it holds itself now
             return False
+
+
+def text_of(value: Any) -> bytes | None:
+    """Containers of numbers and strings as bytes, the same where all classes, bits and orders are; None for others."""
+    try:
+        return marshal.dumps(value, 2)
+    except ValueError:
+        return None
+
+
+def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
+    """Guards for what partials keep for arguments by name, which may be changed."""
+    out: list[Callable[[], bool]] = []
+    while type(function) is functools.partial:
+        out += [Unchanged(function.keywords, frozenset())] if function.keywords else []
+        function = function.func
+    return out
 
 
 def contents(
@@ -192,6 +215,18 @@ def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) ->
         return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else attributes_of(value)
     return type(value), tuple([(_key(k, kept), state_of(v, kept, seen)) for k, v in dict.items(held)])
+
+
+def unchanged(value: Any) -> Callable[[], bool]:
+    """A guard for all that an object holds, and what that holds in turn."""
+    text, kept = text_of(value), list[Any]()
+    if text is not None:
+        return lambda: text_of(value) == text
+    return functools.partial(_is_as_before, value, state_of(value, kept), kept)
+
+
+def _is_as_before(value: Any, before: Any, kept: list[Any]) -> bool:
+    return bool(state_of(value, []) == before)
 
 
 def has_state(value: Any) -> bool:

@@ -29,7 +29,7 @@ from eagerjit.watching.comparing import (
     holds_containers,
     is_flat,
     needs_guard,
-    state_of,
+    unchanged,
 )
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.lookup_guards import guard_builtins, guard_kinds, guard_library
@@ -333,12 +333,7 @@ def _handed_over(journal: Journal) -> Iterator[Callable[[], bool]]:
     """Guards for objects that libraries got, which may read anything of them."""
     for value in journal.handed_over.values():
         if not journal.is_fresh(value) and id(value) not in journal.paths:
-            kept: list[Any] = []
-            yield functools.partial(_is_unchanged, value, state_of(value, kept), kept)
-
-
-def _is_unchanged(value: Any, before: Any, kept: list[Any]) -> bool:
-    return bool(state_of(value, []) == before)
+            yield unchanged(value)
 
 
 def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:

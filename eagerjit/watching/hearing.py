@@ -264,14 +264,16 @@ def _title(owner: Any, name: str) -> str:
 class Given(Heard):
     """The answers of a call that is recorded again, whatever is asked."""
 
+    is_over = True
+
     def answer(self, position: int, owner: Any, name: str, arguments: Any) -> Answer:
         """The answer at this position."""
         return self[position]
 
 
-def answers_of(inquiries: Sequence[Inquiry], arguments: Any) -> Given:
+def answers_of(inquiries: Sequence[Inquiry], arguments: Any, kept: dict[Any, Any]) -> Given:
     """What a call was answered whose arguments and slots are known."""
-    out = Given()
+    out = Given(kept)
     for inquiry in inquiries:
         if inquiry.structure is None:
             out.append(Answer(inquiry.owner, inquiry.name, None, None, StopIteration()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from eagerjit.watching.ages import Ages
 from eagerjit.watching.clocks import Readings
 from eagerjit.watching.comparing import is_pythons
 from eagerjit.watching.containers import (
+    CONTAINERS,
     behind,
     call_method,
     containers_in,
@@ -30,7 +31,8 @@ from eagerjit.watching.containers import (
     restore_contents,
     same_contents,
 )
-from eagerjit.watching.memoized import ContextVariables
+from eagerjit.watching.context_variables import ContextVariables
+from eagerjit.watching.memoized import Memoized
 from eagerjit.watching.observation import TraceBreak, user_line
 from eagerjit.watching.opened import Opened
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, table_of
@@ -67,6 +69,7 @@ class Journal(Ages):
         self.clocks = Readings()
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
+        self.memoized = Memoized(self)
         self.windows = Windows(self)
         self.opened = Opened(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
@@ -96,6 +99,7 @@ class Journal(Ages):
 
     def begin(self, varying: Varying) -> None:
         """Begin with what is known of the recordings before."""
+        self.varying = varying
         self.windows.open(varying)
         self.opened.begin(varying)
 
@@ -104,10 +108,18 @@ class Journal(Ages):
     def note_read(self, holder: Any, key: Any) -> None:
         """Code is about to read an attribute, an item or a variable."""
         self.windows.touch(holder)
+        if self.memoized.recording is not None:
+            self.memoized.note_read(holder, key)
         slot = id(holder), key
         if slot not in self.written and slot not in self.read_first:
             self.read_first.add(slot)
             self._alive.append(holder)
+
+    def tell_apart(self, operands: Sequence[Any], source: str) -> None:
+        """Code asks whether one object is another."""
+        self.memoized.compare(operands, source)
+        self.tell_tuples_apart(operands, source)
+        self.tells_apart |= all(id(x) in self.paths or isinstance(x, CONTAINERS) for x in operands)
 
     def note_module(self, name: str) -> None:
         """Code imports a module that is there, or asks whether it is."""
@@ -305,6 +317,7 @@ class Journal(Ages):
         """Look at what the function did: forget what concerns fresh objects; raises TraceBreak for what is refused."""
         self.variables.finished()
         self.windows.finished()
+        self.memoized.finished()
         for container, before, source in self.probed:
             outside = not self.is_fresh(container) or id(container) in self.paths
             if outside and not same_contents(container, before):

@@ -15,12 +15,14 @@ from typing import Any
 from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.journal import Journal
+from eagerjit.watching.kept import Remembering
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip
 _CALLING_SECOND = (itertools.groupby, itertools.accumulate)
 _CALLING_KEY = (sorted, min, max, heapq.nlargest, heapq.nsmallest, itertools.groupby, itertools.accumulate)
-_IN_C = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, operator.attrgetter, functools.partial)
+_IN_C = (BuiltinFunctionType, MethodWrapperType, MethodDescriptorType, operator.attrgetter, functools.partial,
+         Remembering)  # fmt: skip
 _METHODS = (BuiltinFunctionType, MethodDescriptorType)
 _TOLD_OTHERWISE = frozenset(("is_grad_enabled", "is_available", "device_count"))
 """Functions that compiled calls need not ask: grad mode is a guard of its own, devices stay what they are."""

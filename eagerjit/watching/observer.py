@@ -360,8 +360,7 @@ class Observer(Implicit):
 
     def compare_identities(self, frame: FrameType, _: None) -> None:
         operands = frames.stack(frame, 2)
-        self.journal.tell_tuples_apart(operands, source(frame))
-        self.journal.tells_apart |= all(id(x) in self.journal.paths or isinstance(x, CONTAINERS) for x in operands)
+        self.journal.tell_apart(operands, source(frame))
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:

@@ -22,7 +22,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.asking import asked_of, containers_of, draws, is_harmless, sources_of, takes_items
-from eagerjit.watching.memoized import Remembering
+from eagerjit.watching.kept import Remembering
 from eagerjit.watching.observation import TraceBreak
 
 
@@ -50,7 +50,17 @@ class Answer:
 
 
 class Heard(list[Answer]):
-    """The answers that one call was given, in order."""
+    """The answers that one call was given, in order.
+
+    kept    what functions that keep their results were called for beside, by function and arguments: its recording has
+            made these calls
+    """
+
+    is_over = False
+    """Whether the call has ended, and is recorded again."""
+
+    def __init__(self, kept: dict[Any, Any] | None = None) -> None:
+        self.kept: dict[Any, Any] = {} if kept is None else kept
 
     def answer(self, position: int, owner: Any, name: str, arguments: Any) -> Answer | None:
         """The answer to the question at this position, asked now if it was not; None where another one was asked."""
@@ -77,6 +87,7 @@ class Rehearsed(Heard):
     """Answers for a call that is not made: nothing is drawn or taken for it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.copies: dict[int, Any] = {}
 
     def asked(self, owner: Any, name: str, arguments: Any) -> Answer:

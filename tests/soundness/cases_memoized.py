@@ -76,7 +76,7 @@ def a_few_results_are_kept(jit):
         yield f(ones(2)), list(calls)
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_list_is_kept(jit):
     @functools.lru_cache
     def values(name):
