@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -13,13 +14,17 @@ from typing import Any
 BLIND = frozenset("append extend add discard update appendleft extendleft clear insert".split())
 """Methods that change a container whatever it holds, and return nothing of it."""
 
+_ATTRIBUTES_TELL = sys.version_info >= (3, 12)
+"""Whether the operand of LOAD_ATTR tells that a method is loaded to be called."""
+
 
 @dataclass(slots=True)
 class Access:
     """A chain of names read: its root ("global", "free" or "local"), the root's name, and attributes.
 
     `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like,
-    "add" where an item is a container that a blind method changes.
+    "add" where an item is a container that a blind method changes, "item" where one is read or looked for, "got" where
+    the last attribute is a method that is called.
     """
 
     kind: str
@@ -37,7 +42,8 @@ def _instructions(code: CodeType) -> list[tuple[int, str, Any]]:
     for instruction in dis.get_instructions(code):
         position = instruction.positions.lineno if instruction.positions is not None else None
         line = position or line
-        out.append((line, instruction.opname, instruction.argval))
+        called = _ATTRIBUTES_TELL and instruction.opname == "LOAD_ATTR" and (instruction.arg or 0) & 1
+        out.append((line, "LOAD_METHOD" if called else instruction.opname, instruction.argval))
     return out
 
 
@@ -72,7 +78,7 @@ def _chains(code: CodeType) -> list[Access]:
             continue
         if current is not None:
             start = position + 1
-            current.use = _use(all_, start)
+            current.use = "got" if name == "LOAD_METHOD" else _use(all_, start)
     return found
 
 
@@ -89,7 +95,9 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
             return "augment"
         if name == "BINARY_SUBSCR" and above == 1:
             following = next((i for i in instructions[position + 1 :] if i[1] != "CACHE"), (0, "", None))
-            return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "read"
+            return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "item"
+        if name == "CONTAINS_OP" and not above:
+            return "item"
         if name == "LOAD_FAST_LOAD_FAST":
             above += 2
         elif name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -104,6 +112,23 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
 def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
     """The chains of names that code reads on these lines (all for None)."""
     return [a for a in _chains(code) if lines is None or a.line in lines]
+
+
+@functools.lru_cache(maxsize=1024)
+def _added_to(code: CodeType) -> frozenset[int]:
+    """The offsets of calls and subscripts whose result is a container to which something is added at once."""
+    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    out = set()
+    for before, made, after in zip(found, found[1:], found[2:], strict=False):
+        adds = after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in BLIND
+        if adds and made.opname in ("CALL", "BINARY_SUBSCR"):
+            out |= {made.offset, before.offset if before.opname == "PRECALL" else made.offset}
+    return frozenset(out)
+
+
+def is_added_to(code: CodeType, offset: int) -> bool:
+    """Whether what is made at this offset is a container to which something is added at once."""
+    return offset in _added_to(code)
 
 
 @functools.lru_cache(maxsize=1024)

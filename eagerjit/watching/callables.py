@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import io
 import logging
@@ -15,7 +14,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
-    CodeType,
     FrameType,
     FunctionType,
     MethodDescriptorType,
@@ -89,6 +87,9 @@ _UNREAD = (type, FunctionType, ModuleType, Tensor)
 class Calls(PutOff, LibraryCalls):
     """Judges the calls of user code: which are noted, which are put off, which end the recording."""
 
+    adds = False
+    """Whether the call that is about to happen gives a container to which something is added at once."""
+
     def about_to(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
     ) -> Callable[..., Any] | None:
@@ -108,6 +109,7 @@ class Calls(PutOff, LibraryCalls):
 
     def when_called(self, function: Any, frame: FrameType, source: str, *args: Any, **kwargs: Any) -> Any:
         """Judge a call when others make it, and make it."""
+        self.adds = False
         instead = self.about_to(function, args, kwargs, frame, source)
         return (function if instead is None else instead)(*args, **kwargs)
 
@@ -131,7 +133,9 @@ class Calls(PutOff, LibraryCalls):
             return self.builtin_method(function.__name__, args[0], args[1:], kwargs, source)
         bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
         if bound_native and not isinstance(bound, ModuleType):
-            if isinstance(bound, CONTAINERS) and not is_changing(bound, function.__name__):
+            by_key = function.__name__ == "get" and isinstance(bound, dict) and not kwargs
+            by_key = by_key and self.journal.keyed.method("get", bound, args, False, source)
+            if isinstance(bound, CONTAINERS) and not (by_key or is_changing(bound, function.__name__)):
                 self.journal.handed_over[id(bound)] = bound  # no name may lead to it
             return self.builtin_method(function.__name__, bound, args, kwargs, source)
         if type(function).__module__.startswith("eagerjit"):
@@ -261,6 +265,10 @@ class Calls(PutOff, LibraryCalls):
 
     def builtin_method(self, name: str, owner: Any, args: Any, kwargs: Any, source: str) -> Any:
         journal = self.journal
+        if name in ("get", "setdefault") and isinstance(owner, dict) and not kwargs:
+            self.compare(args[0] if args else None, owner)
+            if journal.keyed.method(name, owner, args, self.adds, source):
+                return None
         for container, names in CHANGING.items():
             if isinstance(owner, container) and name in names:
                 if any(is_consumed(a) for a in args):
@@ -370,24 +378,3 @@ def _calculated(function: Callable[..., Any], *args: Any) -> Any:
 def _length(value: Any) -> Any:
     """`len`, which would need the number itself."""
     return value.shape[0] if value.ndim else len(value)
-
-
-@functools.lru_cache(maxsize=1024)
-def _changing_lines(code: CodeType) -> frozenset[int]:
-    found, line = set(), code.co_firstlineno
-    methods = frozenset().union(*CHANGING.values())
-    for i in dis.get_instructions(code):
-        line = (i.positions.lineno if i.positions is not None else None) or line
-        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
-        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
-        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
-            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
-        ):
-            found.add(line)
-    return frozenset(found)
-
-
-def may_change(code: CodeType, line: int) -> bool:
-    """Without sight of the stack: whether a line holds an instruction that could change an object."""
-    return line in _changing_lines(code)
-

@@ -114,13 +114,13 @@ class Unchanged:
     """Whether a container holds what it held; what it held is kept alive, so that identities mean something.
 
     `changing` are the (container, key) that need not be as they were. Without `within`, containers in it need only be
-    the same ones.
+    the same ones, as those have to be that the function changes: see `mark`.
     """
 
     def __init__(self, value: Any, changing: Set[tuple[int, Any]], within: bool = True):
         self.kept: list[Any] = []
         self.changing, self.within = changing, within
-        self.value = value
+        self.value, self.marked = value, frozenset[int]()
         try:
             self.before = contents(value, self.kept, changing, within)
         except RecursionError:
@@ -130,19 +130,41 @@ class Unchanged:
 
     def __call__(self) -> bool:
         if self.text is not None:
-            return text_of(self.value) == self.text
+            return has_text(self.value, self.text)
         try:
-            return bool(contents(self.value, None, self.changing, self.within) == self.before)
+            return bool(contents(self.value, None, self.changing, self.within, self.marked) == self.before)
         except RecursionError:  # it holds itself now
             return False
+
+    def mark(self, marked: frozenset[int]) -> None:
+        """Compare containers with these ids, which the function changes, by identity as well."""
+        before = contents(self.value, None, self.changing, self.within, marked)
+        if before != self.before:
+            self.before, self.marked, self.text = before, marked, None
 
 
 def text_of(value: Any) -> bytes | None:
     """Containers of numbers and strings as bytes, the same where all classes, bits and orders are; None for others."""
     try:
-        return marshal.dumps(value, 2)
-    except ValueError:
+        return None if _holds_sets(value) else marshal.dumps(value, 2)
+    except (ValueError, RecursionError):
         return None
+
+
+def has_text(value: Any, text: bytes | None) -> bool:
+    """Whether `text_of` a value is this."""
+    try:
+        return marshal.dumps(value, 2) == text
+    except ValueError:
+        return False
+
+
+def _holds_sets(value: Any) -> bool:
+    """Whether there are sets, whose order is not in their bytes; what has a class of the program's has no bytes."""
+    kind = type(value)
+    if kind is dict:
+        return any(map(_holds_sets, (*value, *value.values())))
+    return kind in (set, frozenset) or (kind in (list, tuple) and any(map(_holds_sets, value)))
 
 
 def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
@@ -155,13 +177,22 @@ def unchanged_keywords(function: Any) -> list[Callable[[], bool]]:
 
 
 def contents(
-    value: Any, kept: list[Any] | None = None, changing: Set[tuple[int, Any]] = frozenset(), within: bool = True
+    value: Any,
+    kept: list[Any] | None = None,
+    changing: Set[tuple[int, Any]] = frozenset(),
+    within: bool = True,
+    marked: Set[int] = frozenset(),
 ) -> Any:
-    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these."""
+    """What a container holds, comparable: numbers and strings by value, others by identity; `kept` keeps these.
+
+    Containers in `marked` are known by both.
+    """
+    if id(value) in marked:
+        return id(value), contents(value, kept, changing, within, marked - {id(value)})
 
     def inner(v: Any) -> Any:
         if within or is_plain(v):
-            return contents(v, kept, changing)
+            return contents(v, kept, changing, True, marked)
         if kept is not None:
             kept.append(v)
         return id(v)
@@ -198,35 +229,38 @@ def _key(key: Any, kept: list[Any] | None) -> Any:
     return id(key)
 
 
-def state_of(value: Any, kept: list[Any], seen: dict[int, int] | None = None) -> Any:
+def state_of(
+    value: Any, kept: list[Any], marked: Set[int] = frozenset(), seen: dict[int, int] | None = None
+) -> Any:
     """What an object holds, and what that holds in turn, comparable; `kept` keeps what is known by identity.
 
-    What is met again is the number under which it was met first.
+    What is met again is the number under which it was met first. Containers in `marked` are known by identity as well.
     """
     seen = {} if seen is None else seen
     sequence = isinstance(value, (list, tuple, deque))
     plain = has_own_attributes(value) and not isinstance(value, (type, ModuleType)) and has_attributes(value)
     if not (plain or sequence or isinstance(value, dict)):
-        return contents(value, kept)
+        return contents(value, kept, marked=marked)
     if id(value) in seen:
         return seen[id(value)]
     seen[id(value)] = len(seen)
+    kind = (type(value), id(value)) if id(value) in marked else type(value)
     if sequence:
-        return type(value), tuple([state_of(v, kept, seen) for v in items_of(value)])
+        return kind, tuple([state_of(v, kept, marked, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else attributes_of(value)
-    return type(value), tuple([(_key(k, kept), state_of(v, kept, seen)) for k, v in dict.items(held)])
+    return kind, tuple([(_key(k, kept), state_of(v, kept, marked, seen)) for k, v in dict.items(held)])
 
 
-def unchanged(value: Any) -> Callable[[], bool]:
-    """A guard for all that an object holds, and what that holds in turn."""
+def unchanged(value: Any, marked: Set[int]) -> Callable[[], bool]:
+    """A guard for all that an object holds, and what that holds in turn; see `state_of`."""
     text, kept = text_of(value), list[Any]()
-    if text is not None:
-        return lambda: text_of(value) == text
-    return functools.partial(_is_as_before, value, state_of(value, kept), kept)
+    if text is not None and marked.isdisjoint(map(id, containers_in(value))):
+        return lambda: has_text(value, text)
+    return functools.partial(_is_as_before, value, state_of(value, kept, marked), kept, marked)
 
 
-def _is_as_before(value: Any, before: Any, kept: list[Any]) -> bool:
-    return bool(state_of(value, []) == before)
+def _is_as_before(value: Any, before: Any, kept: list[Any], marked: Set[int]) -> bool:
+    return bool(state_of(value, [], marked) == before)
 
 
 def has_state(value: Any) -> bool:

@@ -266,9 +266,9 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                     journal.beginning.note(holder, attributes[depth - 1], "attribute", value)
                 elif kind != "object":
                     journal.beginning.note(slot[0], slot[1], slot[2], value)
-            blind = attributes[depth] in BLIND if depth < len(attributes) else use == "store" or (
-                use == "augment" and isinstance(value, dict)
-            )
+            rest = attributes[depth:]
+            blind = rest[0] in BLIND if rest else use == "store" or (use == "augment" and isinstance(value, dict))
+            blind = blind or journal.keyed.covers(value, rest, use)
             adds = use == "add" and depth == len(attributes)
             may_change = isinstance(value, _CONTAINERS) or holds_containers(value)
             if may_change and not blind and (id(value), adds) not in watched:
@@ -285,7 +285,11 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     guard_library(tracer, journal, changing)
     guard_builtins(tracer, journal)
     guard_kinds(tracer, journal)
-    return [*python, *journal.checks, *_handed_over(journal)]
+    changed = frozenset(id(operation.target) for operation in journal.operations)
+    for guard in (*python, *journal.checks):
+        if changed and isinstance(guard, Unchanged):
+            guard.mark(changed)
+    return [*python, *journal.checks, *_handed_over(journal, changed)]
 
 
 def guard_modules(tracer: Tracer, journal: Journal, owners: Sequence[Any]) -> None:
@@ -329,11 +333,11 @@ def _finds(owner: Any, name: str, before: tuple[Any, Any]) -> bool:
     return lookup.own(owner, name) is before[0] and lookup.inherited(owner, name) is before[1]
 
 
-def _handed_over(journal: Journal) -> Iterator[Callable[[], bool]]:
+def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable[[], bool]]:
     """Guards for objects that libraries got, which may read anything of them."""
     for value in journal.handed_over.values():
         if not journal.is_fresh(value) and id(value) not in journal.paths:
-            yield unchanged(value)
+            yield unchanged(value, changed)
 
 
 def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:

@@ -9,6 +9,8 @@ from types import CodeType
 from typing import Any
 
 from eagerjit.watching import texts
+from eagerjit.watching.callables import REFUSED
+from eagerjit.watching.containers import CHANGING
 
 _HANDLERS: dict[str, str] = {
     "LOAD_ATTR": "load_attribute", "LOAD_METHOD": "load_attribute",
@@ -71,3 +73,24 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = _HANDLERS[name], operand
         copies = copies + 1 if name == "COPY" else 0
     return out
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing_lines(code: CodeType) -> frozenset[int]:
+    found, line = set(), code.co_firstlineno
+    methods = frozenset().union(*CHANGING.values())
+    for i in dis.get_instructions(code):
+        line = (i.positions.lineno if i.positions is not None else None) or line
+        stores = i.opname in ("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL", "IMPORT_NAME")
+        outer = i.opname == "STORE_DEREF" and i.argval in code.co_freevars
+        if stores or outer or i.opname in ("DELETE_ATTR", "DELETE_SUBSCR") or (
+            i.opname.startswith("LOAD_") and i.argval in methods | REFUSED
+        ):
+            found.add(line)
+    return frozenset(found)
+
+
+def may_change(code: CodeType, line: int) -> bool:
+    """Without sight of the stack: whether a line holds an instruction that could change an object."""
+    return line in _changing_lines(code)
+

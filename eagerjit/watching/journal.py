@@ -32,6 +32,7 @@ from eagerjit.watching.containers import (
     same_contents,
 )
 from eagerjit.watching.context_variables import ContextVariables
+from eagerjit.watching.keyed import Keyed
 from eagerjit.watching.memoized import Memoized
 from eagerjit.watching.observation import TraceBreak, user_line
 from eagerjit.watching.opened import Opened
@@ -70,6 +71,7 @@ class Journal(Ages):
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
         self.memoized = Memoized(self)
+        self.keyed = Keyed(self)
         self.windows = Windows(self)
         self.opened = Opened(self)
         self.switched: dict[int, tuple[Any, bool, str]] = {}
@@ -346,7 +348,7 @@ class Journal(Ages):
     def is_observed(self, slot: tuple[int, Any], guards: list[Any]) -> bool:
         """Whether compiled calls depend on what a slot held before the function changed it."""
         holder, key = slot
-        if key is not None and slot not in self.inputs and slot in self.read_first:
+        if key is not None and slot not in self.inputs and slot in self.read_first and slot not in self.keyed.absent:
             return True
         seen = holder in self.compared or any(holder == id(getattr(g, "value", None)) for g in guards)
         return seen and slot not in self.inputs

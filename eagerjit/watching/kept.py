@@ -20,7 +20,7 @@ from eagerjit.devices import Device
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape
-from eagerjit.watching.comparing import text_of
+from eagerjit.watching.comparing import has_text, text_of
 from eagerjit.watching.containers import containers_in
 
 ABSENT = object()
@@ -146,7 +146,7 @@ class KeptCall:
             found = known.found = entry, self.cache.result(known.key)
         if self.changed and not self.changed.isdisjoint(map(id, containers_in(found[1]))):
             return False
-        return text_of(found[1]) == known.expected
+        return has_text(found[1], known.expected)
 
     def arguments(self, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments in a call with these leaves."""

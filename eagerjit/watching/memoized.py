@@ -39,6 +39,7 @@ from eagerjit.watching.observation import (
     resume_observation,
     user_line,
 )
+from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
     from eagerjit.watching.journal import Journal
@@ -65,6 +66,10 @@ class Memoized:
         journal, cache, values = self.journal, Cache(function), (*args, *kwargs.values())
         if self.recording is not None:
             raise self.ask_instead(self.recording, source)
+        for path in filter(None, (journal.paths.get(id(v)) for v in values)):
+            if type(path[0]) is Slot:  # a copy of an object that calls find replaced: recorded again, it is itself
+                journal.varying.left.add((id(path[0].holder), path[0].key))
+                raise journal.refuse(f"it calls {function.__name__} with an object that is replaced", source)
         known = cache.keeps and journal.world.heard is not None
         if known and all(self._is_constant(v, SymbolicInt) for v in values):
             left = (id(function), "kept") in journal.varying.left

@@ -20,14 +20,14 @@ from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
-from eagerjit.watching.bytecode import accesses, catches, stored_names
-from eagerjit.watching.callables import Calls, may_change
+from eagerjit.watching.bytecode import accesses, catches, is_added_to, stored_names
+from eagerjit.watching.callables import Calls
 from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.hearing import World
 from eagerjit.watching.implicit import Implicit, note_attribute
 from eagerjit.watching.importing import absolute_name, is_found, not_loaded
-from eagerjit.watching.instructions import handlers
+from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.journal import Journal, plain_key
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.putting_off import Refusing
@@ -91,15 +91,6 @@ class Observer(Implicit):
         """The library imports a module of its own: what finders of modules do is no part of the program."""
         self._importing = event != "return"
         return self._imported
-
-    def _note_cells(self, frame: FrameType) -> None:
-        """Remember the cells that code runs with; without sight of them, those of its function are not known."""
-        code = frame.f_code
-        known = self.closures.setdefault(code, [])
-        if self._readable:
-            cells = {name: frames.cell(frame, name) for name in code.co_freevars}
-            if not any(all(other[n] is c for n, c in cells.items()) for other in known):
-                known.append(cells)
 
     def _event(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
@@ -208,6 +199,10 @@ class Observer(Implicit):
         if lookup.is_option(container, key):
             self._read = frame, container, key, "option"
             return
+        if isinstance(container, dict) and not augmented and self.journal.keyed.read(
+            container, key, is_added_to(frame.f_code, frame.f_lasti), makes=True
+        ):
+            return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
         if isinstance(container, list):
             found = type(key) is int and 0 <= key < len(container)
@@ -315,6 +310,7 @@ class Observer(Implicit):
                 frames.replace(frame, depth, value)
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
+        self.calls.adds = is_added_to(frame.f_code, frame.f_lasti)
         instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
         self._note_got(function, positional)
         if instead is not None:
@@ -368,6 +364,8 @@ class Observer(Implicit):
         self.calls.compare(key, holder)
         if holder is sys.modules:
             self.journal.note_module(key)
+        elif isinstance(holder, dict) and self.journal.keyed.look_for(holder, key):
+            pass
         elif isinstance(holder, CONTAINERS):
             self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
         else:

@@ -1,0 +1,118 @@
+"""Dictionaries of which code reads items by their keys: compiled calls look at these items, not at all there are."""
+
+from __future__ import annotations
+
+import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eagerjit.runtime.program import Op
+from eagerjit.watching.comparing import holds_containers
+from eagerjit.watching.slots import ABSENT
+from eagerjit.watching.value_guards import guard_value
+
+if TYPE_CHECKING:
+    from eagerjit.watching.journal import Journal
+
+_KINDS = (dict, OrderedDict, defaultdict, Counter)
+_MADE_WHEN_READ = (defaultdict, Counter)
+_CHANGEABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
+
+
+class Keyed:
+    """The items that one recording reads."""
+
+    def __init__(self, journal: Journal):
+        self.journal = journal
+        self.absent: set[tuple[int, Any]] = set()
+        self._read: set[tuple[int, Any]] = set()
+        self._known: dict[int, Any] = {}
+        self._whole: set[int] = set()  # of which more was read than guards of items tell
+
+    def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
+        """Whether code at the end of a chain of names reads nothing of a dictionary but items that have guards."""
+        direct = (not attributes and use in ("item", "add")) or (
+            use == "got" and attributes in (("get",), ("setdefault",))
+        )
+        return direct and id(value) in self._known and id(value) not in self._whole
+
+    def read(self, container: Any, key: Any, adds: bool = False, makes: bool = False) -> bool:
+        """Code is about to read an item by its key; whether a guard tells of that.
+
+        adds    the item is a container to which the code only adds something
+        makes   what is not there is made
+        """
+        journal, slot = self.journal, (id(container), key)
+        if not self._is_known(container, key):
+            return False
+        if slot in journal.written or slot in self._read:
+            return True
+        value = dict.get(container, key, ABSENT)
+        made = makes and value is ABSENT and type(container) in _MADE_WHEN_READ
+        changeable = isinstance(value, _CHANGEABLE)
+        if made or (changeable and not adds) or holds_containers(value):
+            self._whole.add(slot[0])
+            return False
+        if not changeable:
+            self._read.add(slot)
+        journal.note_read(container, key)
+        journal.beginning.slots.append((container, key, "item", value))
+        if value is not ABSENT and (journal.varying.is_input(container, key, value) or self._is_replaced(container)):
+            journal.input(container, key, value, "item")
+        if slot not in journal.inputs:
+            self._guard(container, key, value)
+        return True
+
+    def look_for(self, container: Any, key: Any) -> bool:
+        """Code asks whether there is such a key; whether a guard tells of that."""
+        if not self._is_known(container, key):
+            return False
+        slot, value = (id(container), key), dict.get(container, key, ABSENT)
+        if value is ABSENT:
+            return self.read(container, key)
+        if slot not in self.journal.written and slot not in self._read:
+            self._load(container, key)
+        return True
+
+    def method(self, name: str, container: Any, args: tuple[Any, ...], adds: bool, source: str) -> bool:
+        """Code is about to call a dictionary's `get` or `setdefault`; whether that is known by items."""
+        if not args or not self.read(container, args[0], adds):
+            return False
+        if name == "setdefault" and dict.get(container, args[0], ABSENT) is ABSENT:
+            self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
+        return True
+
+    def _is_known(self, container: Any, key: Any) -> bool:
+        """Whether a dictionary can be known by its items."""
+        journal = self.journal
+        if journal.is_fresh(container) or id(container) in journal.paths:
+            return False
+        self._known[id(container)] = container
+        if type(container) not in _KINDS or type(key) not in (str, int) or (id(container), None) in journal.written:
+            self._whole.add(id(container))
+        return id(container) not in self._whole
+
+    def _is_replaced(self, container: Any) -> bool:
+        """Whether calls before have found items of a dictionary replaced."""
+        return any(holder == id(container) and key is not None for holder, key in self.journal.varying.slots)
+
+    def _guard(self, container: Any, key: Any, value: Any) -> None:
+        if value is not ABSENT:
+            return guard_value(self.journal.tracer, self._load(container, key), value)
+        self.absent.add((id(container), key))
+        self.journal.tracer.guard_object(self._holder(container), Op.LACKS, key)
+
+    def _load(self, container: Any, key: Any) -> int:
+        """The leaf of an item, which there has to be."""
+        tracer, holder = self.journal.tracer, self._holder(container)
+        leaf = tracer.new_leaf()
+        tracer.load(leaf, Op.LOAD_ITEM, holder, tracer.object(key))
+        return leaf
+
+    def _holder(self, container: Any) -> int:
+        tracer = self.journal.tracer
+        leaf = tracer.new_leaf()
+        tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
+        return leaf

@@ -1,0 +1,323 @@
+"""Dictionaries of totals, histories and settings, of which code reads items by their keys."""
+
+from __future__ import annotations
+
+import collections
+import types
+
+import eagerjit as torch
+from tests.soundness.framework import attempt, case
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+@case(versions=4)
+def totals_by_get(jit):
+    totals, count = {}, {"a": 0, "b": 0}
+
+    @jit
+    def f(x, name):
+        totals[name] = totals.get(name, 0.0) + x.sum().item()
+        if name in count:
+            count[name] = count[name] + 1
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(2) * i, "ab"[i % 2]), totals, count
+    totals["a"] = -1.0
+    totals["c"] = 100.0
+    for name in "ab":
+        yield f(ones(2), name), totals, count
+
+
+@case(versions=5)
+def totals_that_are_tensors(jit):
+    totals, weight = {}, ones(2).requires_grad_()
+
+    @jit
+    def f(x, name):
+        totals[name] = totals.get(name, 0.0) + (x * weight).sum()
+        return totals[name] * 2
+
+    for i in range(10):
+        result = f(ones(2) * i, "ab"[i % 2])
+        weight.grad = None
+        result.backward(retain_graph=True)
+        yield result, weight.grad, totals
+    totals["a"] = ones(3)
+    yield f(ones(2), "a"), totals
+
+
+@case(versions=4)
+def histories_by_setdefault(jit):
+    histories = {}
+
+    @jit
+    def f(x, name):
+        histories.setdefault(name, []).append(x.sum().item())
+        histories.setdefault("all", []).append(x)
+        return x * 2
+
+    for i in range(10):
+        yield f(ones(2) * i, "ab"[i % 2]), histories
+    histories["a"].clear()
+    yield f(ones(2), "a"), histories
+
+
+@case
+def histories_are_replaced(jit):
+    histories, other = {}, []
+
+    @jit
+    def f(x):
+        histories.setdefault("a", []).append(x.sum().item())
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(2) * i), histories, other
+        if i == 2:
+            histories.clear()
+        if i == 4:
+            histories["a"] = list(histories["a"])
+        if i == 6:
+            histories["a"] = other
+        if i == 8:
+            histories["a"] = types.SimpleNamespace(append=lambda value: other.append(-value))
+
+
+@case
+def a_new_list_equal_to_the_one_before(jit):
+    histories = {}
+
+    @jit
+    def f(x):
+        last = histories.setdefault("a", [])
+        last.append(1.0)
+        return x * len(last)
+
+    @jit
+    def g(x):
+        if "b" not in histories:
+            histories["b"] = []
+        histories["b"].append(2.0)
+        return x * len(histories["b"])
+
+    for i in range(6):
+        yield f(ones(2)), g(ones(2)), histories
+        if i == 3:
+            histories.clear()
+
+
+@case
+def histories_that_are_one_list(jit):
+    same = []
+    histories = {"a": same, "b": same}
+
+    @jit
+    def f(x):
+        histories.setdefault("a", []).append(1.0)
+        histories.setdefault("b", []).append(2.0)
+        histories["a"].append(3.0)
+        return x * len(same)
+
+    for _ in range(3):
+        yield f(ones(2)), histories
+
+
+@case
+def items_of_every_kind(jit):
+    torch.manual_seed(0)
+    table = {"part": torch.nn.Linear(2, 2), "own": types.SimpleNamespace(k=1.0), "list": [1.0], "tensor": ones(2)}
+
+    @jit
+    def f(x):
+        y = table["part"](x) * table["own"].k * table.get("list")[0] + table["tensor"]
+        return y if table.get("flag") is None else y * 2
+
+    def changes():
+        yield
+        table["own"].k = 2.0
+        yield
+        table["list"][0] = 3.0
+        yield
+        table["list"] = [4.0]
+        yield
+        table["tensor"].add_(1)
+        yield
+        table["tensor"] = ones(2) * 7
+        yield
+        table["part"] = torch.nn.Linear(2, 2)
+        yield
+        table["part"].weight.data.zero_()
+        yield
+        table["own"] = types.SimpleNamespace(k=9.0)
+        yield
+        table["flag"] = False
+        yield
+        del table["flag"], table["tensor"]
+
+    for _ in changes():
+        yield attempt(f, ones(2))
+    yield attempt(f, ones(2))
+
+
+@case(versions=6)
+def items_beside_others_that_change(jit):
+    table = {"a": 1.0, "other": 0}
+
+    @jit
+    def f(x):
+        y = x * table.get("a", 5.0)
+        return y + table["c"] if "c" in table else y
+
+    for i in range(9):
+        yield f(ones(2))
+        table["other"] += 1
+        if i == 2:
+            table["c"] = 5.0
+        if i == 3:
+            del table["a"]
+        if i == 4:
+            table["a"] = True
+        if i == 5:
+            table["a"] = None if i > 5 else 2
+        if i == 6:
+            table.clear()
+            table["other"] = 0
+
+
+@case
+def all_items_are_read_too(jit):
+    table = {"a": 1.0, "b": 2.0}
+
+    @jit
+    def f(x):
+        y = x * table.get("a", 0.0)
+        return y * sum(table.values()) + len(table)
+
+    for i in range(4):
+        yield f(ones(2))
+        table["b"] += 1
+        if i == 2:
+            table["c"] = 5.0
+
+
+@case
+def get_under_another_name(jit):
+    table = {"a": 1.0, "b": 2.0}
+
+    @jit
+    def f(x):
+        get = table.get
+        best = max(["a", "b"], key=get)
+        return x * sum(map(get, "ab")) + get("a") * (1 if best == "a" else 2)
+
+    for i in range(5):
+        yield f(ones(2))
+        table["a"] += i
+
+
+@case
+def keys_that_are_equal(jit):
+    table = {1: 2.0}
+    f = jit(lambda x: x * table.get(True, 5.0) * table.get(1.0, 5.0) * (3 if True in table else 4) * table.get(1, 5.0))
+    yield f(ones(2))
+    table[True] = 7.0
+    yield f(ones(2))
+    table.clear()
+    yield f(ones(2))
+
+
+@case
+def dictionaries_of_other_classes(jit):
+    class Loud(dict):
+        def get(self, key, default=None):
+            return 100.0
+
+    class Quiet(dict):
+        def __missing__(self, key):
+            return 3.0
+
+    ordered, loud, quiet = collections.OrderedDict(a=1.0), Loud(a=1.0), Quiet(a=1.0)
+    counts, lists = collections.Counter(a=1), collections.defaultdict(list)
+
+    @jit
+    def f(x):
+        lists["new"].append(1)
+        y = x * ordered.get("a") * loud.get("a") * quiet["a"] + quiet["z"] + counts["b"] + counts["a"]
+        return y if "z" in quiet else y * 2
+
+    for i in range(5):
+        yield f(ones(2)), ordered, quiet, counts, lists
+        ordered["a"] += 1
+        quiet["a"] += 1
+        counts["b"] += 1
+        if i == 2:
+            quiet["z"] = 1
+            ordered.move_to_end("a")
+
+
+@case(versions=4)
+def a_key_comes_and_goes(jit):
+    table = {}
+
+    @jit
+    def f(x, name):
+        if name in table:
+            del table[name]
+            return x
+        table[name] = x
+        return x * 2
+
+    for i in range(12):
+        yield f(ones(2) * i, "ab"[i // 3 % 2]), table
+
+
+@case(versions=2)
+def counts_that_are_updated(jit):
+    counts = collections.Counter()
+
+    @jit
+    def f(x):
+        counts.update({"n": x.shape[0]})
+        counts["calls"] += 1
+        return x * 2
+
+    for i in range(10):
+        yield f(ones(2 + i % 3)), counts
+    counts["n"] = 0
+    yield f(ones(2)), counts
+
+
+@case
+def a_second_derivative_of_a_total(jit):
+    table = {"a": 1.0}
+
+    @jit
+    def f(x):
+        table["a"] = table.get("a") * 2
+        return (x**3 * table["a"]).sum() if "b" not in table else x.sum()
+
+    for _ in range(4):
+        x = ones(2).requires_grad_()
+        [gradient] = torch.autograd.grad(f(x), x, create_graph=True)
+        table["a"] += 1
+        table["b"] = 0
+        gradient.sum().backward()
+        del table["b"]
+        yield x.grad, table
+
+
+@case
+def a_dictionary_that_is_an_argument(jit):
+    @jit
+    def f(x, table):
+        table["n"] = table.get("n", 0) + 1
+        table.setdefault("list", []).append(x)
+        return x * table["n"]
+
+    table = {}
+    for _ in range(4):
+        yield f(ones(2), table), table
