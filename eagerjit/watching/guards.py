@@ -277,6 +277,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                 if not adds and is_flat(value, changing):
                     tracer.guard_object(leaves[key], Op.EQUAL, type(value)(value))
                     journal.compared.add(id(value))
+                    journal.keyed.settle(value)
                 else:
                     python.append(Unchanged(value, changing, within=not adds))
             parent = leaves[key]
@@ -286,9 +287,10 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     guard_builtins(tracer, journal)
     guard_kinds(tracer, journal)
     changed = frozenset(id(operation.target) for operation in journal.operations)
-    for guard in (*python, *journal.checks):
-        if changed and isinstance(guard, Unchanged):
-            guard.mark(changed)
+    compared = [guard for guard in (*python, *journal.checks) if isinstance(guard, Unchanged)]
+    for guard in compared if changed else ():
+        guard.mark(changed)
+    journal.keyed.settle_compared([*(guard.value for guard in compared), *journal.handed_over.values()])
     return [*python, *journal.checks, *_handed_over(journal, changed)]
 
 

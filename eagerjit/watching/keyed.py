@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import array
 from collections import Counter, OrderedDict, defaultdict, deque
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.compiler import sizes
+from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime.program import Op
-from eagerjit.watching.comparing import holds_containers
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.comparing import attributes_of, has_attributes, holds_containers
+from eagerjit.watching.containers import items_of
 from eagerjit.watching.slots import ABSENT
 from eagerjit.watching.value_guards import guard_value
 
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
 
 _KINDS = (dict, OrderedDict, defaultdict, Counter)
 _MADE_WHEN_READ = (defaultdict, Counter)
+_MOST_LOOKED_AT = 10_000
 _CHANGEABLE = (list, dict, set, deque, bytearray, array.array, np.ndarray)
 
 
@@ -30,6 +36,7 @@ class Keyed:
         self._read: set[tuple[int, Any]] = set()
         self._known: dict[int, Any] = {}
         self._whole: set[int] = set()  # of which more was read than guards of items tell
+        self._numbered: list[tuple[Any, SymbolicInt]] = []
 
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
         """Whether code at the end of a chain of names reads nothing of a dictionary but items that have guards."""
@@ -84,12 +91,49 @@ class Keyed:
             self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
         return True
 
+    # -- items under numbers of the call -------------------------------------------------------------------------------
+
+    def assign(self, container: Any, key: Any, value: Any, source: str) -> int | None:
+        """Code assigns an item under a number that is another one in other calls: its number in this call.
+
+        None where the recording has to be tied to this number, as it is once the dictionary is read: see `settle`.
+        """
+        journal = self.journal
+        if type(key) is not SymbolicInt or type(container) not in _KINDS:
+            return None
+        if journal.is_fresh(container) or id(container) in journal.paths:
+            return None
+        number = int(sizes.evaluate(key.expression, journal.tracer.assumptions.hints))
+        known = len(journal.operations)
+        journal.assign(container, number, value, "item", source)
+        if len(journal.operations) == known:
+            return None
+        journal.operations[-1].arguments = key, value
+        self._numbered.append((container, key))
+        return number
+
+    def settle(self, container: Any) -> None:
+        """Something depends on what a dictionary holds, and so on the numbers under which items were assigned."""
+        tied = [key for holder, key in self._numbered if holder is container]
+        self._numbered = [pair for pair in self._numbered if pair[0] is not container]
+        for key in tied:
+            int(key)
+
+    def settle_compared(self, values: list[Any]) -> None:
+        """Calls compare these objects, and what they hold."""
+        for container in [holder for holder, _ in self._numbered]:
+            if any(_reaches(value, container) for value in values):
+                self.settle(container)
+
+    # -- guards --------------------------------------------------------------------------------------------------------
+
     def _is_known(self, container: Any, key: Any) -> bool:
         """Whether a dictionary can be known by its items."""
         journal = self.journal
         if journal.is_fresh(container) or id(container) in journal.paths:
             return False
         self._known[id(container)] = container
+        self.settle(container)
         if type(container) not in _KINDS or type(key) not in (str, int) or (id(container), None) in journal.written:
             self._whole.add(id(container))
         return id(container) not in self._whole
@@ -116,3 +160,20 @@ class Keyed:
         leaf = tracer.new_leaf()
         tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(container))
         return leaf
+
+
+def _reaches(value: Any, container: Any) -> bool:
+    """Whether a container is an object, or lies in what that holds; so it seems where there is very much."""
+    pending, seen = [value], set[int]()
+    while pending and len(seen) < _MOST_LOOKED_AT:
+        value = pending.pop()
+        if value is container:
+            return True
+        if id(value) in seen or isinstance(value, (Tensor, type, ModuleType, FunctionType)):
+            continue
+        seen.add(id(value))
+        if isinstance(value, (list, tuple, dict, set, frozenset, deque)):
+            pending += items_of(value)
+        if has_attributes(value):
+            pending += attributes_of(value).values()
+    return bool(pending)

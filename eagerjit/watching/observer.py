@@ -238,6 +238,9 @@ class Observer(Implicit):
 
     def store_item(self, frame: FrameType, _: None) -> None:
         value, container, key = frames.stack(frame, 3)
+        number = self.journal.keyed.assign(container, key, value, source(frame))
+        if number is not None:
+            return frames.replace(frame, 0, number)
         self._stop(frame, 1, self._item(container, key, value, source(frame)))
 
     def load_slice(self, frame: FrameType, _: None) -> None:

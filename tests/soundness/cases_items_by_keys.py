@@ -321,3 +321,135 @@ def a_dictionary_that_is_an_argument(jit):
     table = {}
     for _ in range(4):
         yield f(ones(2), table), table
+
+
+# -- items under numbers of the call -----------------------------------------------------------------------------------
+
+
+@case(versions=2)
+def a_log_by_steps(jit):
+    log, state = {}, types.SimpleNamespace(step=0, log={})
+
+    @jit
+    def f(x, step):
+        log[step] = x.sum().item()
+        log[step * 2 + 1] = x
+        state.log[state.step] = step
+        state.step += 1
+        return x * 2
+
+    for i in (0, 1, 5, 2, 1, -3, 7):
+        yield f(ones(2) * i, i), log, list(log), state
+    state.step = 100
+    log.clear()
+    yield f(ones(2), 3), log, list(log), state
+
+
+@case
+def a_log_that_is_read_after(jit):
+    log = {0: 1.0}
+
+    @jit
+    def f(x, step):
+        log[step] = 5.0
+        return x * log[0]
+
+    @jit
+    def g(x, step):
+        log[step] = 7.0
+        return x * (2 if 3 in log else 1) * log.get(4, 1.0)
+
+    for i in (1, 0, 2, 3, 4, 0):
+        yield f(ones(2), i), g(ones(2), i), log
+        log[0] = 1.0
+        log.pop(3, None)
+
+
+@case
+def a_log_that_is_read_before(jit):
+    log = {0: 1.0}
+
+    @jit
+    def f(x, step):
+        y = x * log.get(step, 3.0) * log[0]
+        log[step] = 2.0
+        return y
+
+    for i in (1, 0, 2, 2, 3, 1, 0):
+        yield f(ones(2), i), log
+
+
+@case
+def a_log_that_is_read_as_a_whole(jit):
+    log, logs = {}, {"a": {}}
+    same = types.SimpleNamespace(log=log)
+
+    def found():
+        return same.log
+
+    @jit
+    def f(x, step):
+        log[step] = 2.0
+        other = found()
+        return x * (1 if other == {0: 2.0} else 3)
+
+    @jit
+    def g(x, step):
+        logs["a"][step] = 2.0
+        return x * len(logs["a"])
+
+    @jit
+    def h(x, step):
+        found()[step] = 1.0
+        return x * sum(log) if log else x
+
+    for i in (0, 1, 0, 2, 1):
+        yield f(ones(2), i), g(ones(2), i), h(ones(2), i), log, logs
+        log.clear()
+        log[i] = 0.0
+
+
+@case
+def a_log_of_an_argument_and_of_the_call(jit):
+    @jit
+    def f(x, step, log):
+        log[step] = x
+        own = {}
+        own[step] = 1
+        own[step + 1] = 2
+        return own, x * len(own)
+
+    log = {}
+    for i in (0, 1, 5, 1):
+        yield f(ones(2), i, log), log
+
+
+@case
+def a_log_of_two_numbers_that_may_be_equal(jit):
+    log = {}
+
+    @jit
+    def f(x, a, b):
+        log[a] = x
+        log[b] = x * 2
+        return x
+
+    for a, b in ((0, 1), (2, 2), (1, 0), (3, 3)):
+        yield f(ones(2), a, b), log, list(log)
+
+
+@case
+def a_log_with_a_gradient_of_a_gradient(jit):
+    log = {}
+
+    @jit
+    def f(x, step):
+        log[step] = step
+        return (x**3).sum()
+
+    for i in range(4):
+        x = ones(2).requires_grad_()
+        [gradient] = torch.autograd.grad(f(x, i), x, create_graph=True)
+        log[0] = -1
+        gradient.sum().backward()
+        yield x.grad, log
