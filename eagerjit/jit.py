@@ -191,9 +191,8 @@ class JitFunction(Function):
 
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
         """The plain call after this has ended a recording."""
-        if isinstance(problem, NotYet) and (problem.reason, problem.source) not in self._awaited:
-            self._awaited.add((problem.reason, problem.source))
-        elif isinstance(problem, TraceBreak) and problem.__cause__ is None:
+        once = isinstance(problem, NotYet) and problem.is_new(self._awaited)
+        if not once and isinstance(problem, TraceBreak) and problem.__cause__ is None:
             self._give_up(problem.reason, problem.source)
         result = told_again(self.__wrapped__, *call)
         if isinstance(problem, TraceBreak) and problem.__cause__ is not None:  # otherwise the call has raised it too

@@ -14,7 +14,7 @@ from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import mode
 from eagerjit.tensors.tensor import Tensor, View, share_storage, storage_of
-from eagerjit.watching.observation import TraceBreak, user_line
+from eagerjit.watching.observation import NotYet, TraceBreak
 from eagerjit.watching.slots import Slot, value_at
 
 Finish = Callable[[Sequence[Any], Sequence[Any]], None]
@@ -36,7 +36,8 @@ def hidden_bases(tracer: Tracer, results: Sequence[Any]) -> list[Tensor]:
     known = set(map(id, results))
     for result in filter(is_traced, results):
         if type(result) is not Tensor:
-            raise TraceBreak(f"a {type(result).__name__} made of a traced tensor outlives the call", user_line())
+            where = result._data.source or tracer.begins
+            raise NotYet(f"a {type(result).__name__} made of a traced tensor outlives the call", where)
         base, _ = _base(tracer, result, known)
         if base is not result and is_traced(base) and id(base) not in known:
             found[id(base)] = base

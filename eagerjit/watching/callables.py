@@ -51,7 +51,7 @@ from eagerjit.watching.library_calls import (
     module_of,
     registries,
 )
-from eagerjit.watching.observation import is_internal
+from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
 from eagerjit.watching.putting_off import PutOff, write_later
 from eagerjit.watching.slots import ABSENT
 from eagerjit.watching.texts import LOGGED
@@ -77,6 +77,9 @@ _OBJECT_SETTINGS = frozenset(
     " append extend insert update pop clear set_epoch "
     "__setitem__ __delitem__ apply _apply half float double bfloat16 to cpu share_memory".split()
 )
+_ADDING = frozenset("register_buffer register_parameter register_module add_module append extend insert".split())
+"""Methods by which first calls add to what they are given: the next ones find it."""
+
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
 _NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
 _STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
@@ -237,7 +240,9 @@ class Calls(PutOff, LibraryCalls):
             if changes and name == "load_state_dict" and self.loads_in_place(*args, **kwargs):
                 return None
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
-                return self.refused(f"calls {name}", source)
+                named = f" {args[1]!r}" if len(args) > 1 and isinstance(args[1], str) else ""
+                count = f" of {len(owner)} parts" if changes and hasattr(owner, "__len__") else ""
+                return self.refused(f"calls {name}{named}{count}", source, NotYet if name in _ADDING else TraceBreak)
             if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
                 self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)
             return self._tells(function, args, kwargs)

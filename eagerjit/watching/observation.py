@@ -30,11 +30,20 @@ class TraceBreak(BaseException):
             state.tracer.broken = state.tracer.broken or self
 
 
+_MOST_MET = 32
+
+
 class NotYet(TraceBreak):
     """What ends the recording of one call, which runs eagerly: the next one will be recorded.
 
-    It is for what first calls do to set things up: imports, and what happens under locks.
+    It is for what first calls do to set things up: imports, what happens under locks, parts that a Module is given.
     """
+
+    def is_new(self, met: set[tuple[str, str]]) -> bool:
+        """Whether it is for a first time, and not the last of ever new ones."""
+        known = (self.reason, self.source) in met or len(met) >= _MOST_MET
+        met.add((self.reason, self.source))
+        return not known
 
 
 class Evaluated(TraceBreak):

@@ -1,0 +1,91 @@
+"""Modules that get buffers, parameters and parts in their first calls."""
+
+from __future__ import annotations
+
+import eagerjit as torch
+from tests.soundness.framework import FELL_BACK, case
+
+
+def ones(*shape):
+    return torch.ones(*shape)
+
+
+@case(versions=1)
+def a_buffer_in_the_first_call(jit):
+    model = torch.nn.Linear(2, 2)
+
+    @jit
+    def f(x):
+        if not hasattr(model, "seen"):
+            model.register_buffer("seen", torch.zeros(()))
+        model.seen.add_(1)
+        return model(x) * 0 + model.seen
+
+    for i in range(4):
+        yield f(ones(2) * i), model.seen, list(model.state_dict())
+
+
+@case(versions=2)
+def parts_until_there_are_enough(jit):
+    class Grown(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = torch.nn.ModuleList()
+
+        def forward(self, x):
+            if len(self.parts) < 3:
+                self.parts.append(torch.nn.Identity())
+            for part in self.parts:
+                x = part(x) + 1
+            return x
+
+    model = Grown()
+    f = jit(model.forward)
+    for i in range(6):
+        yield f(ones(2) * i), len(model.parts)
+    model.parts[0] = torch.nn.ReLU()
+    yield f(-ones(2))
+
+
+@case(outcome=FELL_BACK)
+def parts_in_every_call(jit):
+    parts = torch.nn.ModuleList()
+
+    @jit
+    def f(x):
+        parts.append(torch.nn.Identity())
+        return x * len(parts)
+
+    for i in range(36):
+        yield f(ones(2) * i), len(parts)
+
+
+@case(versions=2)
+def a_parameter_in_the_first_call(jit):
+    class Lazy(torch.nn.Module):
+        def forward(self, x):
+            if not hasattr(self, "weight"):
+                self.weight = torch.nn.Parameter(torch.ones(x.shape[-1]))
+            return (x * self.weight).sum()
+
+    model = Lazy()
+    f = jit(model.forward)
+    for n in (2, 3, 4):
+        model.zero_grad()
+        f(ones(n, 2)).backward()
+        yield model.weight.grad, list(model.state_dict())
+    model.weight = torch.nn.Parameter(torch.zeros(2))
+    yield f(ones(1, 2))
+
+
+@case(outcome=FELL_BACK)
+def a_parameter_in_every_call(jit):
+    model = torch.nn.Module()
+
+    @jit
+    def f(x):
+        model.weight = torch.nn.Parameter(x * 2)
+        return model.weight.sum()
+
+    for i in range(3):
+        yield f(ones(2) * i), model.weight
