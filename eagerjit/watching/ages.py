@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any
 
@@ -94,13 +94,21 @@ class Ages:
         self._young = set(map(id, chain.from_iterable(map(gc.get_objects, (0,))))) - self._outside
         return self._young
 
-    def _only_young_know(self, value: Any, at_least: int = 0) -> bool:
+    def know_together(self, values: Iterable[Any]) -> None:
+        """See whether dictionaries are fresh, all at once if so: who looks for holders looks at all objects."""
+        known = self._outside | self._fresh
+        unknown = [x for x in values if type(x) is dict and not gc.is_tracked(x) and id(x) not in known]
+        if gc.get_freeze_count() <= _FROZEN_BY_PYTHON and unknown and self._only_young_know(*unknown):
+            self._fresh.update(map(id, unknown))
+            self._alive += unknown
+
+    def _only_young_know(self, *values: Any, at_least: int = 0) -> bool:
         """Whether no object from before holds one that the collector does not track, and so many made since do."""
         if gc.get_freeze_count() > _FROZEN_BY_PYTHON:  # no frozen object is named among holders
-            if isinstance(value, (dict, tuple, np.ndarray)):
+            if isinstance(values[0], (dict, tuple, np.ndarray)):
                 self.refuse("after gc.freeze() nobody knows since when an object is held", user_line())
             return False
-        holders = gc.get_referrers(value)
+        holders = gc.get_referrers(*values)
         if len(holders) < at_least or not self._are_young(holders):
             return False
         # The attributes of an old object may be in a dictionary only since somebody has asked for it.

@@ -10,7 +10,7 @@ import operator
 import os
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from contextvars import ContextVar
 from types import (
     BuiltinFunctionType,
@@ -241,7 +241,7 @@ class Calls(PutOff, LibraryCalls):
                 return None
             if name in _SETTINGS or (changes and not self.journal.is_fresh(owner)):
                 named = f" {args[1]!r}" if len(args) > 1 and isinstance(args[1], str) else ""
-                count = f" of {len(owner)} parts" if changes and hasattr(owner, "__len__") else ""
+                count = f" of {len(owner)} parts" if changes and isinstance(owner, Sized) else ""
                 return self.refused(f"calls {name}{named}{count}", source, NotYet if name in _ADDING else TraceBreak)
             if isinstance(owner, Handle) and name == "remove" and not self.journal.is_fresh(owner):
                 self.journal.method(owner._hooks, "pop", (owner.id, None), {}, source)

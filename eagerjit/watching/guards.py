@@ -41,8 +41,6 @@ _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 """Attributes of tensors that every reading makes anew: reading them here would record one more operation."""
 
 _CONTAINERS = (list, dict, set, deque, bytearray, array.array, np.ndarray)
-
-
 _MISSING = object()
 
 
@@ -313,6 +311,7 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
     for cell in journal.cells_read.values():
         if (id(cell), None) not in covered and not journal.is_fresh(cell):
             yield "cell", cell, None, (), "read"
+    journal.know_together(journal.objects_read.values())
     # What a class holds is read through its instance, where that is noted.
     found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
     for (key, name), owner, use in found:
