@@ -64,6 +64,8 @@ _PLACES = {
     "torch.utils.data._utils.collate": "eagerjit.utils.data.collate",
 }  # fmt: skip
 """Modules of torch whose names lie elsewhere."""
+_LOOKED_FOR = frozenset({"torch.nn.init"})
+"""Modules that `import torch` has loaded in PyTorch, and in which programs replace functions if it has."""
 
 
 def module_for(name: str) -> ModuleType | None:
@@ -141,6 +143,8 @@ def _explain(module: ModuleType, name: str) -> None:
 
 def _explain_inner(module: ModuleType, name: str, attribute: str, value: Any) -> None:
     if isinstance(value, ModuleType) and value.__name__ == f"{_own_name(module)}.{attribute}":
+        if f"{name}.{attribute}" in _LOOKED_FOR:
+            sys.modules.setdefault(f"{name}.{attribute}", value)
         _explain(value, f"{name}.{attribute}")
 
 

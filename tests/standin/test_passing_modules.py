@@ -12,6 +12,7 @@ import eagerjit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROGRAM = """
+import sys
 import torch
 import torch.compiler
 import torch._dynamo as dynamo
@@ -90,6 +91,7 @@ assert parse_args("v", "i")(scatter) is scatter and torch.jit._script_if_tracing
 assert torch.onnx.register_custom_op_symbolic("a::b", scatter, 11) is None and AnotherName is ScriptModule
 assert isinstance(torch.nn.Linear(1, 1).load_state_dict({}, strict=False), _IncompatibleKeys)
 assert isinstance(torch.nn.LazyLinear(1).weight, UninitializedTensorMixin) and torch.Future is Future
+assert torch.nn.init is sys.modules["torch.nn.init"]
 assert isinstance(torch.ones(1).untyped_storage(), UntypedStorage) and np_str_obj_array_pattern.search("<U3")
 torch.distributed.init_process_group(rank=0, world_size=1)
 parameters = [torch.ones(1, requires_grad=True)]
