@@ -25,7 +25,7 @@ LONGEST = 1 << 22
 LONG = 2048
 """Numbers from which on few lines are taken apart."""
 
-COMPLEX, REAL, MIRRORED = layout.COMPLEX, layout.REAL, layout.MIRRORED
+COMPLEX, REAL = layout.COMPLEX, layout.REAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,20 @@ def transform(
     shape = list(x.shape)
     shape[axis] = count
     out = np.empty(shape, kind if real else np.result_type(kind, np.complex64))
-    source = REAL if x.dtype.kind == "f" else MIRRORED if real else COMPLEX
+    halved = real and x.dtype.kind == "c"
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    given = min(x.shape[axis], n // 2 + 1) if source == MIRRORED else min(x.shape[axis], n)
-    if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG and source != MIRRORED and given == n:
+    given = min(x.shape[axis], n // 2 + 1 if halved else n)
+    if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG and given == n:
         return _long(x, out, outer, n, forward, scale, single)
     lengths = x.shape[axis], count
     if inner >= outer:
         steps, lines, groups = [(1, inner, m * inner) for m in lengths], inner, outer
     else:
         steps, lines, groups = [(m * inner, inner, 1) for m in lengths], outer, inner
-    sides = Side(x, source, given, *steps[0]), Side(out, REAL if real else COMPLEX, count, *steps[1])
-    _run(n, lines, groups, forward, scale, single, *sides)
+    source = Side(x, REAL if x.dtype.kind == "f" else COMPLEX, given, *steps[0])
+    to = Side(out, REAL if real else COMPLEX, count, *steps[1])
+    paired = halved or (source.kind == REAL and count == n // 2 + 1)
+    _run(n, lines, groups, forward, scale, single, source, to, paired=paired)
     return out
 
 
@@ -115,6 +117,7 @@ def _run(
     source: Side,
     to: Side,
     turn: np.ndarray | None = None,
+    paired: bool = False,
 ) -> None:
     """Every line of every group, natively; MemoryError where there is no memory to do it in."""
     table = _stages(n, single)
@@ -124,7 +127,7 @@ def _run(
         turning = turn.ctypes.data, turn[1].ctypes.data, turn.strides[1]
     job = (ctypes.c_int64 * (layout.JOB_BYTES // 8))(
         *(n, lines, groups, factor.itemsize, 0 if forward else HALF, len(table.words), table.words.ctypes.data),
-        *(0 if scale == 1.0 else factor.ctypes.data, *turning, n * lines * groups * n.bit_length()),
+        *(0 if scale == 1.0 else factor.ctypes.data, *turning, n * lines * groups * n.bit_length(), paired),
         *source.words(),
         *to.words(),
     )

@@ -4,6 +4,8 @@ A task reads a block of lines into elements (`fourier_code.py`), each lane's num
 of radix r makes r transforms of each in place of one, a r-th as long, and leaves results in their final order; after
 the last stage the elements are the results.
 
+Real signals go in pairs: the transform of a + i b holds those of a and b, whose numbers k and n - k are conjugates.
+
 Lines are counted in groups: number i of line l of group g lies at (g * GROUP + l * LINE + i * ELEMENT) numbers, real or
 complex ones as KIND says.
 """
@@ -13,11 +15,11 @@ from __future__ import annotations
 from eagerjit.runtime.native.fourier_code import HALF
 from eagerjit.runtime.native.language import (
     address_of,
-    conjugate_pairs,
     copy_bytes,
     fill_bytes,
     fourier_stage,
     i64,
+    join_pairs,
     load_f32,
     load_f64,
     load_i64,
@@ -25,6 +27,7 @@ from eagerjit.runtime.native.language import (
     ptr,
     put_pairs,
     scale_pairs,
+    separate_pairs,
     store_f32,
     store_f64,
     take_pairs,
@@ -46,9 +49,10 @@ TURN = 64  # the address of a factor for each number of each line of a group, or
 TURN_IMAGINARY = 72  # and their imaginary parts
 TURN_ROW = 80  # bytes from the factors of a line's number to those of its next one
 WORK = 88  # about how many scalar operations
-FROM = 96
-TO = 144
-JOB_BYTES = 192
+PAIRED = 96  # whether lines are real signals, twice as many at a time, and the spectra are halves
+FROM = 104
+TO = 152
+JOB_BYTES = 200
 STAGE_BYTES = 32
 
 # Of FROM and of TO.
@@ -61,51 +65,67 @@ GROUP = 40
 
 COMPLEX = 0
 REAL = 1
-MIRRORED = 2  # the first half of complex numbers; the others are conjugates of these
 
 _FULL = 2 * HALF
 
 
 def fourier(job: ptr) -> i64:
     """All groups of lines; 0, or OUT_OF_MEMORY."""
-    lanes = HALF // load_i64(job, ITEM)
-    tasks = load_i64(job, GROUPS) * ((load_i64(job, LINES) + lanes - 1) // lanes)
-    scratch = 2 * load_i64(job, LENGTH) * _FULL
+    tasks = load_i64(job, GROUPS) * _blocks_of(job)
+    scratch = 2 * _buffer_bytes(job)
     if is_worth_threads(load_i64(job, WORK)):
         return parallel_for(address_of(_blocks), job, tasks, scratch, 1)
     return serial_for(address_of(_blocks), job, tasks, scratch)
 
 
+def _lanes(job: ptr) -> i64:
+    return HALF // load_i64(job, ITEM)
+
+
+def _blocks_of(job: ptr) -> i64:
+    """The blocks of a group's lines."""
+    lines = _lanes(job) << load_i64(job, PAIRED)
+    return (load_i64(job, LINES) + lines - 1) // lines
+
+
+def _buffer_bytes(job: ptr) -> i64:
+    """Room for a block's elements, or for the halves of two spectra."""
+    return (load_i64(job, LENGTH) + 2) * _FULL
+
+
 def _blocks(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     """Blocks of lines, numbered over the groups."""
     n = load_i64(job, LENGTH)
-    lines = load_i64(job, LINES)
-    item = load_i64(job, ITEM)
-    lanes = HALF // item
-    blocks = (lines + lanes - 1) // lanes
+    blocks = _blocks_of(job)
     for task in range(begin, end):
         group = task // blocks
-        first = task % blocks * lanes
-        count = lines - first if lines - first < lanes else lanes
+        first = task % blocks * (_lanes(job) << load_i64(job, PAIRED))
         elements: ptr = scratch
-        others: ptr = scratch + n * _FULL
-        _read(elements, _place(job + FROM, item, group, first), job, lanes, count)
+        others: ptr = scratch + _buffer_bytes(job)
+        _read(elements, others, job, group, first)
         if load_i64(job, TURN):
             _turn(elements, job, first)
         for stage in range(load_i64(job, STAGES)):
             what: ptr = load_ptr(job, TABLE) + stage * STAGE_BYTES
-            _stage(what, others, elements, load_i64(job, SWAP), item)
+            _stage(what, others, elements, load_i64(job, SWAP), load_i64(job, ITEM))
             spare: ptr = elements
             elements = others
             others = spare
         if load_i64(job, SCALE):
             for i in range(n):
-                if item == 4:
+                if load_i64(job, ITEM) == 4:
                     scale_pairs(0, elements + i * _FULL, load_ptr(job, SCALE))
                 else:
                     scale_pairs(1, elements + i * _FULL, load_ptr(job, SCALE))
-        _write(_place(job + TO, item, group, first), elements, job + TO, item, lanes, count)
+        _write(elements, others, job, group, first)
     return 0
+
+
+def _count(job: ptr, first: i64) -> i64:
+    """The lines from one on that lanes are taken by."""
+    left = load_i64(job, LINES) - first
+    left = left if left > 0 else 0
+    return left if left < _lanes(job) else _lanes(job)
 
 
 def _place(side: ptr, item: i64, group: i64, line: i64) -> ptr:
@@ -137,41 +157,63 @@ def _turn(elements: ptr, job: ptr, line: i64) -> None:
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
-def _read(elements: ptr, source: ptr, job: ptr, lanes: i64, count: i64) -> None:
-    """The elements of `count` lines; those of lanes without a line are zeros."""
+def _read(elements: ptr, others: ptr, job: ptr, group: i64, first: i64) -> None:
+    """The elements of a block; those of lanes without a line are zeros. The other elements are overwritten."""
+    n = load_i64(job, LENGTH)
+    paired = load_i64(job, PAIRED)
+    if load_i64(job + FROM, KIND) == REAL:
+        _read_real(elements, job, group, first)
+        if paired:
+            _read_real(elements + HALF, job, group, first + _lanes(job))
+        else:
+            for i in range(n):
+                fill_bytes(elements + i * _FULL + HALF, 0, HALF)
+    elif paired:
+        half = n // 2 + 1
+        _read_complex(elements, job, group, first, half)
+        _read_complex(others, job, group, first + _lanes(job), half)
+        _make_real(elements, n)
+        _make_real(others, n)
+        for i in range(half):
+            low: ptr = elements + i * _FULL
+            high: ptr = elements + (n - i) * _FULL
+            if load_i64(job, ITEM) == 4:
+                join_pairs(0, low, high, low, others + i * _FULL)
+            else:
+                join_pairs(1, low, high, low, others + i * _FULL)
+    else:
+        _read_complex(elements, job, group, first, n)
+
+
+def _make_real(elements: ptr, n: i64) -> None:
+    """Makes those numbers of a real signal's spectrum real that are their own conjugates."""
+    fill_bytes(elements + HALF, 0, HALF)
+    if n % 2 == 0:
+        fill_bytes(elements + n // 2 * _FULL + HALF, 0, HALF)
+
+
+def _read_complex(elements: ptr, job: ptr, group: i64, first: i64, wanted: i64) -> None:
+    """So many numbers of each line; those that there are not are zeros."""
     side: ptr = job + FROM
     item = load_i64(job, ITEM)
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    if count < lanes:
+    source: ptr = _place(side, item, group, first)
+    count = _count(job, first)
+    whole = i64(count == _lanes(job))
+    if not whole:
         fill_bytes(elements, 0, given * _FULL)
-    if load_i64(side, KIND) == REAL:
-        _read_real(elements, source, given, item, line, element, lanes, count)
-    else:
-        _read_complex(elements, source, given, item, line, element, lanes, count)
-    n = load_i64(job, LENGTH)
-    fill_bytes(elements + given * _FULL, 0, (n - given) * _FULL)
-    if load_i64(side, KIND) == MIRRORED:
-        for i in range(1, (n + 1) // 2):
-            if item == 4:
-                conjugate_pairs(0, elements + (n - i) * _FULL, elements + i * _FULL)
-            else:
-                conjugate_pairs(1, elements + (n - i) * _FULL, elements + i * _FULL)
-
-
-def _read_complex(
-    elements: ptr, source: ptr, given: i64, item: i64, line: i64, element: i64, lanes: i64, count: i64
-) -> None:
+    fill_bytes(elements + given * _FULL, 0, (wanted - given) * _FULL)
     begin = 0
-    if count == lanes and line == 1:
+    if whole and line == 1:
         for i in range(given):
             if item == 4:
                 take_pairs(0, elements + i * _FULL, source + i * element * 8)
             else:
                 take_pairs(1, elements + i * _FULL, source + i * element * 16)
         begin = given
-    elif count == lanes and element == 1 and item == 4:
+    elif whole and element == 1 and item == 4:
         begin = given & -4
         for i in range(0, begin, 4):
             transpose_tile(8, elements + i * _FULL, 8, source + i * 8, 2 * line)
@@ -182,23 +224,30 @@ def _read_complex(
             _copy_number(elements + i * _FULL + HALF + lane * item, at + item, item)
 
 
-def _read_real(
-    elements: ptr, source: ptr, given: i64, item: i64, line: i64, element: i64, lanes: i64, count: i64
-) -> None:
+def _read_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
+    """The numbers of each line as real, or imaginary, parts of the elements."""
+    side: ptr = job + FROM
+    item = load_i64(job, ITEM)
+    given = load_i64(side, COUNT)
+    line = load_i64(side, LINE)
+    element = load_i64(side, ELEMENT)
+    source: ptr = _place(side, item, group, first)
+    count = _count(job, first)
+    whole = i64(count == _lanes(job))
+    for i in range(given if whole else 0, load_i64(job, LENGTH)):
+        fill_bytes(parts + i * _FULL, 0, HALF)
     begin = 0
-    if count == lanes and line == 1:
+    if whole and line == 1:
         for i in range(given):
-            copy_bytes(elements + i * _FULL, source + i * element * item, HALF)
+            copy_bytes(parts + i * _FULL, source + i * element * item, HALF)
         begin = given
-    elif count == lanes and element == 1 and item == 4:
+    elif whole and element == 1 and item == 4:
         begin = given & -8
         for i in range(0, begin, 8):
-            transpose_tile(8, elements + i * _FULL, 16, source + i * 4, line)
+            transpose_tile(8, parts + i * _FULL, 16, source + i * 4, line)
     for i in range(begin, given):
         for lane in range(count):
-            _copy_number(elements + i * _FULL + lane * item, source + (i * element + lane * line) * item, item)
-    for i in range(given):
-        fill_bytes(elements + i * _FULL + HALF, 0, HALF)
+            _copy_number(parts + i * _FULL + lane * item, source + (i * element + lane * line) * item, item)
 
 
 def _copy_number(to: ptr, source: ptr, item: i64) -> None:
@@ -209,29 +258,46 @@ def _copy_number(to: ptr, source: ptr, item: i64) -> None:
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
-def _write(to: ptr, elements: ptr, side: ptr, item: i64, lanes: i64, count: i64) -> None:
-    """The first COUNT numbers of each of `count` lines."""
+def _write(elements: ptr, others: ptr, job: ptr, group: i64, first: i64) -> None:
+    """The first COUNT numbers of each line of a block. The other elements are overwritten."""
+    n = load_i64(job, LENGTH)
+    paired = load_i64(job, PAIRED)
+    if load_i64(job + TO, KIND) == REAL:
+        _write_real(elements, job, group, first)
+        if paired:
+            _write_real(elements + HALF, job, group, first + _lanes(job))
+    elif paired:
+        half = n // 2 + 1
+        for i in range(half):
+            low: ptr = elements + i * _FULL
+            high: ptr = elements + (n - i) % n * _FULL
+            if load_i64(job, ITEM) == 4:
+                separate_pairs(0, others + i * _FULL, others + (half + i) * _FULL, low, high)
+            else:
+                separate_pairs(1, others + i * _FULL, others + (half + i) * _FULL, low, high)
+        _write_complex(others, job, group, first)
+        _write_complex(others + half * _FULL, job, group, first + _lanes(job))
+    else:
+        _write_complex(elements, job, group, first)
+
+
+def _write_complex(elements: ptr, job: ptr, group: i64, first: i64) -> None:
+    side: ptr = job + TO
+    item = load_i64(job, ITEM)
     given = load_i64(side, COUNT)
     line = load_i64(side, LINE)
     element = load_i64(side, ELEMENT)
-    if load_i64(side, KIND) == REAL:
-        _write_real(to, elements, given, item, line, element, lanes, count)
-    else:
-        _write_complex(to, elements, given, item, line, element, lanes, count)
-
-
-def _write_complex(
-    to: ptr, elements: ptr, given: i64, item: i64, line: i64, element: i64, lanes: i64, count: i64
-) -> None:
+    to: ptr = _place(side, item, group, first)
+    count = _count(job, first)
     begin = 0
-    if count == lanes and line == 1:
+    if count == _lanes(job) and line == 1:
         for i in range(given):
             if item == 4:
                 put_pairs(0, to + i * element * 8, elements + i * _FULL)
             else:
                 put_pairs(1, to + i * element * 16, elements + i * _FULL)
         begin = given
-    elif count == lanes and element == 1 and item == 4:
+    elif count == _lanes(job) and element == 1 and item == 4:
         begin = given & -4
         for i in range(0, begin, 4):
             transpose_tile(8, to + i * 8, 2 * line, elements + i * _FULL, 8)
@@ -242,18 +308,23 @@ def _write_complex(
             _copy_number(at + item, elements + i * _FULL + HALF + lane * item, item)
 
 
-def _write_real(
-    to: ptr, elements: ptr, given: i64, item: i64, line: i64, element: i64, lanes: i64, count: i64
-) -> None:
+def _write_real(parts: ptr, job: ptr, group: i64, first: i64) -> None:
+    side: ptr = job + TO
+    item = load_i64(job, ITEM)
+    given = load_i64(side, COUNT)
+    line = load_i64(side, LINE)
+    element = load_i64(side, ELEMENT)
+    to: ptr = _place(side, item, group, first)
+    count = _count(job, first)
     begin = 0
-    if count == lanes and line == 1:
+    if count == _lanes(job) and line == 1:
         for i in range(given):
-            copy_bytes(to + i * element * item, elements + i * _FULL, HALF)
+            copy_bytes(to + i * element * item, parts + i * _FULL, HALF)
         begin = given
-    elif count == lanes and element == 1 and item == 4:
+    elif count == _lanes(job) and element == 1 and item == 4:
         begin = given & -8
         for i in range(0, begin, 8):
-            transpose_tile(8, to + i * 4, line, elements + i * _FULL, 16)
+            transpose_tile(8, to + i * 4, line, parts + i * _FULL, 16)
     for i in range(begin, given):
         for lane in range(count):
-            _copy_number(to + (i * element + lane * line) * item, elements + i * _FULL + lane * item, item)
+            _copy_number(to + (i * element + lane * line) * item, parts + i * _FULL + lane * item, item)

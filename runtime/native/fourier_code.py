@@ -205,11 +205,29 @@ def put_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
     return Value("void", "")
 
 
-def conjugate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
-    """An element's conjugate."""
-    v, (to, source) = _on_elements(code, node)
-    v.store(v.load(source), to)
-    v.store(v.negative(v.load(v.place(source, HALF))), v.place(to, HALF))
+def separate_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Of a + i b, spectra of real signals, numbers k and n - k become number k of a and of b."""
+    v, (first, second, low, high) = _on_elements(code, node, 4)
+    x, y = ((v.load(place), v.load(v.place(place, HALF))) for place in (low, high))
+    half = v.constant(0.5)
+    found = (
+        (v.of("fadd", x[0], y[0]), first, 0),
+        (v.of("fsub", x[1], y[1]), first, HALF),
+        (v.of("fadd", x[1], y[1]), second, 0),
+        (v.of("fsub", y[0], x[0]), second, HALF),
+    )
+    for value, place, part in found:
+        v.store(v.of("fmul", value, half), v.place(place, part))
+    return Value("void", "")
+
+
+def join_pairs(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """The opposite: number k of a and of b, spectra of real signals, become numbers k and n - k of a + i b."""
+    v, (low, high, first, second) = _on_elements(code, node, 4)
+    a, b = ((v.load(place), v.load(v.place(place, HALF))) for place in (first, second))
+    for place, (x, y) in ((high, v.minus_i((a[0], v.negative(a[1])), (v.negative(b[0]), b[1]))), (low, v.plus_i(a, b))):
+        v.store(x, place)
+        v.store(y, v.place(place, HALF))
     return Value("void", "")
 
 

@@ -9,10 +9,11 @@ from types import FunctionType
 from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.fourier_code import (
-    conjugate_pairs,
     fourier_stage,
+    join_pairs,
     put_pairs,
     scale_pairs,
+    separate_pairs,
     take_pairs,
     turn_pairs,
 )
@@ -344,7 +345,8 @@ _SPECIAL = {
     "fourier_stage": fourier_stage,
     "take_pairs": take_pairs,
     "put_pairs": put_pairs,
-    "conjugate_pairs": conjugate_pairs,
+    "separate_pairs": separate_pairs,
+    "join_pairs": join_pairs,
     "scale_pairs": scale_pairs,
     "turn_pairs": turn_pairs,
     "buffer": _buffer,

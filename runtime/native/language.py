@@ -45,6 +45,14 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            add_scaled_rows(item, vectors, count, weights, places, x, step, out, last): so many vectors of floats of
            `item` bytes, the last of which has `last` lanes: the sum over i < count of the i-th weight times the vectors
            at x + places[i] (i64) * step bytes. The first two are constants.
+Transforms (`fourier_code.py` says what an element is; `double`, a constant, whether of doubles)
+           fourier_stage(double, radix, groups, run, to, from, roots, swap): butterflies, each group's outputs but the
+             first times its numbers among `roots`, unless it is the only one.
+           take_pairs(double, to, from) and put_pairs(double, to, from): an element of numbers whose parts lie by turns.
+           separate_pairs(double, first, second, low, high): elements k of two real signals' spectra from elements k and
+             n - k of that of first + i second; join_pairs(double, low, high, first, second): the opposite.
+           scale_pairs(double, at, number): times the float at an address.
+           turn_pairs(double, at, reals, imaginary, swap): times a complex number for each lane.
 """
 
 from __future__ import annotations
@@ -152,5 +160,6 @@ multiply_seen = Intrinsic("multiply_seen")
 transpose_tile = Intrinsic("transpose_tile")
 run_eight = Intrinsic("run_eight")
 fourier_stage, turn_pairs, scale_pairs = map(Intrinsic, ("fourier_stage", "turn_pairs", "scale_pairs"))
-take_pairs, put_pairs, conjugate_pairs = map(Intrinsic, ("take_pairs", "put_pairs", "conjugate_pairs"))
+take_pairs, put_pairs = map(Intrinsic, ("take_pairs", "put_pairs"))
+separate_pairs, join_pairs = map(Intrinsic, ("separate_pairs", "join_pairs"))
 trailing_zeros, leading_zeros = map(Intrinsic, ("trailing_zeros", "leading_zeros"))
