@@ -240,7 +240,7 @@ class _Emitter(VectorLoops):
         b.label(enter)
         known = set(b.frames[-1].known)
         first = [start, *indices.first(start)]
-        before, head, following = b.name("before"), b.name("tasks"), b.name("following")
+        before, head = b.name("before"), b.name("tasks")
         b.emit(f"br label %{before}")
         b.label(before)
         b.open_loop()
@@ -261,10 +261,10 @@ class _Emitter(VectorLoops):
         else:
             count = self._blocks(plan, loop, stop)
         self.variables.pop()
-        following = [state[0] + count, *indices.following(state[1:], count)]
-        for k, (value, begin, end) in enumerate(zip(state, first, following, strict=True)):
+        ends = [state[0] + count, *indices.following(state[1:], count)]
+        for k, (value, begin, end) in enumerate(zip(state, first, ends, strict=True)):
             b.lines[place + k] = f"  {value.text} = phi i64 [ {begin.text}, %{before} ], [ {end.text}, %{b.block} ]"
-        b.emit(f"br i1 {(following[0] < stop).text}, label %{head}, label %{done}")
+        b.emit(f"br i1 {(ends[0] < stop).text}, label %{head}, label %{done}")
         b.close_loop()
         b.forget_since(known)
         b.label(done)

@@ -150,8 +150,8 @@ class Optimizer:
         dense, sparse = split(gradients)
         chosen = [([x[i] for i in dense], [x[i] for i in sparse]) for x in (parameters, gradients, states)]
         if sparse:
-            self.update_sparse(group, *(found for _, found in chosen), not dense)
-        return tuple(found for found, _ in chosen)  # type: ignore[return-value]
+            self.update_sparse(group, chosen[0][1], chosen[1][1], chosen[2][1], not dense)
+        return chosen[0][0], chosen[1][0], chosen[2][0]
 
     def update_sparse(
         self, group: Group, parameters: list[Tensor], gradients: list[Any], states: list[Any], alone: bool

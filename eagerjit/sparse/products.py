@@ -53,6 +53,7 @@ def product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Ten
 
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """A matrix product, sparse if both matrices are."""
+    found: Tensor
     if isinstance(input, SparseTensor) and isinstance(mat2, SparseTensor):
         found = sparse_product(input, mat2)
     elif isinstance(input, SparseTensor):
@@ -62,7 +63,7 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     return found if out is None else out.copy_(found)
 
 
-def _from_right(name: str, dense: Tensor, matrix: SparseTensor) -> Tensor:
+def _from_right(name: str, dense: Tensor, matrix: Any) -> Tensor:
     return product(name, matrix, dense.t(), 1).t().contiguous()
 
 

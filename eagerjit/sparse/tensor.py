@@ -226,7 +226,8 @@ class SparseTensor(Tensor, taken=False):
 def rebuilt(*parts: Any) -> SparseTensor:
     """A sparse tensor as it was reduced."""
     *places, values, sizes, layout, coalesced, requires_grad, attributes = parts
-    tensor = made(pattern_of(layout, places, sizes, coalesced), values, sizes).requires_grad_(requires_grad)
+    tensor = made(pattern_of(layout, places, sizes, coalesced), values, sizes)
+    tensor.requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)
     return tensor
 
@@ -235,7 +236,8 @@ def pattern_of(layout: Any, places: Any, sizes: Any, coalesced: bool) -> Pattern
     """A pattern from its index tensors."""
     if layout is sparse_coo:
         return Coordinates(places[0], tuple(sizes[: places[0].shape[0]]), coalesced)
-    return Compressed(layout, *places, tuple(sizes[:2]))
+    lines, columns = places
+    return Compressed(layout, lines, columns, tuple(sizes[:2]))
 
 
 def made(pattern: Pattern, entries: Tensor, sizes: Any = None) -> SparseTensor:

@@ -161,21 +161,21 @@ def _transform(v: _Vectors, a: list[Pair]) -> list[Pair]:
     if r == 2:
         return [v.add(a[0], a[1]), v.subtract(a[0], a[1])]
     if r == 4:
-        even, odd = (v.add(a[0], a[2]), v.subtract(a[0], a[2])), (v.add(a[1], a[3]), v.subtract(a[1], a[3]))
-        first, third = v.add(even[0], odd[0]), v.subtract(even[0], odd[0])
-        return [first, v.minus_i(even[1], odd[1]), third, v.plus_i(even[1], odd[1])]
+        sums, apart = (v.add(a[0], a[2]), v.add(a[1], a[3])), (v.subtract(a[0], a[2]), v.subtract(a[1], a[3]))
+        return [v.add(*sums), v.minus_i(*apart), v.subtract(*sums), v.plus_i(*apart)]
     # Of an odd number, inputs j and r - j go with the same cosine and opposite sines, and so do outputs k and r - k.
     half = range(1, r // 2 + 1)
-    sums = {j: v.add(a[j], a[r - j]) for j in half}
+    added = {j: v.add(a[j], a[r - j]) for j in half}
     differences = {j: v.subtract(a[j], a[r - j]) for j in half}
     out = [a[0]] * r
     for j in half:
-        out[0] = v.add(out[0], sums[j])
+        out[0] = v.add(out[0], added[j])
     for k in half:
-        even, odd = a[0], None
+        even = a[0]
+        odd: Pair | None = None
         for j in half:
             angle = 2 * math.pi * (j * k % r) / r
-            even = v.scaled_sum(even, sums[j], math.cos(angle))
+            even = v.scaled_sum(even, added[j], math.cos(angle))
             odd = v.scaled_sum(odd, differences[j], math.sin(angle))
         assert odd is not None
         out[k], out[r - k] = v.minus_i(even, odd), v.plus_i(even, odd)
