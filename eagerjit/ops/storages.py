@@ -326,7 +326,9 @@ for _dtype, _kind in TYPE_NAMES.items():
     if _kind in _OLD_NAMES.values():
         _method = next(m for m, k in _OLD_NAMES.items() if k == _kind)
         setattr(TypedStorage, _method, _converter(_method, _dtype))
-        globals()[f"{_kind}Storage"] = _OldType(f"{_kind}Storage", (), {"dtype": _dtype, "__module__": "torch"})
+        _doc = f"Elements of {_dtype} that tensors share, made of numbers or of a count."
+        _members = {"dtype": _dtype, "__module__": "torch", "__doc__": _doc}
+        globals()[f"{_kind}Storage"] = _OldType(f"{_kind}Storage", (), _members)
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
