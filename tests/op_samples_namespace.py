@@ -9,6 +9,7 @@ import numpy as np
 import eagerjit as torch
 import eagerjit.array_api.sets
 import eagerjit.ops.distances
+import eagerjit.sparse.updates
 from eagerjit.ops.float8 import FORMATS
 
 PLACES = torch.tensor(np.array([[0, 2], [1, 1]], np.int64))
@@ -36,6 +37,8 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         **{name: reductions() for name in ("cummax", "cummin", "logcumsumexp")},
         **{name: [make((matrix, matrix + 0.5), (0,))] for name in ("igamma", "igammac")},
         "distances": [make((matrix, values[:, :1] * matrix[:1] + 0.3, p)) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
+        "sparse_adagrad": [make((matrix, matrix * matrix + 0.5, 0.1, 1e-8))],
+        "sparse_adam": [make((matrix, matrix * 0.5, matrix * matrix + 0.5, 0.9, 0.99, 0.1, 1e-8))],
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],
         "erfinv": elementwise(1, low=-0.9, high=0.9),
         "polygamma": [make((1, matrix)), make((2, matrix))],

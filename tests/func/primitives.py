@@ -24,6 +24,9 @@ SOURCES = ("argument", "constant", "iota", "size_value", "random_bits", "host", 
 """Primitives without tensors to batch or to differentiate; calls of NumPy stand outside of what is batched, and so do
 results whose sizes examples differ in."""
 
+SHARED = {"weighted_rows": (0, 2, 3)}
+"""Operands of a primitive that examples cannot differ in."""
+
 
 @dataclass
 class Case:
@@ -79,6 +82,7 @@ def _structured() -> dict[str, list[tuple[list[Any], dict[str, Any]]]]:
         "convolution_weight": [([(2, 6, 3, 4), (2, 4, 5, 6)], {"size": (3, 2), **how})],
         "take_rows": [([(3, 2), rows], {}), ([(3,), matrix], {}), ([(3, 2, 2), rows.astype(np.int32)], {})],
         "add_rows": [([(3, 2), rows, (4, 2)], {}), ([(3,), matrix, (2, 2)], {})],
+        "weighted_rows": [([(4,), (3, 2), _index(0, 2, 2, 4), _index(2, 0, 1, 2)], {})],
         "put_rows": [([(4, 2), _index(2, 0, 3), (3, 2)], {}), ([(4,), _index(3, 0), (2,)], {})],
         "gather": [([(3, 2), matrix], {"dim": 0}), ([(2, 3), matrix], {"dim": 1})],
         "scatter_add": [([(3, 2), matrix, (2, 2)], {"dim": 0}), ([(2, 3), matrix, (2, 2)], {"dim": 1})],

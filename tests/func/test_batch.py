@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from primitives import SOURCES, Case, cases
+from primitives import SHARED, SOURCES, Case, cases
 
 from eagerjit.compiler.batch import batch
 from eagerjit.compiler.evaluate import evaluate_graph
@@ -30,8 +30,13 @@ def examples_of(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_batched_primitive_is_a_loop(case: Case):
     random = np.random.default_rng(1)
-    stacked = [examples_of(a, random) for a in case.arrays]
+    shared = SHARED.get(case.name, ())
+    stacked = [np.stack([a] * SIZE) if i in shared else examples_of(a, random) for i, a in enumerate(case.arrays)]
     for flags in itertools.product((False, True), repeat=len(stacked)):
+        if any(flags[i] for i in shared):
+            with pytest.raises(NotImplementedError, match="differ between examples"):
+                batch(case.graph(), flags, SIZE)
+            continue
         batched, has_batch = batch(case.graph(), flags, SIZE)
         given = [s if f else s[0] for s, f in zip(stacked, flags, strict=True)]
         (actual,) = evaluate_graph(batched, given)
