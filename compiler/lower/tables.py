@@ -21,14 +21,16 @@ def tables(nodes: Iterable[Node]) -> set[Node]:
     found: set[Node] = set()
     known: dict[Node, bool] = {}
     for node in nodes:
+        is_inline(node, known)  # in order: chains may be long
         if node.op.family != "elementwise" and "gathers" not in node.op.traits:
             continue
         rank = len(without_ones(node.type.shape))
         for value in node.inputs:
             while value.op.family == "view":
                 value = value.inputs[0]
-            smaller = 0 < len(without_ones(value.type.shape)) < rank
-            if smaller and value.op.family == "elementwise" and is_inline(value, known) and _is_long(value):
+            if value in found or value.op.family != "elementwise" or not is_inline(value, known):
+                continue
+            if 0 < len(without_ones(value.type.shape)) < rank and _is_long(value):
                 found.add(value)
     return found
 

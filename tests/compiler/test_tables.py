@@ -72,3 +72,15 @@ def test_sizes_that_vary_and_are_one_or_none() -> None:
             x = X[:rows]
             wanted = places(count, 0.8).numpy()
             assert np.array_equal(jitted(x, eagerjit.zeros(count)).numpy(), x.numpy()[:, wanted])
+
+
+def test_chains_of_any_length() -> None:
+    """More operations than Python has frames."""
+
+    def counted(x):
+        at = eagerjit.arange(N)
+        for _ in range(1500):
+            at = at + 1
+        return x + at
+
+    assert np.array_equal(eagerjit.jit(counted)(X).numpy(), X.numpy() + np.arange(N) + 1500)
