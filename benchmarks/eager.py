@@ -34,9 +34,9 @@ def most_used() -> dict[str, tuple[str, ...]]:
 
 
 def summary(result: Any) -> list[float]:
-    """Return a few numbers that show what was computed."""
+    """Return a few numbers that show what was computed, of complex ones both parts."""
     flat = result.detach().reshape(-1)
-    return [float(value) for value in flat[:4].tolist()]
+    return [float(part) for value in flat[:4].tolist() for part in (value.real, value.imag)]
 
 
 def recording(torch: Any, name: str, call: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
