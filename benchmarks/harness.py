@@ -251,12 +251,13 @@ def each(rows: Rows, cases: dict[str, Callable[[], float]]) -> None:
 def seconds_per_call(function: Callable[..., Any], *arguments: Any, budget: float = 0.6, repeats: int = 9) -> float:
     """Return the median time of a call, over repeats that share the budget, after a warm-up of a fifth of it.
 
-    What is compiled in the background meanwhile is waited for.
+    The warm-up has ten calls at least, as eager transforms are compiled from the ninth on; what is compiled in the
+    background meanwhile is waited for.
     """
     names = {f"argument{index}": value for index, value in enumerate(arguments)}
     timer = timeit.Timer(f"function({', '.join(names)})", globals={"function": function, **names})
     end, calls = time.perf_counter() + budget / 5, 0
-    while calls < 3 or time.perf_counter() < end:
+    while calls < 10 or time.perf_counter() < end:
         function(*arguments)
         calls += 1
     for thread in threading.enumerate():
