@@ -24,7 +24,7 @@ class Access:
 
     `use` is "store" where an item of what is at its end is assigned, "augment" where that is done by `+=` and the like,
     "add" where an item is a container that a blind method changes, "item" where one is read or looked for, "got" where
-    the last attribute is a method that is called.
+    the last attribute is a method that is called, "asked" where a call gets nothing else, or its truth is asked.
     """
 
     kind: str
@@ -86,7 +86,7 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
     """How the value is used that lies on top of the stack before the instruction at `start`."""
     above = 0
     for position in range(start, len(instructions)):
-        _, name, _ = instructions[position]
+        _, name, operand = instructions[position]
         if name in ("STORE_SUBSCR", "DELETE_SUBSCR") and above == 1:
             return "store"
         if name == "COPY" and above == 1 and [n for _, n, _ in instructions[position : position + 3]] == [
@@ -98,7 +98,13 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
             return "add" if following[1] in ("LOAD_METHOD", "LOAD_ATTR") and following[2] in BLIND else "item"
         if name == "CONTAINS_OP" and not above:
             return "item"
-        if name == "LOAD_FAST_LOAD_FAST":
+        if not above and _asks(name, operand):
+            return "asked"
+        if name == "BINARY_SLICE" and above == 2:
+            return "item"
+        if name == "BUILD_SLICE" and above >= operand:
+            above -= operand - 1
+        elif name == "LOAD_FAST_LOAD_FAST":
             above += 2
         elif name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
             above += 1
@@ -109,26 +115,36 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
     return "read"
 
 
+def _asks(name: str, operand: Any) -> bool:
+    """Whether an instruction calls something with one value, or asks for its truth, and does nothing else with it."""
+    truth = name in ("UNARY_NOT", "TO_BOOL") or (name.startswith("POP_JUMP") and name.endswith(("_TRUE", "_FALSE")))
+    return truth or (name in ("PRECALL", "CALL") and operand == 1)
+
+
 def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
     """The chains of names that code reads on these lines (all for None)."""
     return [a for a in _chains(code) if lines is None or a.line in lines]
 
 
 @functools.lru_cache(maxsize=1024)
-def _added_to(code: CodeType) -> frozenset[int]:
-    """The offsets of calls and subscripts whose result is a container to which something is added at once."""
+def _uses_of_results(code: CodeType) -> dict[int, str]:
     found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
-    out = set()
-    for before, made, after in zip(found, found[1:], found[2:], strict=False):
-        adds = after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in BLIND
-        if adds and made.opname in ("CALL", "BINARY_SUBSCR"):
-            out |= {made.offset, before.offset if before.opname == "PRECALL" else made.offset}
-    return frozenset(out)
+    steps = [(0, i.opname, i.argval) for i in found]
+    out = {}
+    for position, made in enumerate(found[:-1]):
+        after = found[position + 1]
+        if made.opname in ("CALL", "BINARY_SUBSCR"):
+            adds = after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in BLIND
+            use = _use(steps, position + 1)
+            use = "add" if adds else "item" if use == "add" else use
+            before = found[position - 1]
+            out |= {made.offset: use, before.offset if before.opname == "PRECALL" else made.offset: use}
+    return out
 
 
-def is_added_to(code: CodeType, offset: int) -> bool:
-    """Whether what is made at this offset is a container to which something is added at once."""
-    return offset in _added_to(code)
+def use_of_result(code: CodeType, offset: int) -> str:
+    """How the result of a call or subscript is used: as an `Access` tells, "add" where it is added to itself."""
+    return _uses_of_results(code).get(offset, "read")
 
 
 @functools.lru_cache(maxsize=1024)

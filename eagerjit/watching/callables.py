@@ -90,15 +90,16 @@ _UNREAD = (type, FunctionType, ModuleType, Tensor)
 class Calls(PutOff, LibraryCalls):
     """Judges the calls of user code: which are noted, which are put off, which end the recording."""
 
-    adds = False
-    """Whether the call that is about to happen gives a container to which something is added at once."""
+    use = "read"
+    """How the result of the call that is about to happen is used: see `use_of_result`."""
 
     def about_to(
         self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType, source: str
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
-        world = self.journal.world
-        instead = world.instead(function, args, kwargs) or self._judged(function, args, kwargs, frame, source)
+        world, histories = self.journal.world, self.journal.windows.histories
+        instead = histories.called(function, args, kwargs.values()) or world.instead(function, args, kwargs)
+        instead = instead or self._judged(function, args, kwargs, frame, source)
         instead = instead or world.with_items(function, args, kwargs)
         given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
         if given is None:
@@ -112,7 +113,7 @@ class Calls(PutOff, LibraryCalls):
 
     def when_called(self, function: Any, frame: FrameType, source: str, *args: Any, **kwargs: Any) -> Any:
         """Judge a call when others make it, and make it."""
-        self.adds = False
+        self.use = "read"
         instead = self.about_to(function, args, kwargs, frame, source)
         return (function if instead is None else instead)(*args, **kwargs)
 
@@ -137,7 +138,7 @@ class Calls(PutOff, LibraryCalls):
         bound_native = isinstance(function, (BuiltinFunctionType, MethodType, MethodWrapperType)) and bound is not None
         if bound_native and not isinstance(bound, ModuleType):
             by_key = function.__name__ == "get" and isinstance(bound, dict) and not kwargs
-            by_key = by_key and self.journal.keyed.method("get", bound, args, False, source)
+            by_key = by_key and self.journal.keyed.method("get", bound, args, "read", source)
             if isinstance(bound, CONTAINERS) and not (by_key or is_changing(bound, function.__name__)):
                 self.journal.handed_over[id(bound)] = bound  # no name may lead to it
             return self.builtin_method(function.__name__, bound, args, kwargs, source)
@@ -272,7 +273,7 @@ class Calls(PutOff, LibraryCalls):
         journal = self.journal
         if name in ("get", "setdefault") and isinstance(owner, dict) and not kwargs:
             self.compare(args[0] if args else None, owner)
-            if journal.keyed.method(name, owner, args, self.adds, source):
+            if journal.keyed.method(name, owner, args, self.use, source):
                 return None
         for container, names in CHANGING.items():
             if isinstance(owner, container) and name in names:

@@ -266,7 +266,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
                     journal.beginning.note(slot[0], slot[1], slot[2], value)
             rest = attributes[depth:]
             blind = rest[0] in BLIND if rest else use == "store" or (use == "augment" and isinstance(value, dict))
-            blind = blind or journal.keyed.covers(value, rest, use)
+            blind = blind or any(k.covers(value, rest, use) for k in (journal.keyed, journal.windows.histories))
             adds = use == "add" and depth == len(attributes)
             may_change = isinstance(value, _CONTAINERS) or holds_containers(value)
             if may_change and not blind and (id(value), adds) not in watched:

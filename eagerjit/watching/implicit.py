@@ -132,6 +132,13 @@ class Implicit:
                     self.journal.look_behind(part)
                     self.note_lacking(type(part), names)
 
+    def ask_truth(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+        """The truth of a value is asked, and nothing else of it."""
+        size = self.journal.windows.histories.size(frames.stack(frame, 1)[0])
+        if size is not None:
+            return frames.replace(frame, 0, size)
+        self.operate(frame, operand)
+
     def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
         """The user's classes that do not have a special method, and may get it."""
         for base in kind.__mro__:

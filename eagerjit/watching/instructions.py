@@ -66,7 +66,7 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
         elif name == "COMPARE_OP":
             out[i.offset] = "operate", (2, ("__eq__", "__ne__"))
         elif name in _ASKS_TRUTH:
-            out[i.offset] = "operate", (1, ("__bool__", "__len__"))
+            out[i.offset] = "operate" if name.endswith("_OR_POP") else "ask_truth", (1, ("__bool__", "__len__"))
         elif name == "BINARY_SUBSCR":
             out[i.offset] = "load_item", copies == 2
         elif name in _HANDLERS and not ("DEREF" in name and operand not in code.co_freevars):

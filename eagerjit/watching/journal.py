@@ -233,7 +233,7 @@ class Journal(Ages):
         if name == "__setitem__" and type(container) in (dict, OrderedDict, defaultdict) and len(args) == 2:
             return self.assign(container, *args, "item", source)
         self._refuse_table(container, source)
-        self.windows.touch(container)
+        self.windows.touch(container, name)
         self.save_contents(container)
         self.written.setdefault((id(container), None), source)
         args = tuple(list(a) if isinstance(a, list) else dict(a) if isinstance(a, dict) and name == "update" else a

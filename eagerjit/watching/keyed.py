@@ -45,10 +45,10 @@ class Keyed:
         )
         return direct and id(value) in self._known and id(value) not in self._whole
 
-    def read(self, container: Any, key: Any, adds: bool = False, makes: bool = False) -> bool:
+    def read(self, container: Any, key: Any, use: str = "read", makes: bool = False) -> bool:
         """Code is about to read an item by its key; whether a guard tells of that.
 
-        adds    the item is a container to which the code only adds something
+        use     how the item is used at once: see `use_of_result`
         makes   what is not there is made
         """
         journal, slot = self.journal, (id(container), key)
@@ -59,7 +59,7 @@ class Keyed:
         value = dict.get(container, key, ABSENT)
         made = makes and value is ABSENT and type(container) in _MADE_WHEN_READ
         changeable = isinstance(value, _CHANGEABLE)
-        if made or (changeable and not adds) or holds_containers(value):
+        if made or (changeable and not self._is_known_within(value, use)) or holds_containers(value):
             self._whole.add(slot[0])
             return False
         if not changeable:
@@ -83,9 +83,9 @@ class Keyed:
             self._load(container, key)
         return True
 
-    def method(self, name: str, container: Any, args: tuple[Any, ...], adds: bool, source: str) -> bool:
+    def method(self, name: str, container: Any, args: tuple[Any, ...], use: str, source: str) -> bool:
         """Code is about to call a dictionary's `get` or `setdefault`; whether that is known by items."""
-        if not args or not self.read(container, args[0], adds):
+        if not args or not self.read(container, args[0], use):
             return False
         if name == "setdefault" and dict.get(container, args[0], ABSENT) is ABSENT:
             self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
@@ -137,6 +137,11 @@ class Keyed:
         if type(container) not in _KINDS or type(key) not in (str, int) or (id(container), None) in journal.written:
             self._whole.add(id(container))
         return id(container) not in self._whole
+
+    def _is_known_within(self, value: Any, use: str) -> bool:
+        """Whether nothing depends on what a container holds, or calls look at that themselves."""
+        histories = self.journal.windows.histories
+        return use == "add" or (use in ("asked", "item") and histories.of(value) is not None)
 
     def _is_replaced(self, container: Any) -> bool:
         """Whether calls before have found items of a dictionary replaced."""

@@ -20,7 +20,7 @@ from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
-from eagerjit.watching.bytecode import accesses, catches, is_added_to, stored_names
+from eagerjit.watching.bytecode import accesses, catches, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CHANGING, CONTAINERS
@@ -187,6 +187,8 @@ class Observer(Implicit):
 
     def load_item(self, frame: FrameType, augmented: bool) -> None:
         container, key = frames.stack(frame, 2)
+        if self.journal.windows.histories.take(container, key):
+            return
         if not isinstance(container, (dict, list)):
             if isinstance(container, collections.deque):
                 self.journal.note_read(container, None)
@@ -200,18 +202,16 @@ class Observer(Implicit):
             self._read = frame, container, key, "option"
             return
         if isinstance(container, dict) and not augmented and self.journal.keyed.read(
-            container, key, is_added_to(frame.f_code, frame.f_lasti), makes=True
+            container, key, use_of_result(frame.f_code, frame.f_lasti), makes=True
         ):
             return
         self.journal.note_read(container, key if type(key) in (str, int, bool) else None)
-        if isinstance(container, list):
-            found = type(key) is int and 0 <= key < len(container)
-            if found and (augmented or self.varying.is_input(container, key, container[key])):
-                self._read = frame, container, key, "item"
+        if isinstance(container, list) and not (type(key) is int and 0 <= key < len(container)):
             return
-        if key not in container:
+        held = look(container, key, "item")
+        if held is ABSENT:
             self.journal.lacking(container, key) if augmented else None
-        elif augmented or self.varying.is_input(container, key, dict.get(container, key)):
+        elif augmented or self.varying.is_input(container, key, held):
             self._read = frame, container, key, "item"
 
     # -- writes -------------------------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ class Observer(Implicit):
         self._stop(frame, 1, self._item(container, key, value, source(frame)))
 
     def load_slice(self, frame: FrameType, _: None) -> None:
-        container, *_ends = frames.stack(frame, 3)
-        if isinstance(container, list):
+        container, *ends = frames.stack(frame, 3)
+        if isinstance(container, list) and not self.journal.windows.histories.take(container, slice(*ends)):
             self.journal.note_read(container, None)
 
     def store_slice(self, frame: FrameType, _: None) -> None:
@@ -313,7 +313,7 @@ class Observer(Implicit):
                 frames.replace(frame, depth, value)
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
-        self.calls.adds = is_added_to(frame.f_code, frame.f_lasti)
+        self.calls.use = use_of_result(frame.f_code, frame.f_lasti)
         instead = self.calls.about_to(function, positional, keywords, frame, source(frame))
         self._note_got(function, positional)
         if instead is not None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from eagerjit.cautions import warn_again
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.containers import containers_in
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.texts import LOGGED, Text, is_marked, text_of, with_texts
@@ -20,8 +21,8 @@ from eagerjit.watching.texts import LOGGED, Text, is_marked, text_of, with_texts
 
 def prints_later(value: Any) -> bool:
     """Whether a value looks the same at the end of a call."""
-    if isinstance(value, (tuple, frozenset)):
-        return all(map(prints_later, value))
+    if isinstance(value, (tuple, frozenset)) or type(value) in (list, dict):
+        return all(map(prints_later, (*value, *value.values()) if type(value) is dict else value))
     if isinstance(value, Tensor):  # others print more than their elements
         return type(value) is Tensor and not value._requires_grad
     return value is None or isinstance(value, (bool, int, float, str, bytes, type)) or (
@@ -31,8 +32,10 @@ def prints_later(value: Any) -> bool:
 
 def _as_it_is(value: Any) -> Any:
     """A value that shows later what it shows now: of a tensor, a copy, of a text with marks, its parts."""
-    if type(value) is tuple:
-        return tuple(map(_as_it_is, value))
+    if type(value) in (tuple, list):
+        return type(value)(map(_as_it_is, value))
+    if type(value) is dict:
+        return {key: _as_it_is(held) for key, held in value.items()}
     if is_marked(value):
         return text_of(value)
     return value.clone() if isinstance(value, Tensor) else value
@@ -93,7 +96,13 @@ class PutOff:
             return self.refused("prints a tensor with a gradient", source)
         if not all(prints_later(a) for a in args):
             return self.refused("prints an object that may change", source)
+        self._note_shown(args)
         return functools.partial(put_off, self.journal, builtins.print, source)
+
+    def _note_shown(self, values: tuple[Any, ...]) -> None:
+        """Everything that lies in these values is read."""
+        for container in containers_in(values):
+            self.journal.note_read(container, None)
 
     def _log(self, logger: logging.Logger, name: str, args: Any, kwargs: Any, frame: FrameType, source: str) -> Any:
         if name in ("isEnabledFor", "getEffectiveLevel", "hasHandlers", "getChild"):
@@ -102,6 +111,7 @@ class PutOff:
             return None
         if name not in LOGGED or kwargs.keys() - {"extra"} or not all(map(prints_later, args[1:])):
             return self.refused(f"calls {name} of a logger", source)
+        self._note_shown(args[1:])
         place = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
         return functools.partial(put_off, self.journal, functools.partial(log_again, logger, name, place), source)
 

@@ -19,12 +19,13 @@ from typing import Any
 
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.state import state
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.clocks import Later
 
 LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
 """The methods of loggers that make records, with the level."""
 
+_NUMBERS = (SymbolicInt, TracedFloat, Later)
 _MARK = re.compile("\ue000eagerjit:([0-9]+)\ue000")
 _FORMATS = {"FORMAT_VALUE": 0, "FORMAT_SIMPLE": 0, "FORMAT_WITH_SPEC": 1}
 _OPERATORS = ("BINARY_OP", "BINARY_SUBSCR", "COMPARE_OP")
@@ -33,7 +34,7 @@ _LOADS = ("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "
 
 @dataclass
 class Text:
-    """A text as its parts: strings, and (number, format) pairs."""
+    """A text as its parts: strings, and (number, format) pairs, where sizes or a list may stand for the number."""
 
     parts: tuple[Any, ...]
 
@@ -51,16 +52,20 @@ class Marked:
         number, tracer = self.number, state.tracer
         if isinstance(number, Tensor):
             number = number.item()
-        if tracer is None or type(number) not in (SymbolicInt, TracedFloat, Later):
+        several = isinstance(number, (tuple, list))
+        if tracer is None or (specification if several else type(number) not in _NUMBERS):
             return format(number, specification)
-        format(0 if isinstance(number, int) else 0.0, specification)  # raises what formatting raises
+        if not several:
+            format(0 if isinstance(number, int) else 0.0, specification)  # raises what formatting raises
+        number = type(number)(number) if several else number
         tracer.formatted.append((number, specification))
         return f"\ue000eagerjit:{len(tracer.formatted) - 1}\ue000"
 
 
 def is_formatted_later(value: Any) -> bool:
     """Whether formatting a value would ask for a number of the call."""
-    return type(value) in (SymbolicInt, TracedFloat, Later) or (type(value) is Tensor and value.ndim == 0)
+    sizes = type(value) in (tuple, list, Shape) and any(type(x) in _NUMBERS for x in value)
+    return sizes or type(value) in _NUMBERS or (type(value) is Tensor and value.ndim == 0)
 
 
 def is_marked(value: Any) -> bool:

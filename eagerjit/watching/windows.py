@@ -6,13 +6,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.watching.comparing import contents
-from eagerjit.watching.observation import NotYet, user_line
+from eagerjit.watching.histories import GROWS, MOST_ITEMS, Histories, wait_until_full
 
 if TYPE_CHECKING:
     from eagerjit.recording.varying import Varying
     from eagerjit.watching.journal import Journal
-
-_MOST_ITEMS = 128
 
 
 class Listed:
@@ -33,27 +31,27 @@ class Windows:
         self.journal = journal
         self.known: set[int] = set()
         self.seen: dict[tuple[int, Any], Any] | None = None
+        self.histories = Histories(journal)
         self._listed: dict[int, Listed] = {}
         self._taken: list[tuple[Any, list[Any]]] = []
 
     def open(self, varying: Varying) -> None:
         """Begin with what is known of the recordings before."""
-        self.known, self.seen = {holder for holder, key in varying.slots if key is None}, varying.seen
+        self.histories.open(varying)
+        changing = {holder for holder, key in varying.slots if key is None}
+        self.known, self.seen = changing - self.histories.known, varying.seen
 
-    def touch(self, container: Any) -> None:
-        """Code is about to read or to change a container: make the items of a window inputs."""
-        if id(container) not in self.known:
+    def touch(self, container: Any, method: str = "") -> None:
+        """Code is about to read a container, or to change it by a method: make the items of a window inputs."""
+        if self.histories.changes(container, method) or id(container) not in self.known:
             return
         self.known.discard(id(container))
         size = len(container)
         outside = id(container) not in self.journal.paths and not self.journal.is_fresh(container)
-        if not (outside and type(container) in (list, deque) and size <= _MOST_ITEMS):
+        if not (outside and type(container) in (list, deque) and size <= MOST_ITEMS):
             return
         missing = container.maxlen - size if type(container) is deque and container.maxlen is not None else 0
-        waited = id(container), ("filled", size)
-        if 0 < missing <= _MOST_ITEMS and self.seen is not None and waited not in self.seen:
-            self.seen[waited] = True
-            raise NotYet(f"it fills a deque, which holds {size} of {container.maxlen} items", user_line())
+        wait_until_full(container, missing, self.seen)
         self.journal.save_contents(container)
         self._taken.append((container, list(container)))
         for position, item in enumerate(self._taken[-1][1]):
@@ -83,6 +81,7 @@ class Windows:
         slots = {slot for slot in journal.written if slot[1] is None and journal.is_observed(slot, guards)}
         for container, before in journal.beginning.containers:
             slot, now = (id(container), None), contents(before)
-            if seen.setdefault(slot, now) != now:
-                slots.add(slot)
+            known = seen.setdefault(slot, now)
+            slots |= {slot} if known != now else set()
+            slots |= {(id(container), GROWS)} if type(container) is list and len(known) != len(now) else set()
         return slots

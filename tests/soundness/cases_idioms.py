@@ -486,19 +486,6 @@ def a_window_filled_by_another_function(jit):
         yield put(ones(2) * i), get(ones(2)), list(window)
 
 
-@case(outcome=FELL_BACK)
-def a_list_that_grows_and_is_read(jit):
-    losses = []
-
-    @jit
-    def f(x):
-        losses.append(x.sum().item())
-        return x * (sum(losses) / len(losses))
-
-    for i in range(14):
-        yield f(ones(2) * i), losses
-
-
 @case(versions=4)
 def corrections_of_the_last_steps(jit):
     steps, changes = [], []
