@@ -12,6 +12,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from eagerjit.cautions import warn_again
+from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import containers_in
 from eagerjit.watching.journal import Journal
@@ -119,10 +120,20 @@ class PutOff:
         if warnings.filters is not self._filters:
             return self.refused("warns while filters of warnings are set aside", source)
         stacklevel = kwargs.get("stacklevel", args[2] if len(args) > 2 else 1)
-        if stacklevel != 1 or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
+        above = _caller(frame, stacklevel - 1) if type(stacklevel) is int else None
+        if above is None or kwargs.keys() - {"stacklevel", "category"} or len(args) > 3:
             return self.refused("warns for its caller", source)
-        place = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+        place = above.f_code.co_filename, above.f_lineno, above.f_globals
         return functools.partial(put_off, self.journal, functools.partial(warn_again, place), source)
+
+
+def _caller(frame: FrameType | None, levels: int) -> FrameType | None:
+    """The frame of the user's so many calls above; None where that has called the function that is recorded."""
+    for _ in range(levels):
+        frame = None if frame is None else frame.f_back
+        if frame is None or is_library(frame.f_code.co_filename):
+            return None
+    return frame
 
 
 class Refusing:

@@ -105,6 +105,21 @@ def warnings_given(jit):
         yield f(ones(n))
 
 
+@case
+def warnings_for_the_caller(jit):
+    def check(x, level):
+        if x.shape[0] > 2:
+            warnings.warn("long input", stacklevel=level)
+        return x + 1
+
+    def checked(x, level):
+        return check(x, level)
+
+    f = jit(lambda x: checked(x, 2) + checked(x, 3))
+    for n in (2, 3, 4, 2):
+        yield f(ones(n))
+
+
 @case(versions=1)
 def tensors_printed_before_they_are_written(jit):
     @jit
