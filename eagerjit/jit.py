@@ -99,9 +99,8 @@ class JitFunction(Function):
             super().clear()
             self.variants, self._pending = [], []  # other threads may still walk through the old ones
             self.info, self._failure = CacheInfo(), None
-            self._eager = False
+            self._eager, self._related = False, None
             self._overlapping.clear()
-            self._related = None
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for what compiles in the background, raise what it raised; False if `timeout` seconds pass before."""
@@ -259,6 +258,8 @@ class JitFunction(Function):
         if any(v.structure == structure and v.key == key_of(leaves) for v in self.variants):
             try:
                 return self._recording.trace(structure, leaves, heard, PATIENCE, True)
+            except NotYet:
+                raise
             except TraceBreak:
                 pass
         return self._recording.trace(structure, leaves, heard, PATIENCE)

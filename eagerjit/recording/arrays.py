@@ -110,16 +110,16 @@ class _StandIn:
 class TracedArray(_StandIn):
     """An ndarray whose contents are those of each call; `isinstance` takes it for one.
 
-    `tensor` is the input over the array's memory.
+    `tensor` is the one over the array's memory: an input, or where the array is `shown`, one that code has.
     """
 
-    __slots__ = ("_given", "tensor")
+    __slots__ = ("_given", "shown", "tensor")
     __class__ = property(lambda self: np.ndarray)  # type: ignore[assignment]
     _methods = METHODS
 
-    def __init__(self, tensor: Tensor):
+    def __init__(self, tensor: Tensor, shown: bool = False):
         self.tensor = tensor
-        self._given = False
+        self.shown = self._given = shown
 
     def __getattr__(self, name: str) -> Any:
         if name in WRITING_METHODS:
@@ -163,22 +163,24 @@ class TracedArray(_StandIn):
         kept = wanted is None or wanted.is_complex or (own.is_floating_point and not wanted.is_floating_point)
         if kept or options:
             return by_host(np.ndarray.astype, self, dtype, **options)
-        return TracedArray(self.tensor.detach().to(wanted, copy=True))
+        return TracedArray(self.tensor.detach().to(wanted, copy=True), self.shown)
 
     def copy(self, **options: Any) -> TracedArray:
         """The same elements in memory of their own."""
-        return by_host(np.ndarray.copy, self, **options) if options else TracedArray(self.tensor.detach().clone())
+        return by_host(np.ndarray.copy, self, **options) if options else TracedArray(
+            self.tensor.detach().clone(), self.shown
+        )
 
     def reshape(self, *shape: Any, **options: Any) -> TracedArray:
         """The elements in row-major order in other sizes, in the same memory where that can be."""
         return by_host(np.ndarray.reshape, self, *shape, **options) if options else TracedArray(
-            self.tensor.detach().reshape(*shape)
+            self.tensor.detach().reshape(*shape), self.shown
         )
 
     def transpose(self, *axes: Any) -> TracedArray:
         """The same memory with its dimensions in another order, by default from last to first."""
         order = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes or range(self.ndim)[::-1]
-        return TracedArray(self.tensor.detach().permute(*order))
+        return TracedArray(self.tensor.detach().permute(*order), self.shown)
 
     @property
     def T(self) -> TracedArray:
@@ -192,7 +194,7 @@ class TracedArray(_StandIn):
         parts = key if type(key) is tuple else (key,)
         found = self.tensor.detach()[key]
         if any(p is None or p is Ellipsis or isinstance(p, slice) for p in parts) or found.ndim:
-            return TracedArray(found)
+            return TracedArray(found, self.shown)
         kind = self.dtype.type
         if kind not in NUMBERS or kind is np.uint64:
             return by_host(operator.getitem, self, key)

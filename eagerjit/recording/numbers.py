@@ -11,8 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eagerjit.compiler import sizes
 from eagerjit.recording.integer_range import in_range
+from eagerjit.recording.numpy_protocol import NumberForNumPy
 from eagerjit.state import state
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ def wrap(size: sizes.Expr) -> Any:
     return size if isinstance(size, int) else SymbolicInt(size)
 
 
-class SymbolicInt:
+class SymbolicInt(NumberForNumPy):
     """An int whose value is known only when the compiled function is called; `isinstance` takes it for an int."""
 
     __slots__ = ("expression",)
@@ -71,12 +74,14 @@ class SymbolicInt:
     def __eq__(self, other: object) -> bool:
         if _is_int(other):
             return sizes.equal(self.expression, expression(other))
+        if isinstance(other, np.generic):
+            return NotImplemented
         if isinstance(other, (float, TracedFloat)):
             return bool(_floated(self) == other)
         return isinstance(other, bool) and self._value() == other
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        return NotImplemented if isinstance(other, np.generic) else not self == other
 
     def __lt__(self, other: Any) -> bool:
         return sizes.less(self.expression, expression(other)) if _is_int(other) else _floated(self) < other
@@ -133,7 +138,7 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return wrap(function(expression(self), expression(other)))
             except OverflowError:
                 return other_function(self._value(), plain(other))
-        if isinstance(other, (float, TracedFloat)):
+        if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(to_float(self), other)
         return NotImplemented
 
@@ -144,7 +149,7 @@ def _integer_operator(function: Callable[..., Any], other_function: Callable[...
                 return wrap(function(expression(other), expression(self)))
             except OverflowError:
                 return other_function(plain(other), self._value())
-        if isinstance(other, (float, TracedFloat)):
+        if isinstance(other, (float, TracedFloat)) and not isinstance(other, np.generic):
             return other_function(other, to_float(self))
         return NotImplemented
 
@@ -178,7 +183,7 @@ for _name, _function, _other in (
     setattr(SymbolicInt, f"__r{_name}__", _reflected)
 
 
-class TracedFloat:
+class TracedFloat(NumberForNumPy):
     """A float whose value is known only when the compiled function is called.
 
     `value` is this call's, or None where it comes from a tensor and has not been looked at.
@@ -248,7 +253,7 @@ def to_float(value: Any) -> Any:
 
 def _is_number(value: Any) -> bool:
     known = isinstance(value, (bool, int, float, SymbolicInt, TracedFloat))
-    return known and not hasattr(type(value), "is_later")
+    return known and not hasattr(type(value), "is_later") and not isinstance(value, np.generic)
 
 
 def _float_operator(name: str, function: Callable[..., Any]) -> tuple[Any, Any]:

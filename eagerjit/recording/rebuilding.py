@@ -113,13 +113,16 @@ class Flattening:
         self.plain = False
         if type(value) is TracedNumber:
             return value.kind, None, (self.flatten(value.number),)
-        if not self.journal.tracer.host.is_new(value.tensor):
+        shown = value.shown
+        if not (shown or self.journal.tracer.host.is_new(value.tensor)):
             raise self.journal.refuse("an array that it found outside is returned or kept", self.source)
-        if id(value.tensor) in self.numbers:
-            return AGAIN, self.numbers[id(value.tensor)], ()
-        self.numbers[id(value.tensor)] = len(self.numbers)
+        name = id(value if shown else value.tensor)
+        if name in self.numbers:
+            return AGAIN, self.numbers[name], ()
+        self.numbers[name] = len(self.numbers)
+        self._alive.append(value)
         self.leaves.append(value.tensor)
-        return TracedArray, None, (LEAF,)
+        return TracedArray, shown, (LEAF,)
 
     def _keys(self, value: dict[Any, Any]) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -171,7 +174,8 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
     if kind is np.ndarray:
         made[position] = next(leaves).copy()
     elif kind is TracedArray:
-        made[position] = _as_given(next(leaves)._data)
+        array = next(leaves)._data
+        made[position] = array.view() if keys else _as_given(array)
     elif kind is frozenset:
         made[position] = frozenset([_build(c, leaves, originals, made) for c in children])
     elif kind in (list, set):

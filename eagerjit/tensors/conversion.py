@@ -15,6 +15,7 @@ from eagerjit.devices import CPU, Device
 from eagerjit.ops import views
 from eagerjit.ops.counted import measured
 from eagerjit.ops.index import concrete, own_array
+from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.numbers import TracedFloat, wrap
 from eagerjit.runtime import dtypes, making
 from eagerjit.runtime.dtypes import DType
@@ -94,12 +95,14 @@ def numpy(input: Tensor, *, force: bool = False) -> np.ndarray:
             f"can't convert {place} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
             "first."
         )
+    if getattr(state.tracer, "host", None) is not None:
+        return TracedArray(input.detach(), shown=True)  # type: ignore[return-value]
     return concrete(input, "a tensor was turned into an ndarray").view()
 
 
 def to_array(input: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     """NumPy's view of a tensor."""
-    array = numpy(input)
+    array = numpy(input) if state.tracer is None else concrete(input, "NumPy was given a tensor")
     if dtype is not None and array.dtype != dtype:
         return array.astype(dtype)
     return array.copy() if copy else array

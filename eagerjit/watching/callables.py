@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.recording import tensor_attributes
+from eagerjit.recording import numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, rounded
@@ -175,6 +175,9 @@ class Calls(PutOff, LibraryCalls):
             return _length
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
+        instead = numpy_numbers.instead(function, args, kwargs)
+        if instead is not None:
+            return instead
         if made_by_host(function, args, kwargs):
             return functools.partial(by_host, function)
         if function in CONVERTING and len(args) == 1 and type(args[0]) is TracedArray:

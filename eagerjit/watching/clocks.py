@@ -100,7 +100,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _refused(name: str) -> Any:
-    def method(self: Later, *args: Any) -> Any:
+    def method(self: Later, *args: Any, **kwargs: Any) -> Any:
         raise TraceBreak("it acts on what a clock says, which compiled code would not do", user_line())
 
     method.__name__ = name
@@ -113,5 +113,6 @@ for _name, _function in (("neg", operator.neg), ("abs", abs)):
     setattr(Later, f"__{_name}__", functools.partialmethod(lambda self, function: later(function, self), _function))
 for _name in ("__bool__", "__float__", "__int__", "__index__", "__lt__", "__le__", "__gt__", "__ge__", "__eq__",
               "__ne__", "__hash__", "__repr__", "__str__", "__format__", "__pow__", "__rpow__", "__divmod__",
-              "__trunc__", "__floor__", "__ceil__", "__complex__", "__reduce_ex__"):  # fmt: skip
+              "__trunc__", "__floor__", "__ceil__", "__complex__", "__reduce_ex__", "__array__", "__array_ufunc__",
+              "__array_function__"):  # fmt: skip
     setattr(Later, _name, _refused(_name))

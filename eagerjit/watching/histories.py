@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable
+from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eagerjit.compiler.ir import Node
@@ -127,7 +128,9 @@ class Histories:
 
     def called(self, function: Any, args: tuple[Any, ...], others: Iterable[Any]) -> Callable[..., Any] | None:
         """What is called in place of a function of such a list; None for other calls."""
-        for value in (*args, *others) if self.known else ():
+        is_method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
+        given = args[1:] if is_method else args
+        for value in (*given, *others) if self.known else ():
             history = self.of(value)
             if history is None:
                 continue

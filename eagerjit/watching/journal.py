@@ -109,7 +109,8 @@ class Journal(Ages):
 
     def note_read(self, holder: Any, key: Any) -> None:
         """Code is about to read an attribute, an item or a variable."""
-        self.windows.touch(holder)
+        if type(key) is not str or self.windows.histories.of(holder) is None:  # a method is called after it is read
+            self.windows.touch(holder)
         self.keyed.settle(holder)
         if self.memoized.recording is not None:
             self.memoized.note_read(holder, key)
@@ -270,6 +271,7 @@ class Journal(Ages):
 
     def probe(self, container: Any, source: str) -> None:
         """Something unknown gets a container: it may not change it, nor a copy of one that the caller gave."""
+        self.windows.touch(container)
         self.keyed.settle(container)
         if id(container) not in self._young or id(container) in self.paths:
             self.save_contents(container)

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
+from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Shape, Tensor
@@ -52,6 +55,8 @@ class Marked:
         number, tracer = self.number, state.tracer
         if isinstance(number, Tensor):
             number = number.item()
+        if type(number) is TracedNumber and number.kind is np.float64:  # whose texts are those of Python's
+            number = number.number
         several = isinstance(number, (tuple, list))
         if tracer is None or (specification if several else type(number) not in _NUMBERS):
             return format(number, specification)
@@ -65,7 +70,7 @@ class Marked:
 def is_formatted_later(value: Any) -> bool:
     """Whether formatting a value would ask for a number of the call."""
     sizes = type(value) in (tuple, list, Shape) and any(type(x) in _NUMBERS for x in value)
-    return sizes or type(value) in _NUMBERS or (type(value) is Tensor and value.ndim == 0)
+    return sizes or type(value) in (*_NUMBERS, TracedNumber) or (type(value) is Tensor and value.ndim == 0)
 
 
 def is_marked(value: Any) -> bool:

@@ -276,7 +276,7 @@ def an_exception_that_hides_what_cannot_be_traced(jit):
     @jit
     def f(x):
         try:
-            value = float(x.numpy().sum())
+            value = float(x.data_ptr() > 0)
         except Exception:
             value = 5.0
         return x + value

@@ -31,7 +31,7 @@ def a_list_that_grows_and_is_read(jit):
     yield f(ones(2)), losses
 
 
-@case(versions=4)
+@case(versions=6)
 def sums_of_whole_and_other_numbers(jit):
     counts = []
 
@@ -139,7 +139,7 @@ def a_trainer_that_reports(jit):
         yield step(ones(2, 2)), trainer.losses, trainer.logs
 
 
-@case(versions=5)
+@case(versions=6)
 def a_buffer_that_is_emptied(jit):
     buffer, means = [], []
 

@@ -1,0 +1,69 @@
+"""NumPy's functions that give one float of Python's: of numbers of a call being traced, every call makes them."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from eagerjit.recording.arrays import TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
+from eagerjit.recording.rounding import TESTS
+from eagerjit.state import state
+from eagerjit.watching.observation import TraceBreak, user_line
+
+_REDUCING = frozenset((np.mean, np.median, np.std, np.var, np.sum, np.max, np.min, np.prod))
+_ELEMENTWISE = frozenset(
+    (np.sqrt, np.exp, np.log, np.log10, np.log2, np.log1p, np.expm1, np.sin, np.cos, np.tanh, np.abs, np.square,
+     np.minimum, np.maximum, np.power)
+)  # fmt: skip
+_TESTS: dict[Any, Any] = {np.isfinite: math.isfinite, np.isnan: math.isnan, np.isinf: math.isinf}
+
+
+def instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
+    """What is called in place of such a function; None for others, which get the numbers themselves."""
+    host = getattr(state.tracer, "host", None)
+    if host is None or kwargs or not args or np.geterr()["under"] != "ignore":
+        return None
+    if function in _REDUCING and len(args) == 1 and type(args[0]) in (list, tuple, deque):
+        kinds = {type(_python(a)) for a in args[0]}
+        known = TracedFloat in kinds and kinds <= {int, float, SymbolicInt, TracedFloat}
+        return (lambda values: _float64(_Named(function, True), values)) if known else None
+    kinds = {type(_python(a)) for a in args}
+    if TracedNumber in map(type, args) and host.takes((args, kwargs)):
+        return None
+    if TracedFloat not in kinds or not kinds <= {float, TracedFloat}:
+        return None
+    if function in _TESTS and len(args) == 1:
+        return lambda value: np.bool_(TESTS[_TESTS[function]](_python(value)))
+    return (lambda *values: _float64(_Named(function, False), values)) if function in _ELEMENTWISE else None
+
+
+def _python(value: Any) -> Any:
+    """A float of NumPy's as one of Python's, which NumPy's functions take for the same."""
+    return value.number if type(value) is TracedNumber and value.kind is np.float64 else value
+
+
+def _float64(function: Callable[..., float], numbers: Any) -> Any:
+    before, journal = np.geterr(), state.tracer.journal
+    journal.checks.append(lambda: np.geterr() == before)
+    try:
+        made = python_number(function, *map(_python, numbers))
+    except FloatingPointError as error:
+        raise TraceBreak(f"NumPy warns: {error}", user_line()) from None
+    return TracedNumber(made, np.float64) if type(made) is TracedFloat else np.float64(made)
+
+
+class _Named:
+    """A function of NumPy's on floats, or on a list of these, as one of Python's; it raises where NumPy warns."""
+
+    def __init__(self, function: Any, of_list: bool):
+        self.function, self.of_list = function, of_list
+        self.__module__, self.__name__ = "numpy", function.__name__ + "_of_list" * of_list
+
+    def __call__(self, *numbers: float) -> float:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            return float(self.function(list(numbers)) if self.of_list else self.function(*numbers))

@@ -1,0 +1,95 @@
+"""NumPy is given Python numbers of the call: by operators, functions and lists."""
+
+from __future__ import annotations
+
+import collections
+import time
+
+import numpy as np
+
+import eagerjit as torch
+from tests.soundness.framework import FELL_BACK, case
+
+
+def numbers(value, rate):
+    return [value * 0.1**k + rate for k in range(11)]
+
+
+def compare(jit, function):
+    @jit
+    def f(x, rate):
+        return function(x.sum().item(), rate, x.shape[0])
+
+    for i in range(3):
+        yield f(torch.arange(9.0) * (i + 0.1), 0.1 + i)
+
+
+@case
+def numpy_reduces_lists_of_numbers(jit):
+    for reduce in (np.mean, np.sum, np.std, np.median, np.max):
+        yield from compare(jit, lambda value, rate, n, reduce=reduce: reduce(numbers(value, rate)))
+    yield from compare(jit, lambda value, rate, n: np.mean(collections.deque(numbers(value, rate))))
+    yield from compare(jit, lambda value, rate, n: (np.percentile(numbers(value, rate), 50), np.mean([n, n + 1])))
+
+
+@case
+def arrays_of_numbers(jit):
+    yield from compare(jit, lambda value, rate, n: np.array([value, rate]))
+    yield from compare(jit, lambda value, rate, n: np.array([value, n]).mean())
+    yield from compare(jit, lambda value, rate, n: (np.asarray(value), np.array([n, n])))
+    yield from compare(jit, lambda value, rate, n: (np.append([1.0], value), np.stack([rate, n]), np.full(3, value)))
+    yield from compare(jit, lambda value, rate, n: (np.where(value > 1, rate, np.float32(2)) * np.ones(1, "float32")))
+    yield from compare(jit, lambda value, rate, n: np.array([rate]).tobytes())
+
+
+@case
+def numpy_calculates_with_numbers(jit):
+    yield from compare(jit, lambda value, rate, n: (np.ones(3) * rate, value * np.ones(3), np.add(np.ones(2), [n, 1])))
+    yield from compare(jit, lambda value, rate, n: (np.ones(3, "float32") * value, n * np.ones(2, "float32")))
+    yield from compare(jit, lambda value, rate, n: (np.float64(2) * value, value - np.float64(2), np.float64(rate) * n))
+    yield from compare(jit, lambda value, rate, n: (np.int64(3) * value, n / np.float64(3), np.float64(2) // rate))
+    yield from compare(jit, lambda value, rate, n: (np.sqrt(rate), np.exp(-rate), np.minimum(value, rate), np.log(n)))
+    yield from compare(jit, lambda value, rate, n: (np.clip(value, 0, 1), np.abs(value), np.isfinite(value)))
+    yield from compare(jit, lambda value, rate, n: (value == np.float64(value), n == np.float64(9), rate < np.int64(2)))
+    yield from compare(jit, lambda value, rate, n: (n != np.float64(9), n >= np.float64(9), np.float64(9) == n))
+
+
+@case(outcome=FELL_BACK)
+def numpy_is_given_what_clocks_say(jit):
+    @jit
+    def f(x):
+        start = time.perf_counter()
+        y = x + 1
+        return y, bool(np.mean([time.perf_counter() - start, 0.0]) >= 0)
+
+    for _ in range(3):
+        yield f(torch.ones(2))
+
+
+@case(versions=4)
+def means_by_numpy_are_reported(jit):
+    losses, best = [], [0.0]
+
+    @jit
+    def f(x):
+        loss = (x * 0.37).sum().item()
+        losses.append(loss)
+        mean, spread = np.mean(losses[-9:] if len(losses) > 9 else [loss, 1.0, 2]), np.std([loss, 0.1, 0.2])
+        print(f"{mean:.3f} {spread}", mean, np.sqrt(loss))
+        if np.isnan(loss) or not np.isfinite(mean):
+            raise ValueError("no number")
+        best.append(mean)
+        return x * mean, np.maximum(loss, 0.5)
+
+    for i in range(14):
+        yield f(torch.arange(1.0, 5.0) + i), best
+
+
+@case(outcome=FELL_BACK)
+def numpy_warns_of_numbers(jit):
+    @jit
+    def f(x):
+        return np.sqrt(x.sum().item()) * 2
+
+    for i in (4.0, 9.0, -1.0, 4.0):
+        yield f(torch.ones(1) * i)
