@@ -53,7 +53,7 @@ METHODS = {
     "eagerjit.ops.numeric": "hypot_ heaviside_ float_power_ nextafter_ bitwise_left_shift_ bitwise_right_shift_",
     "eagerjit.ops.gamma": "lgamma_ digamma_ erfinv_ mvlgamma_ igamma_ igammac_ polygamma_",
     "eagerjit.ops.writes": "subtract_ divide_ true_divide_ apply_ map_ cfloat cdouble",
-    "eagerjit.ops.draws": "exponential_ cauchy_ log_normal_ geometric_ random_",
+    "eagerjit.ops.draws": "bernoulli_ exponential_ cauchy_ log_normal_ geometric_ random_",
     "eagerjit.ops.made": "new_empty_strided",
     "eagerjit.ops.products": "addmm_ addr_ addbmm_ baddbmm_",
     "eagerjit.ops.scatter": "scatter_ scatter_reduce_",

@@ -226,9 +226,12 @@ randint, randperm = _drawing(RANDINT, randint, _randint_op), _drawing(RANDPERM, 
 randn, randn_like = _drawing(DRAW, randn, _randn_op), _drawing(LIKE + DRAW, randn_like, _randn_op)
 
 
-def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Zeros and ones, ones with the probabilities given."""
-    return (rand(tuple(input.shape), generator=generator, device=input.device) < input).to(input.dtype)
+def _deviation(std: Tensor) -> Tensor:
+    """std, which is refused where it is negative."""
+    return required(std >= 0.0, std, "RuntimeError", "normal expects all elements of std >= 0.0")
+
+
+_deviation_op = Op("normal_deviation", _deviation)
 
 
 def normal(
@@ -238,6 +241,8 @@ def normal(
     """Normal numbers of a mean and a standard deviation, each a number or a tensor."""
     if type(std) in (int, float) and std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if isinstance(std, Tensor):
+        std = _deviation_op.call(std)
     if size is None:
         if not isinstance(mean, Tensor) and not isinstance(std, Tensor):
             raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type(mean).__name__}")
@@ -348,14 +353,7 @@ def _source(target: Tensor, generator: Generator | None) -> tuple[Tensor, ...]:
     return () if chosen is _DEFAULT_STATE else (chosen,)
 
 
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with zeros and ones, ones with probability p."""
-    if not isinstance(p, Tensor) and not 0 <= p <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return self.copy_(rand(tuple(self.shape), generator=generator, device=self.device) < p)
-
-
-for _method in (normal_, uniform_, bernoulli_):
+for _method in (normal_, uniform_):
     setattr(Tensor, _method.__name__, _method)
 
 

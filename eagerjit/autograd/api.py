@@ -22,8 +22,8 @@ _ones: dict[np.dtype, Tensor] = {}
 
 
 def _start(array: np.ndarray) -> Tensor | None:
-    """The 1 that a walk from a 0-d result starts with: one tensor for each dtype, which nothing writes to."""
-    if array.ndim or type(array) is not np.ndarray:
+    """The 1 that a walk from a real 0-d result starts with: one tensor for each dtype, which nothing writes to."""
+    if array.ndim or type(array) is not np.ndarray or array.dtype.kind == "c":
         return None
     found = _ones.get(array.dtype)
     if found is None:
@@ -50,6 +50,10 @@ def _initial(roots: Sequence[Tensor], grads: Any) -> list[Tensor]:
             if root.numel() != 1:
                 raise RuntimeError(
                     f"grad can be implicitly created only for scalar outputs, not for one of shape {list(root.shape)}"
+                )
+            if root.dtype.is_complex:
+                raise RuntimeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
                 )
             grad = ones_like(root)
         elif tuple(grad.shape) != tuple(root.shape):

@@ -369,7 +369,7 @@ def _incoming(
 def _hooked(node: GradNode, index: int, grad: Tensor | None) -> Tensor | None:
     if grad is None or node.hooks is None:
         return grad
-    for hook in list(node.hooks.get(index, {}).values()):
+    for _, hook in sorted(node.hooks.get(index, {}).items()):
         result = call_back(hook, grad)
         grad = grad if result is None else result
     return grad

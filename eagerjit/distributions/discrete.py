@@ -16,6 +16,7 @@ from eagerjit.distributions.distribution import (
     logits_to_probs,
     probs_to_logits,
 )
+from eagerjit.ops import draws
 from eagerjit.ops.activation import softplus
 from eagerjit.tensors import creation
 from eagerjit.tensors.limits import finfo
@@ -85,7 +86,7 @@ class Bernoulli(Weighted, ExponentialFamily):
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with no_grad():
-            return random.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+            return draws.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._validate_sample(value)

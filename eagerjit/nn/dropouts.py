@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit import random
 from eagerjit.cautions import caution
 from eagerjit.nn.module import Module
+from eagerjit.ops.draws import happens
 from eagerjit.tensors.tensor import Tensor
 
 _SATURATION = 1.7580993408473766
@@ -74,7 +75,7 @@ def _self_normalising(input: Tensor, p: float, training: bool, shape: tuple[int,
         return input
     if p == 1:
         return input * 0.0
-    kept = random.bernoulli(input.detach().new_full(shape, 1.0 - p))
+    kept = happens(shape, 1.0 - p, None, input.device).to(input.dtype)
     scale = 1.0 / math.sqrt((_SATURATION**2 * p + 1.0) * (1.0 - p))
     return input * (kept * scale) + ((kept - 1.0) * (_SATURATION * scale) + _SATURATION * scale * p)
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from eagerjit import random
 from eagerjit.calling import public
+from eagerjit.dispatch import Op
 from eagerjit.ops import samplers
+from eagerjit.ops.conditions import required
 from eagerjit.ops.shaping import broadcast_tensors
 from eagerjit.random import Generator
 from eagerjit.runtime import dtypes
@@ -20,15 +22,35 @@ from eagerjit.tensors.tensor import Tensor
 multinomial = public(random.multinomial)
 
 
+def _below(drawn: Tensor, chance: Tensor) -> Tensor:
+    """Where numbers drawn from [0, 1) are below a chance, which has to be a probability."""
+    message = "bernoulli expects all elements of p to be in [0, 1]"
+    return drawn < required((chance >= 0.0).logical_and(chance <= 1.0), chance, "RuntimeError", message)
+
+
+_below_op = Op("bernoulli", _below, differentiable=False)
+
+
+def happens(shape: Any, chance: Any, generator: Generator | None, device: Any) -> Tensor:
+    """Flags of a shape that hold with a chance, a number or a tensor. RuntimeError where that is no probability."""
+    if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
+    drawn = random.rand(tuple(shape), generator=generator, device=device)
+    return _below_op.call(drawn, chance) if isinstance(chance, Tensor) else drawn < chance
+
+
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with zeros and ones, ones with probability p."""
+    return self.copy_(happens(self.shape, p, generator, self.device))
+
+
 @public
 def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
     """Zeros and ones: ones with the probabilities in input, or with probability p."""
     if p is None and not input.dtype.is_floating_point:
         raise NotImplementedError(f'"bernoulli_tensor_cpu_p_" not implemented for {input.dtype}')
     chance = input.detach() if p is None else p
-    if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
-    return (random.rand(tuple(input.shape), generator=generator, device=input.device) < chance).to(input.dtype)
+    return happens(input.shape, chance, generator, input.device).to(input.dtype)
 
 
 @public

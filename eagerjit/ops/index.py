@@ -275,6 +275,11 @@ def _spread(index: Tensor, dim: int, input: Tensor, value: Tensor, wrap: bool) -
     return place.reshape([-1 if d == dim else 1 for d in range(value.ndim)]).expand(value.shape)
 
 
+def _read_along(g: Any, out: Any, input: Any, dim: int, index: Any, value: Any, wrap: bool) -> Any:
+    """The gradient of what was put along a dimension."""
+    return g.take_rows(index, wrap) if dim == 0 else g.gather(dim, _spread(index, dim, g, value, wrap))
+
+
 def _put_along(input: Tensor, dim: int, index: Tensor, value: Tensor, wrap: bool = True) -> Tensor:
     """input with index[i] along a dimension replaced by what value has at i; the last one wins."""
     if dim == 0:
@@ -291,7 +296,7 @@ put_along = Op(
         lambda g, out, input, dim, index, value, wrap: put_along.call(g, dim, index, g.new_zeros(value.shape), wrap),
         None,
         None,
-        lambda g, out, input, dim, index, value, wrap: g.gather(dim, _spread(index, dim, g, value, wrap)),
+        _read_along,
         None,
     ),
 )
@@ -313,7 +318,7 @@ add_along = Op(
         lambda g, out, input, dim, index, value, wrap: g,
         None,
         None,
-        lambda g, out, input, dim, index, value, wrap: g.gather(dim, _spread(index, dim, g, value, wrap)),
+        _read_along,
         None,
     ),
 )

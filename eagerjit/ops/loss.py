@@ -7,6 +7,7 @@ from typing import Any
 from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
+from eagerjit.ops.conditions import required
 from eagerjit.ops.normalization import widened_now
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.runtime import mode
@@ -96,8 +97,8 @@ _huber_loss = _difference_loss("huber_loss", _huber, of_weights=False)
 def _warn_sizes(input: Tensor, target: Tensor) -> None:
     if tuple(input.shape) != tuple(target.shape):
         caution(
-            f"Using a target size ({tuple(target.shape)}) that is different to the input size "
-            f"({tuple(input.shape)}). This "
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This "
             "will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
 
@@ -154,9 +155,15 @@ def huber_loss(
 # -- probabilities ----------------------------------------------------------------------------------------------------
 
 
+def _probability(name: str, x: Tensor) -> Tensor:
+    """x, which is refused where it is no probability."""
+    return required((x >= 0.0) & (x <= 1.0), x, "RuntimeError", f"all elements of {name} should be between 0 and 1")
+
+
 def _binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms no lower than -100."""
     x, t, w = widened(input, target, weight)
+    x, t = _probability("input", x), _probability("target", t)
     loss = (t - 1.0) * (-x).log1p().clamp(min=-100.0) - t * x.log().clamp(min=-100.0)
     return as_dtype(reduced(loss if w is None else loss * w, reduction), input.dtype)
 
@@ -188,7 +195,7 @@ def binary_cross_entropy(
     check_constant("binary_cross_entropy", weight=weight)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
-            f"Using a target size ({tuple(target.shape)}) that is different to the input size ({tuple(input.shape)}) "
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) "
             "is deprecated. Please ensure they have the same size."
         )
     return _bce.call(input, target, weight, reduction)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from eagerjit.cautions import caution
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
@@ -29,8 +31,7 @@ from eagerjit.tensors.tensor import Tensor, new_tensor
 
 def _expanded_key(key: Any, rank: int) -> list[Any]:
     """One entry per dimension: the ellipsis and what is missing filled with full slices."""
-    entries = list(key) if isinstance(key, tuple) else [key]
-    entries = [_as_index(e) for e in entries]
+    entries = [_as_index(e) for e in (key if isinstance(key, tuple) or _means_tuple(key) else [key])]
     used = sum(e.ndim if _is_mask(e) else 1 for e in entries if e is not None and e is not Ellipsis)
     if used > rank:
         raise IndexError(f"too many indices for tensor of dimension {rank}")
@@ -39,6 +40,19 @@ def _expanded_key(key: Any, rank: int) -> list[Any]:
         raise IndexError("an index can only have a single ellipsis ('...')")
     rest = entries[position + 1 :] if position < len(entries) else []
     return entries[:position] + [slice(None)] * (rank - used) + rest
+
+
+def _means_tuple(key: Any) -> bool:
+    """Whether a list is short and holds more than places of one dimension, so that PyTorch takes it for a tuple."""
+    if not isinstance(key, list) or len(key) >= 32:
+        return False
+    found = any(e is None or e is Ellipsis or isinstance(e, (Tensor, slice, Sequence, np.ndarray)) for e in key)
+    if found:
+        caution(
+            "A list of sequences, slices, tensors, None or ... indexes as a tuple does, which is deprecated: use "
+            "x[tuple(key)], or x[torch.tensor(key)] for places in one dimension"
+        )
+    return found
 
 
 def _as_index(entry: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Number
 from typing import Any
 
@@ -24,9 +23,9 @@ from eagerjit.runtime.remembered import Remembered
 from eagerjit.state import state
 from eagerjit.tensors import creation
 from eagerjit.tensors.making import strided
-from eagerjit.tensors.placement import array_at, copied_array, device_of, host_array, wanted
+from eagerjit.tensors.placement import array_at, device_of, host_array, wanted
 from eagerjit.tensors.printing import format_tensor
-from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor, storage_of
+from eagerjit.tensors.tensor import Parameter, Tensor, is_asked, new_tensor
 
 # -- to numbers and arrays --------------------------------------------------------------------------------------------
 
@@ -262,34 +261,6 @@ def set_data(self: Tensor, value: Tensor) -> None:
             f"one lies on {device_of(self)} and the other on {device_of(value)}."
         )
     self._data = value._data
-
-
-def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    """copy.deepcopy of a leaf."""
-    if self._node is not None:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
-        )
-    plain = type(self) is Tensor and not self._requires_grad and not self.__dict__
-    if state.tracer is not None and plain and state.tracer.get_grad(self) is None:
-        memo[id(self)] = made = views.detach(self.clone())
-        return made
-    made = new_tensor(copied_array(own_array(self, "a tensor was copied with copy.deepcopy")), type(self))
-    made._requires_grad = self._requires_grad
-    memo[id(self)] = made
-    if self._grad is not None:
-        made._grad = copy.deepcopy(self._grad, memo)
-    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    return made
-
-
-def shallow_copy(self: Tensor) -> Tensor:
-    """copy.copy: another tensor over the same memory."""
-    made = views.detach(self) if type(self) is Tensor else new_tensor(self._data, type(self))
-    made._storage = storage_of(self)
-    made._requires_grad = self._requires_grad
-    made.__dict__.update(self.__dict__)
-    return made
 
 
 def reduce_ex(self: Tensor, protocol: Any) -> Any:

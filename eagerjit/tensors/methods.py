@@ -29,7 +29,7 @@ from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.tensors import conversion as c
-from eagerjit.tensors import moving, places
+from eagerjit.tensors import copying, moving, places
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.printing import format_tensor
 from eagerjit.tensors.tensor import Tensor
@@ -122,8 +122,8 @@ METHODS: dict[str, Any] = {
 
 SPECIAL = {
     "__array__": c.to_array, "__bool__": c.truth, "__index__": c.as_index, "__len__": c.length, "__iter__": c.iterate,
-    "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": c.deepcopy,
-    "__copy__": c.shallow_copy,
+    "__contains__": c.contains, "__format__": c.formatted, "__repr__": format_tensor, "__deepcopy__": copying.deepcopy,
+    "__copy__": copying.shallow_copy,
     "__reduce_ex__": c.reduce_ex, "__getitem__": subscript.get_item, "__setitem__": subscript.set_item,
     **{f"__{name}__": late.LateMethod("eagerjit.ops.numeric", function) for name, function in SHIFTS.items()},
     "__float__": lambda self: float(c.scalar(self)), "__int__": lambda self: int(c.scalar(self)),
@@ -189,13 +189,17 @@ def backward(
     api.backward(self, gradient, retain_graph, create_graph, inputs)
 
 
+_AFTER_ALL_HOOKS = 1 << 62
+"""Numbers from here on are of what is called behind all hooks."""
+
+
 class Handle:
     """Removes a hook: `remove()`, or at the end of a `with` block. `id` is the hook's key in its table."""
 
     _numbers = itertools.count()
 
-    def __init__(self, hooks: dict[int, Any]):
-        self._hooks, self.id = hooks, next(Handle._numbers)
+    def __init__(self, hooks: dict[int, Any], first: int = 0):
+        self._hooks, self.id = hooks, first + next(Handle._numbers)
 
     def remove(self) -> None:
         """Take the hook away."""
@@ -220,6 +224,13 @@ def add_hook(hooks: dict[int, Any], hook: Any, prepend: bool = False) -> Handle:
     return handle
 
 
+def _node_hooks(tensor: Tensor) -> dict[int, Any]:
+    """The hooks of a tensor that is not a leaf: the smaller their numbers, the earlier they are called."""
+    if tensor._node.hooks is None:
+        tensor._node.hooks = {}
+    return tensor._node.hooks.setdefault(tensor._index, {})
+
+
 def _leaf_hooks(tensor: Tensor, kind: str) -> dict[int, Any]:
     if tensor._hooks is None:
         tensor._hooks = {}
@@ -233,9 +244,7 @@ def register_hook(self: Tensor, hook: Any) -> Handle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     if self._node is None:
         return add_hook(_leaf_hooks(self, "grad"), hook)
-    if self._node.hooks is None:
-        self._node.hooks = {}
-    return add_hook(self._node.hooks.setdefault(self._index, {}), hook)
+    return add_hook(_node_hooks(self), hook)
 
 
 @method
@@ -262,7 +271,9 @@ def retain_grad(self: Tensor) -> None:
             tensor.grad = gradient.detach().clone() if known is None else known + gradient
 
     _leaf_hooks(self, "retained")[0] = keep
-    register_hook(self, keep)
+    hooks = _node_hooks(self)
+    hooks[Handle(hooks, _AFTER_ALL_HOOKS).id] = keep  # what is kept is what all hooks have made of it, later ones too
+    mode.bump_epoch()
 
 
 @method

@@ -183,6 +183,9 @@ USES: dict[str, Callable[..., Any]] = {
     "hook removed": lambda t, x: [x.register_hook(lambda g: g * 3).remove(), (x * x).sum()][-1],
     "hook without grad": lambda t, x: t.ones(1).register_hook(lambda g: g),
     "retain_grad": lambda t, x: [y := x * 2, y.retain_grad(), (y * y).sum().backward(), y.grad][-1],
+    "hook behind retain_grad": lambda t, x: [
+        y := x * 2, y.retain_grad(), y.register_hook(lambda g: g * 3), y.sum().backward(), y.grad + x.grad
+    ][-1],
     "retain_grad of constant": lambda t, x: t.ones(1).retain_grad(),
     "grad of integer": lambda t, x: t.ones(2, dtype=t.int64).requires_grad_(),
     "grad assigned": lambda t, x: [setattr(x, "grad", t.ones(3)), (x * 2).sum().backward(), x.grad][-1],

@@ -315,3 +315,23 @@ def test_namespace() -> None:
     assert ej.__version__ == f"{torch.version.__version__.split('+')[0]}+eagerjit.{ej.version.eagerjit}"
     with pytest.raises(AttributeError):
         _ = ej.nothing
+
+
+def test_views_copied_deeply() -> None:
+    """Views of a tensor that is copied too are views of its copy; Parameters lie alone, tensors kept twice once."""
+
+    def written(t: Any) -> Any:
+        x = t.arange(6).view(2, 3)
+        a, b, c, d, e = copy.deepcopy([x, x.view(6), x[:, 1:], x.t(), x])
+        b[2] = 70
+        c.mul_(2)
+        weight = t.nn.Parameter(t.ones(2))
+        alone, part, whole = copy.deepcopy([weight, weight.data[1:], weight.data])
+        alone.data.mul_(3)
+        whole.mul_(5)
+        layer = t.nn.Linear(2, 2, bias=False)
+        state = copy.deepcopy(t.nn.ModuleList([layer, layer]).state_dict())
+        state["0.weight"].fill_(4)
+        return [n.tolist() for n in (a, b, c, d, alone, whole, state["1.weight"])], a is e, d.stride()
+
+    assert written(ej) == written(torch)

@@ -7,7 +7,7 @@ import types
 
 import eagerjit as torch
 from eagerjit import nn
-from tests.soundness.framework import attempt, case
+from tests.soundness.framework import FELL_BACK, attempt, case
 
 
 def ramp(*sizes):
@@ -28,6 +28,34 @@ def tensors_copied_deeply(jit):
 
     for i in range(4):
         yield (f(ramp(2, 3) + i), [t._version for t in f(ramp(2, 3))[1]["a"]])
+
+
+@case(outcome=FELL_BACK)
+def views_copied_deeply(jit):
+    pair = [torch.zeros(3), None]
+    pair[1] = pair[0][1:]
+
+    @jit
+    def of_own(x):
+        y = x * 2
+        a, b, nothing = copy.deepcopy([y, y.view(-1), None])
+        a[0] = 5.0
+        return a, b, nothing
+
+    @jit
+    def of_kept(x):
+        a, b = copy.deepcopy(pair)
+        a.add_(x)
+        return a, b
+
+    for i in range(3):
+        pair[0].fill_(i)
+        a, b, nothing = of_own(ramp(2, 2) + i)
+        b.mul_(2)
+        yield a, b, nothing
+        c, d = of_kept(torch.ones(3))
+        d.mul_(3)
+        yield c, d, pair
 
 
 @case

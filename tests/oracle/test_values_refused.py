@@ -1,0 +1,51 @@
+"""Values that PyTorch refuses, and others at the edge that it takes: eagerly and in compiled calls."""
+
+import pytest
+import torch
+
+import eagerjit
+
+REFUSED = {
+    "binary cross entropy of what is above 1": lambda t, x: t.nn.functional.binary_cross_entropy(x * 1.5, x),
+    "binary cross entropy of what is negative": lambda t, x: t.nn.functional.binary_cross_entropy(-x, x),
+    "binary cross entropy of NaN": lambda t, x: t.nn.functional.binary_cross_entropy(x * float("nan"), x),
+    "binary cross entropy, a target above 1": lambda t, x: t.nn.functional.binary_cross_entropy(x, x * 2),
+    "bernoulli": lambda t, x: t.bernoulli(x * 2),
+    "bernoulli of NaN": lambda t, x: t.bernoulli(x * float("nan")),
+    "bernoulli_": lambda t, x: t.zeros(3).bernoulli_(x - 1),
+    "normal": lambda t, x: t.normal(t.zeros(3), x - 1),
+    "normal of a number": lambda t, x: t.normal(0.0, x - 1),
+    "backward from a complex number": lambda t, x: t.complex(x, x).requires_grad_().sum().backward(),
+}
+TAKEN = {
+    "binary cross entropy": lambda t, x: t.nn.functional.binary_cross_entropy(x, x),
+    "binary cross entropy at the ends": lambda t, x: t.nn.functional.binary_cross_entropy(x.round(), x),
+    "bernoulli": lambda t, x: t.bernoulli(x.round()),
+    "bernoulli_": lambda t, x: t.zeros(3).bernoulli_(x.round()),
+    "normal": lambda t, x: t.normal(x, t.zeros(3)),
+    "backward from a complex number": lambda t, x: (
+        t.complex(x, x).requires_grad_().sum().backward(t.tensor(1j))
+    ),
+}  # fmt: skip
+
+
+def outcome(t, function):
+    try:
+        found = function(t.tensor([0.25, 0.75, 1.0]))
+        return found if found is None else found.tolist()
+    except RuntimeError as error:
+        return type(error).__name__
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("calls", [REFUSED, TAKEN], ids=["refused", "taken"])
+def test_as_torch(calls):
+    for name, call in calls.items():
+        expected = outcome(torch, lambda x, call=call: call(torch, x))
+        assert (expected == "RuntimeError") is (calls is REFUSED), name
+
+        def function(x, call=call):
+            return call(eagerjit, x)
+
+        for tried in (function, eagerjit.jit(function)):
+            assert [outcome(eagerjit, tried) for _ in range(2)] == [pytest.approx(expected)] * 2, name
