@@ -54,7 +54,7 @@ def _one_cholesky(matrix: np.ndarray) -> tuple[np.ndarray, int]:
     while low < high:
         middle = (low + high + 1) // 2
         try:
-            known, low = np.linalg.cholesky(matrix[:middle, :middle]), middle
+            known, low = factor._cholesky_array(matrix[:middle, :middle]), middle
         except np.linalg.LinAlgError:
             high = middle - 1
     out = np.tril(matrix)

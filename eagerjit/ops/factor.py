@@ -173,7 +173,10 @@ def _cholesky_rule(g: Any, out: Any, input: Any) -> Any:
 
 def _cholesky_array(input: np.ndarray) -> np.ndarray:
     """The lower triangular L of input = L L^H."""
-    return np.linalg.cholesky(input)
+    out = np.linalg.cholesky(input)
+    if np.isnan(np.diagonal(out, axis1=-2, axis2=-1)).any():  # LAPACK's own test, which not all of its versions have
+        raise np.linalg.LinAlgError
+    return out
 
 
 cholesky = MatrixOp(

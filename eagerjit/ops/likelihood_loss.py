@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
 from eagerjit.ops.activation import widened
+from eagerjit.ops.conditions import required
 from eagerjit.ops.index import cat
 from eagerjit.ops.loss import check_reduction, reduced
 from eagerjit.ops.pointwise import as_dtype
@@ -43,6 +44,7 @@ def poisson_nll_loss(
 def _gaussian(input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: str) -> Tensor:
     """(log(var) + (input - target)**2 / var) / 2, var at least eps."""
     x, t, v = widened(input, target, var)
+    v = required((v < 0.0).logical_not(), v, "ValueError", "var has negative entry/entries")
     # The gradient of a variance below eps is that at eps.
     v = v.where(v >= eps, (v - v.detach()) + eps)
     loss = 0.5 * (v.log() + (x - t) * (x - t) / v)
@@ -111,10 +113,11 @@ def ctc_loss(
     reduction = check_reduction(reduction)
     single = log_probs.ndim == 2
     logs = log_probs.unsqueeze(1) if single else log_probs
-    _, batch, classes = logs.shape
+    steps, batch, classes = logs.shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
     lengths, counts = (_lengths(x) for x in (input_lengths, target_lengths))
+    lengths = _within_op.call(lengths, steps)
     for name, found in (("input_lengths", lengths), ("target_lengths", counts)):
         if found.shape[0] != batch:
             raise RuntimeError(f"{name} must be of size batch_size")
@@ -133,6 +136,15 @@ def ctc_loss(
     if reduction == "sum":
         return loss.sum()
     return loss.squeeze(0) if single else loss
+
+
+def _within(lengths: Tensor, steps: Any) -> Tensor:
+    """Lengths, which have to be numbers of steps that there are."""
+    message = "ctc_loss: expected input_lengths to have values of at least 0 and at most the number of steps"
+    return required((lengths >= 0).logical_and(lengths <= steps), lengths, "RuntimeError", message)
+
+
+_within_op = Op("ctc_lengths", _within, differentiable=False, numbers=("steps",))
 
 
 def _lengths(given: Any) -> Tensor:
