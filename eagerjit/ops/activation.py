@@ -53,7 +53,7 @@ def _relu(input: Tensor) -> Tensor:
     return emit(elementwise.maximum, input, as_dtype(0, input.dtype))
 
 
-relu = Op("relu", _relu, (lambda g, out, input: g.where(out > 0, 0.0),))
+relu = Op("relu", _relu, (lambda g, out, input: g.where((out <= 0).logical_not(), 0.0),))  # of NaN it is g
 
 
 def _gelu(input: Tensor, approximate: str = "none") -> Tensor:

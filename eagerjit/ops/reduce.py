@@ -14,6 +14,7 @@ from eagerjit.ops.views import dimension
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
+from eagerjit.state import Defaults
 from eagerjit.tensors.outputs import write_out
 from eagerjit.tensors.tensor import Tensor
 
@@ -297,6 +298,7 @@ def std(
 
 def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))) without overflow; of nothing it is -inf."""
+    input = input if input.dtype.is_differentiable else as_dtype(input, Defaults.dtype)
     if any(input.shape[axis] == 0 for axis in axes_of(dim, input.ndim)):
         return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
     top = reduce(reductions.amax, input, dim, True)

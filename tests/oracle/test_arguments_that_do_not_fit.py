@@ -20,6 +20,8 @@ CALLS = {
     "lerp of two dtypes": lambda t, x, i: t.lerp(x, i, 0.5),
     "bincount of floats": lambda t, x, i: t.bincount(x[0]),
     "bincount of a matrix": lambda t, x, i: t.bincount(i),
+    "logsumexp of flags": lambda t, x, i: t.logsumexp(x > 0, 1),
+    "logsumexp of integers": lambda t, x, i: t.logsumexp(i, (0, 1)),
     "tensordot": lambda t, x, i: t.tensordot(x, x, 3),
     "contains": lambda t, x, i: "a" in x,
     "clamp of complex numbers": lambda t, x, i: t.complex(x, x).clamp(0, 1),

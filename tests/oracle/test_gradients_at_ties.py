@@ -10,6 +10,7 @@ CALLS = {
     "nanmedian": lambda t, x: x.nanmedian(),
     "median of NaN": lambda t, x: (x / (x - x)).median(),
     "median of integers": lambda t, x: x.median() + x.long().median(),
+    "relu of NaN": lambda t, x: (x / x).relu() + x.sqrt().relu(),
     "max": lambda t, x: x.max(),
     "amin": lambda t, x: x.amin(),
     "atan2 at the origin": lambda t, x: t.atan2(x, x * 0.0),

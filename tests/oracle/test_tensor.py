@@ -326,7 +326,7 @@ def test_views_copied_deeply() -> None:
         b[2] = 70
         c.mul_(2)
         weight = t.nn.Parameter(t.ones(2))
-        alone, part, whole = copy.deepcopy([weight, weight.data[1:], weight.data])
+        alone, _part, whole = copy.deepcopy([weight, weight.data[1:], weight.data])
         alone.data.mul_(3)
         whole.mul_(5)
         layer = t.nn.Linear(2, 2, bias=False)
