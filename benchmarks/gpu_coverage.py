@@ -126,10 +126,9 @@ def compare(out: Outcome, plain: Any, tensors: Sequence[Any]) -> None:
 
 
 def of_host(program: Program) -> set[str]:
-    """What a GPU's Program leaves to the host: functions of NumPy, libraries, routines of the native runtime."""
+    """What a GPU's Program leaves to the host: functions of NumPy, libraries."""
     found = {c.function for c in program.calls}
-    found |= {Op(code).name for code, *_ in program.instructions if code in LIBRARY}
-    return found | {name for name in program.kernels if name.startswith("routine ")}
+    return found | {Op(code).name for code, *_ in program.instructions if code in LIBRARY}
 
 
 class _Lowered(Exception):

@@ -12,9 +12,10 @@
                 | along PARAM = OP PARAM ...               GPU: a scan or an order along a dimension, all of a kernel
                 | sort PARAM ...                           GPU: a step of an order along a dimension, all of a kernel
                 | search OP PARAM ...                      GPU: one of the searches, all of a kernel
+                | weighted PARAM ...                       GPU: weighted rows, all of a kernel
                 | convolution ...                          GPU: all of a kernel
                 | attention KIND ...                       GPU: all of a kernel
-                | ordered NAME { kernel }                  GPU: all of a kernel
+                | ordered NAME [by PARAM] { kernel }       GPU: all of a kernel
                 | several COUNT NAME* { kernel }           GPU: all of a kernel
     index     ::= sum of terms NAME*STRIDE, in elements    STRIDE is an int or a param's name
 
@@ -37,6 +38,9 @@ LANES = 32
 
 FLAGS = 4096
 """Flags that one program takes."""
+
+FEW = 4096
+"""Entries that are compared with each other at most; of more the order is found first."""
 
 Index = tuple[tuple[str, "int | str"], ...]
 
@@ -185,6 +189,20 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Weighted:
+    """Weighted rows (`ops/sparse.py`) as all of a kernel; a task is a row of out, of so many `columns`."""
+
+    out: str
+    weights: str
+    x: str
+    starts: str
+    places: str
+    columns: int | str
+    entries: int | str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sort:
     """A step of finding where the first `count` elements of lines of x are in order: sorted runs of `run` elements.
 
@@ -257,14 +275,16 @@ class Ordered:
     """A kernel of one serial loop over entries that read, change and write a row each, at the index `key`.
 
     A task is an entry: those of one row take effect in their order, those of different rows at once. Without a key
-    every column is written by its own entries alone, and a task is a column.
+    every column is written by its own entries alone, and a task is a column. More than FEW entries are taken in the
+    order of their keys, which is in the memory `order`.
     """
 
     kernel: Kernel
     key: str
+    order: str = ""
 
 
-Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search
+Whole = Ordered | Several | Attention | Convolution | Along | Sort | Search | Weighted
 Stmt = Whole | Product | Let | Load | Store | Loop | Init | Accumulate | Finish | Check
 
 
@@ -317,8 +337,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}{name} = finish {accumulator} : {dtype}")
             case Check(condition, status):
                 lines.append(f"{indent}check {condition} {status}")
-            case Ordered(kernel, key):
-                lines.append(f"{indent}ordered {key} {{")
+            case Ordered(kernel, key, order):
+                lines.append(f"{indent}ordered {key}{f' by {order}' if order else ''} {{")
                 _print(kernel.body, indent + "  ", lines)
                 lines.append(indent + "}")
             case Several(kernel, different, count):
@@ -337,6 +357,8 @@ def _print(body: tuple[Stmt, ...], indent: str, lines: list[str]) -> None:
                 lines.append(f"{indent}along {out} = {op} {x} : {dtype} extent {extent} inner {inner} count {count}")
             case Search(op, memory, sizes, dtype):
                 lines.append(f"{indent}search {op} {' '.join(memory)} : {dtype} {sizes}")
+            case Weighted(out, weights, x, starts, places, columns, entries, dtype):
+                lines.append(f"{indent}weighted {out} = {weights} {x} {starts} {places} : {dtype} {columns} {entries}")
             case Product(out, left, right, sizes, steps, batch, dtype):
                 lines.append(f"{indent}product {out} = {left} @ {right} : {dtype}")
                 lines.append(f"{indent}  sizes {sizes} steps {steps} batch {batch}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -88,7 +91,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks, so that there are several."""
-    monkeypatch.setattr(attention, "blocks", lambda *described: (16, 16, 4))
+    monkeypatch.setattr(attention, "blocks", lambda *described: (16, 16, 4, 3))
 
 
 def close(actual: Any, expected: Any) -> bool:
@@ -188,3 +191,35 @@ def test_machine_code(features: int, architecture: int, product: str) -> None:
         present = [word in found.ptx for word in (product, "ex2.approx", "cp.async.cg.shared.global")]
         assert present == [True] * 3
         assert found.shared <= (166912 if architecture == 80 else 232448)
+
+
+@pytest.mark.parametrize("features", [64, 128])
+def test_products_do_not_wait_for_each_other(features: int) -> None:
+    """Where registers are short, the assembler makes each product of a step wait for the one before."""
+    import triton
+
+    disassembler = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "nvdisasm"
+    if not disassembler.exists():
+        pytest.skip("needs nvdisasm")
+    x = [real(1, 1, 256, features, dtype="bfloat16") for _ in range(3)]
+    with gpu_kernels.interpreted() as made:
+        jit(with_gradients(causal), fullgraph=True)(*x)
+    for launch in (launch for m in made for launch in m.launched if "_attention_" in launch.source.name):
+        found = gpu_kernels.binary(launch, 90)
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(found.cubin)
+            file.flush()
+            code = subprocess.run([disassembler, file.name], capture_output=True, text=True, check=True).stdout
+        assert found.spilled == 0 and code.count("HGMMA.") >= 16
+        assert 3 * code.count("WARPGROUP.DEPBAR") < code.count("HGMMA.")
+
+
+@pytest.mark.parametrize(("features", "architecture", "shared"), [(256, 80, 166912), (128, 89, 101376)])
+def test_blocks_fit_into_shared_memory(features: int, architecture: int, shared: int) -> None:
+    """Of every generation: fewer steps are loaded ahead where there is less of it."""
+    with gpu_kernels.interpreted() as made:
+        jit(with_gradients(attend), fullgraph=True)(*(real(1, 1, 2, features, dtype="float16") for _ in range(3)))
+    for kernel in (k for m in made for k in m.kernels if "attention" in k.kernel.name):
+        known = {p.name: 512 for p in kernel.kernel.params if p.kind == "size"}
+        launch = kernel.launch(8, known, architecture)
+        assert gpu_kernels.binary(launch, architecture).shared <= shared

@@ -236,6 +236,20 @@ class Builder:
         """A number of moderate size rounded to an integer, halves to even; the sign of a zero is any."""
         return self.intrinsic("roundeven", value)
 
+    def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
+        """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it."""
+        return self.select(c.is_nan(), c, self.select(beyond, c, a))
+
+    def at_most(self, value: Value, number: float) -> Value:
+        """The smaller of a value and a number; NaN stays NaN."""
+        limit = self.constant(value.dtype, number)
+        return self.select(limit < value, limit, value)
+
+    def at_least(self, value: Value, number: float) -> Value:
+        """The larger of a value and a number; NaN stays NaN."""
+        limit = self.constant(value.dtype, number)
+        return self.select(limit > value, limit, value)
+
     def constant(self, dtype: str, value: int | float | bool) -> Value:
         """A literal of a register dtype (f16 and bf16 literals are rounded by the caller)."""
         if dtype in FLOATS:

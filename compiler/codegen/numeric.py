@@ -27,16 +27,12 @@ def clamp(x: Value, low: float, high: float) -> Value:
 
 def at_most(x: Value, high: float) -> Value:
     """The smaller of x and a number; NaN stays NaN."""
-    b = x.builder
-    limit = b.constant(x.dtype, high)
-    return b.select(limit < x, limit, x)
+    return x.builder.at_most(x, high)
 
 
 def at_least(x: Value, low: float) -> Value:
     """The larger of x and a number; NaN stays NaN."""
-    b = x.builder
-    limit = b.constant(x.dtype, low)
-    return b.select(limit > x, limit, x)
+    return x.builder.at_least(x, low)
 
 
 def magnitude(x: Value) -> Value:

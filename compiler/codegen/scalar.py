@@ -126,10 +126,9 @@ def maximum(a: Value, c: Value) -> Value:
 
 
 def _extreme(beyond: Value, a: Value, c: Value) -> Value:
-    """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it."""
+    """c where it is beyond a or NaN."""
     b = a.builder
-    found = b.select(beyond, c, a)
-    return b.select(c.is_nan(), c, found) if c.is_float else found
+    return b.extreme(beyond, a, c) if c.is_float else b.select(beyond, c, a)
 
 
 def _sign(a: Value) -> Value:

@@ -26,6 +26,7 @@ from eagerjit.compiler.lower.regions import RegionBuilder
 from eagerjit.compiler.lower.routines import along, call_of, order, work_of
 from eagerjit.compiler.lower.searches import SEARCHES, search_kernels
 from eagerjit.compiler.lower.several import merged
+from eagerjit.compiler.lower.sparse import product_kernel
 from eagerjit.compiler.ops import linear, routines, sparse
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 from eagerjit.compiler.signature import Fresh, Object, Question, Same, TensorLeaf, Trace
@@ -139,7 +140,7 @@ class Assembler(Placement):
         if node.op is routines.order:
             return order(name, node, place)
         if node.op is sparse.weighted_rows:
-            return [None]
+            return [product_kernel(name, node, place)]
         if node.op.family == "routine":
             return search_kernels(name, node, place) if node.op in SEARCHES else [along(name, node, place)]
         if not node.dtype.is_floating_point or node.op.family != "linear":

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine
+from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.accesses import Access, Indexed, Position
-from eagerjit.compiler.lower.emit import Argument, Emitter, Temporary
+from eagerjit.compiler.lower.emit import Amount, Argument, Emitter, Temporary
 
 BLOCK = 8192
 """Elements per task of a flat loop."""
@@ -227,3 +229,30 @@ def blocks_of(count: sizes.Expr, size: sizes.Expr) -> sizes.Expr:
 def tasks_loop(body: list[loops.Stmt]) -> loops.Loop:
     """The outermost loop of a kernel."""
     return loops.Loop("tasks", "t", 0, 0, tuple(body))
+
+
+def whole(
+    name: str,
+    node: Node,
+    statement: Callable[[tuple[str, ...], tuple[int | str, ...]], loops.Whole],
+    memory: Sequence[Argument],
+    dtypes: Sequence[str],
+    found: Sequence[sizes.Expr],
+    tasks: sizes.Expr,
+    work: sizes.Expr,
+) -> Built:
+    """A kernel of one statement that is made of the names of its memory, the result first, and of sizes."""
+    arguments = list(memory)
+    names = ("out", *(f"x{i}" for i in range(len(memory) - 1)))
+    params = [loops.Param(n, "memory", d) for n, d in zip(names, dtypes, strict=True)]
+
+    def amount(size: sizes.Expr) -> int | str:
+        if isinstance(size, int):
+            return size
+        if Amount(size) not in arguments:
+            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+            arguments.append(Amount(size))
+        return params[arguments.index(Amount(size))].name
+
+    body = (statement(names, tuple(map(amount, found))),)
+    return Built(loops.Kernel(name, tuple(params), body), arguments, tasks, work, 0, (node.source,))

@@ -7,9 +7,10 @@ from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.lower.accesses import Indexed
 from eagerjit.compiler.lower.build import Blocking, Built, Loops, Writer, blocks_of, merge_loops, tasks_loop
-from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures
+from eagerjit.compiler.lower.emit import ROW, Argument, Emitter, Failures, Temporary
 from eagerjit.compiler.lower.groups import Group
 from eagerjit.compiler.lower.pointwise import Target, over, pointwise
+from eagerjit.compiler.lower.routines import order_of
 from eagerjit.compiler.ops import indexing
 from eagerjit.compiler.shapes import Shape, contiguous_strides
 
@@ -87,12 +88,12 @@ class RegionBuilder:
         return [*self._base(), self._copy(1, self.node.inputs[1], strides, offset)]
 
     def _add_rows(self) -> list[Built]:
-        return [*self._base(), self._rows("add")]
+        return [*self._base(), *self._rows("add")]
 
     def _put_rows(self) -> list[Built]:
-        return [*self._base(), self._rows("")]
+        return [*self._base(), *self._rows("")]
 
-    def _rows(self, op: str) -> Built:
+    def _rows(self, op: str) -> list[Built]:
         """Rows of the value combined, in order, into rows of the result; tasks take ranges of columns."""
         base, index, value = self.node.inputs
         # The value's sizes may be written otherwise than the equal ones of the index and of the base.
@@ -131,16 +132,37 @@ class RegionBuilder:
         work = sizes.mul(rows, width)
         tasks = blocks_of(width, self.blocking.columns)
         if self.blocking.products:
-            kernel, tasks = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),)), rows
-        return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
+            return self._in_parallel(kernel, list(emitter.arguments), place, rows, work)
+        return [Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))]
+
+    def _in_parallel(
+        self, kernel: loops.Kernel, arguments: list[Argument], place: str, rows: sizes.Expr, work: sizes.Expr
+    ) -> list[Built]:
+        """The kernel with a task per row; where there may be many, first their order by where they go."""
+        if isinstance(rows, int) and rows <= loops.FEW:
+            whole = loops.Kernel(kernel.name, kernel.params, (loops.Ordered(kernel, place),))
+            return [Built(whole, arguments, rows, work, 0, (self.node.source,))]
+        many = sizes.minimum(sizes.floordiv(rows, loops.FEW + 1), 1)
+        index = self.node.inputs[1]
+        keys, order = Temporary(f"{self.name}.keys", index.dtype.short), Temporary(f"{self.name}.order", "i64")
+        shape = index.type.shape
+        group, target = Group(-1, without_ones(shape)), Target(index, keys, contiguous_strides(shape))
+        copied = pointwise(f"{self.name}.keys", group, [target], self.inline, self.failures, self.blocking)
+        copied.tasks, copied.sources = sizes.mul(copied.tasks, many), (self.node.source,)
+        copied.temporaries = dict.fromkeys((keys, order), sizes.mul(rows, many))
+        name, source, amounts = f"{self.name}.order", self.node.source, (rows, 1, rows)
+        found = order_of(name, keys, keys.dtype, order, "ascending", amounts, many, rows, source)
+        params = (*kernel.params, loops.Param("order", "memory", order.dtype))
+        whole = loops.Kernel(kernel.name, params, (loops.Ordered(kernel, place, "order"),))
+        return [copied, *found, Built(whole, [*arguments, order], rows, work, 0, (source,))]
 
     def _scatter_add(self) -> list[Built]:
-        return [*self._base(), self._elements("add")]
+        return [*self._base(), *self._elements("add")]
 
     def _scatter(self) -> list[Built]:
-        return [*self._base(), self._elements(self.node.attributes["combine"])]
+        return [*self._base(), *self._elements(self.node.attributes["combine"])]
 
-    def _elements(self, op: str) -> Built:
+    def _elements(self, op: str) -> list[Built]:
         """Elements of the value combined one by one; tasks take the dimensions before the scattered one."""
         base, index, value = self.node.inputs
         if self.blocking.products and len(base.type.shape) == 1 and value.type.shape == index.type.shape:
@@ -165,7 +187,7 @@ class RegionBuilder:
             after = emitter.let(op, ((before, ROW), after), dtype)
         emitter.add(ROW, Indexed(out, place, found[0], stride, dtype, None, after[0]))
         if self.blocking.products:
-            return self._lines(emitter, dims, lead, index.type.shape[dim] != 1)
+            return [self._lines(emitter, dims, lead, index.type.shape[dim] != 1)]
         merged = merge_loops(emitter, len(dims), lead)
         writer = Writer(emitter, merged)
         outer: list[loops.Stmt] = []
@@ -178,7 +200,7 @@ class RegionBuilder:
         kernel = writer.finish(f"{self.name}.1", [tasks_loop(outer)])
         tasks = sizes.product(dims[:lead])
         work = sizes.mul(sizes.product(dims), 4)
-        return Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))
+        return [Built(kernel, list(emitter.arguments), tasks, work, 0, (self.node.source,))]
 
     def _lines(self, emitter: Emitter, dims: Shape, at: int, several: bool) -> Built:
         """The same with all lines along the dimension side by side: entries follow each other, lines do not."""

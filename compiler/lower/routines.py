@@ -9,7 +9,7 @@ import numpy as np
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.calls import RoutineCall
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
@@ -24,35 +24,48 @@ RUN, MERGED, MOST = 1024, 16, 1 << 34
 
 
 def order(name: str, node: Node, out: Argument) -> list[Built]:
-    """The kernels of an order: runs, then merges, as many as any line needs; those not needed have no task."""
+    """The kernels of an order."""
     x, dim = node.inputs[0], node.attributes["dim"]
     where, shape = layout(x), x.type.shape
-    extent, inner = shape[dim], sizes.product(shape[dim + 1 :])
+    inner = sizes.product(shape[dim + 1 :])
     lines = sizes.mul(sizes.product(shape[:dim]), inner)
     op = "descending" if node.attributes["descending"] else "ascending"
-    kept = [[Temporary(f"{name}.keys{k}", x.dtype.short), Temporary(f"{name}.places{k}", "i32")] for k in (0, 1)]
+    source, amounts = Pointer(where.root, where.offset), (shape[dim], inner, node.type.shape[dim])
+    return order_of(name, source, x.dtype.short, out, op, amounts, lines, work_of(node), node.source)
+
+
+def order_of(
+    name: str, x: Argument, dtype: str, out: Argument, op: str, amounts: tuple[sizes.Expr, sizes.Expr, sizes.Expr],
+    lines: sizes.Expr, work: sizes.Expr, line: str,
+) -> list[Built]:  # fmt: skip
+    """The kernels of an order: runs, then merges, as many as any line needs; those not needed have no task.
+
+    `amounts` are how many elements a line has, how far apart, and how many places of the order are wanted.
+    """
+    extent = amounts[0]
+    kept = [[Temporary(f"{name}.keys{k}", dtype), Temporary(f"{name}.places{k}", "i32")] for k in (0, 1)]
     built: list[Built] = []
     part, run = 1, RUN
     source: list[Temporary] = []
     while True:
         last = run >= MOST or (isinstance(extent, int) and extent <= run)
         target = [] if last else kept[len(built) % 2]
-        arguments: list[Argument] = [Pointer(where.root, where.offset), out, *source, *target]
-        dtypes = (x.dtype.short, node.dtype.short, *(t.dtype for t in (*source, *target)))
+        arguments: list[Argument] = [x, out, *source, *target]
+        dtypes = (dtype, "i64", *(t.dtype for t in (*source, *target)))
         params = [loops.Param(f"m{i}", "memory", d) for i, d in enumerate(dtypes)]
-        amounts: list[int | str] = []
-        for size in (extent, inner, node.type.shape[dim]):
+        named: list[int | str] = []
+        for size in amounts:
             if not isinstance(size, int) and Amount(size) not in arguments:
                 params.append(loops.Param(f"s{len(params)}", "size", "i64"))
                 arguments.append(Amount(size))
-            amounts.append(size if isinstance(size, int) else params[arguments.index(Amount(size))].name)
+            named.append(size if isinstance(size, int) else params[arguments.index(Amount(size))].name)
         names = [p.name for p in params[2:]]
         memory = tuple(names[: len(source)]), tuple(names[len(source) : len(source) + len(target)])
-        many, apart, wanted = amounts
-        statement = loops.Sort("m1", "m0", op, *memory, part, run, many, apart, wanted, x.dtype.short)
+        many, apart, wanted = named
+        statement = loops.Sort("m1", "m0", op, *memory, part, run, many, apart, wanted, dtype)
         kernel = loops.Kernel(f"{name}.{len(built)}", tuple(params), (statement,))
         tasks = sizes.mul(lines, sizes.floordiv(sizes.add(extent, -1), part)) if source else lines
-        built.append(Built(kernel, arguments, tasks, work_of(node), 0, (node.source,)))
+        built.append(Built(kernel, arguments, tasks, work, 0, (line,)))
         if last:
             break
         part, run, source = run, run * MERGED, target
@@ -64,25 +77,17 @@ def order(name: str, node: Node, out: Argument) -> list[Built]:
 def along(name: str, node: Node, out: Argument) -> Built:
     """The kernel of a scan, for targets whose kernels do them."""
     x, dim = node.inputs[0], node.attributes["dim"]
-    where = layout(x)
-    arguments: list[Argument] = [Pointer(where.root, where.offset), out]
-    params = [loops.Param("m0", "memory", x.dtype.short), loops.Param("m1", "memory", node.dtype.short)]
-
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if Amount(size) not in arguments:
-            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-            arguments.append(Amount(size))
-        return params[arguments.index(Amount(size))].name
-
-    shape = x.type.shape
+    where, shape = layout(x), x.type.shape
     inner = sizes.product(shape[dim + 1 :])
-    extent, apart, wanted = (amount(size) for size in (shape[dim], inner, node.type.shape[dim]))
-    statement = loops.Along("m1", "m0", node.attributes["combine"], extent, apart, wanted, x.dtype.short)
+
+    def scan(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Along:
+        (out_, x_), (extent, apart, wanted) = names, amounts
+        return loops.Along(out_, x_, node.attributes["combine"], extent, apart, wanted, x.dtype.short)
+
+    memory: list[Argument] = [out, Pointer(where.root, where.offset)]
+    dtypes, found = (node.dtype.short, x.dtype.short), (shape[dim], inner, node.type.shape[dim])
     lines = sizes.mul(sizes.product(shape[:dim]), inner)
-    kernel = loops.Kernel(name, tuple(params), (statement,))
-    return Built(kernel, arguments, lines, work_of(node), 0, (node.source,))
+    return whole(name, node, scan, memory, dtypes, found, lines, work_of(node))
 
 
 def work_of(node: Node) -> sizes.Expr:

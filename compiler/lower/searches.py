@@ -5,9 +5,9 @@ from __future__ import annotations
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Built
+from eagerjit.compiler.lower.build import Built, whole
 from eagerjit.compiler.lower.calls import RoutineCall
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
+from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.ops import searches
 from eagerjit.runtime.native.search import CHUNK, DOUBLES, INTEGERS, ORDERED_INTEGERS, SINGLES, TOGETHER
 
@@ -79,21 +79,11 @@ def _kernel(
     tasks: sizes.Expr,
 ) -> Built:
     """One kernel: its result comes first in memory."""
-    arguments = list(memory)
-    names = ["out", *(f"x{i}" for i in range(len(memory) - 1))]
-    params = [loops.Param(n, "memory", d) for n, d in zip(names, dtypes, strict=True)]
 
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if Amount(size) not in arguments:
-            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-            arguments.append(Amount(size))
-        return params[arguments.index(Amount(size))].name
+    def search(names: tuple[str, ...], amounts: tuple[int | str, ...]) -> loops.Search:
+        return loops.Search(op, names, amounts, node.inputs[0].dtype.short)
 
-    statement = loops.Search(op, tuple(names), tuple(map(amount, found)), node.inputs[0].dtype.short)
-    kernel = loops.Kernel(name, tuple(params), (statement,))
-    return Built(kernel, arguments, tasks, search_work(node), 0, (node.source,))
+    return whole(name, node, search, memory, dtypes, found, tasks, search_work(node))
 
 
 def search_work(node: Node) -> sizes.Expr:

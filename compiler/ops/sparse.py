@@ -1,4 +1,4 @@
-"""A sparse matrix, given row by row, times a dense one: a routine of the native runtime."""
+"""A sparse matrix, given row by row, times a dense one: a routine of the native runtime, or a kernel of a GPU."""
 
 from __future__ import annotations
 

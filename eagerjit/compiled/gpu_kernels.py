@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import linecache
 import os
 import struct
@@ -27,18 +26,18 @@ from eagerjit.compiler.codegen.triton.sorting import SortKernel
 from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
+from eagerjit.compiler.codegen.triton.weighted import WeightedKernel
 from eagerjit.compiler.lower.assemble import Compiled, compile_trace
 from eagerjit.compiler.lower.build import GPU, Built
 from eagerjit.compiler.lower.emit import Amount, Pointer, Temporary
 from eagerjit.compiler.signature import Trace
-from eagerjit.runtime import routines
 from eagerjit.runtime.gpu import compiler
-from eagerjit.runtime.interpret import KernelType, PythonExecutable
+from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
 
 AnyKernel = (
     TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
-    | OrderedKernel | SortKernel
+    | OrderedKernel | SortKernel | WeightedKernel
 )
 
 
@@ -97,6 +96,8 @@ def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyK
         return AlongKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Search):
         return SearchKernel(kernel, lines)
+    if isinstance(kernel.body[0], loops.Weighted):
+        return WeightedKernel(kernel, lines)
     return TritonKernel(kernel, single, GPU.flat, lines)
 
 
@@ -123,9 +124,6 @@ class InterpretedExecutable(PythonExecutable):
             self._steps[i] = (self._kernel, self._steps[i][1])
 
     def _kernel(self, frame: Any, function: int, tasks: int, work: int, scratch: int, n: int, *slots: int) -> None:
-        if function >= len(self.kernels):
-            self._routine(frame, function, tasks, scratch, n, *slots)
-            return
         kernel = self.kernels[function]
         params = kernel.kernel.params
         words = {p.name: frame.slots[slot] for p, slot in zip(params, slots, strict=True)}
@@ -145,14 +143,6 @@ class InterpretedExecutable(PythonExecutable):
         )
         if status[0]:
             raise self.program.errors[int(status[0]) - 1].error(frame.slots)
-
-
-    def _routine(self, frame: Any, function: int, tasks: int, scratch: int, n: int, *slots: int) -> None:
-        """What the host's native routines do: sorting, scans."""
-        words = (ctypes.c_int64 * max(n, 1))(*(frame.slots[slot] for slot in slots))
-        memory = np.empty(frame.slots[scratch] if scratch >= 0 else 0, np.uint8)
-        call = KernelType(routines.address(self.program.kernels[function]))
-        call(ctypes.addressof(words), 0, frame.slots[tasks], memory.ctypes.data)
 
 
 @contextlib.contextmanager

@@ -43,7 +43,7 @@ def _by_rows(
 
 
 def _by_entries(values: Tensor, dense: Tensor, rows: Tensor, columns: Tensor, count: int, other_count: int) -> Tensor:
-    """The product of a matrix of `count` rows entry by entry, of any numbers on any device."""
+    """The product of a matrix of `count` rows entry by entry, of any numbers."""
     kind = dtypes.float32 if dense.dtype in (dtypes.float16, dtypes.bfloat16) else dense.dtype
     terms = as_dtype(values, kind).unsqueeze(1) * as_dtype(dense, kind).take_rows(columns)
     return as_dtype(dense.new_zeros((count, dense.shape[1]), dtype=kind).add_rows(rows, terms), dense.dtype)
@@ -51,7 +51,6 @@ def _by_entries(values: Tensor, dense: Tensor, rows: Tensor, columns: Tensor, co
 
 _REST = (None,) * 8
 by_rows = Op("sparse_product", _by_rows, (_values_rule, _dense_rule, *_REST))
-by_rows.on_host = "on a device sparse matrices are multiplied entry by entry (sparse_product_of_entries)"
 by_entries = Op(
     "sparse_product_of_entries",
     _by_entries,

@@ -42,7 +42,7 @@ def product(name: str, matrix: SparseTensor, dense: Tensor, dim: int = 0) -> Ten
         raise RuntimeError(
             f"{name}: Expected object of scalar type {values.dtype} but got scalar type {dense.dtype} for the dense one"
         )
-    if values.dtype not in (dtypes.float32, dtypes.float64) or values.is_cuda:
+    if values.dtype not in (dtypes.float32, dtypes.float64):
         places = pattern.checked()
         return ops.by_entries.call(values, dense, places[dim], places[1 - dim], rows, columns)
     at = pattern.checked() if values._requires_grad else None

@@ -246,7 +246,7 @@ def direct(plain: DeviceExecutable, kernels: Sequence[Launched]) -> Any:
     if not layout.ready() or log.LAUNCH or plain.places is None or _is_late(program):
         return plain
     on_device, returning = plain.places
-    if returning or not all(on_device.values()) or len(program.kernels) > len(kernels):
+    if returning or not all(on_device.values()):
         return plain
     if any(code in ON_HOST for code, *_ in program.instructions):
         return plain

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eagerjit.runtime import blas, memory, routines
+from eagerjit.runtime import blas, memory
 from eagerjit.runtime.binding import is_tensor, new_tensor
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.gpu import arrays
@@ -23,12 +23,11 @@ from eagerjit.runtime.gpu.host_work import (
     call_operands,
     convolution_operands,
     matmul_operands,
-    routine_operands,
     run_on_host,
 )
 from eagerjit.runtime.gpu.memory import DeviceMemory, copy_on_device, copy_to_device, copy_to_host
 from eagerjit.runtime.gpu.stream import current_stream
-from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, KernelType, PythonExecutable
+from eagerjit.runtime.interpret import HANDLERS, TYPES, Abandon, Frame, PythonExecutable
 from eagerjit.runtime.program import Op, Program
 
 STATUS_BYTES = 4
@@ -96,7 +95,7 @@ class DeviceFrame(Frame):
 
 
 class DeviceExecutable(PythonExecutable):
-    """A Program loaded for a device. `kernels` are its functions in order; after them come routines of the host.
+    """A Program loaded for a device. `kernels` are its functions in order.
 
     With `places` (whether leaves lie on the device; of the results those that come back to the host) it serves such
     calls alone; without, leaves may lie anywhere, and results lie where they do.
@@ -227,23 +226,13 @@ def _kernel(
     frame: DeviceFrame, number: int, function: int, tasks: int, amount: int, scratch: int, n: int, *slots: int
 ) -> None:
     count, words = frame.slots[tasks], [frame.slots[slot] for slot in slots]
-    kernels = frame.executable.kernels
     if count <= 0:
         return
-    if function < len(kernels):
-        program = frame.executable.program
-        if program.errors and not frame.status:
-            launches = len(frame.executable.launches)
-            frame.status = frame.device.checks.words(launches, program, frame.slots, frame.stream)
-        kernels[function].launch(frame, count, words, frame.status + STATUS_BYTES * number)
-        return
-    name, bytes_ = frame.executable.program.kernels[function], frame.slots[scratch] if scratch >= 0 else 0
-
-    def work(own: list[int]) -> None:
-        memory, table = np.empty(bytes_, np.uint8), (ctypes.c_int64 * n)(*own)
-        KernelType(routines.address(name))(ctypes.addressof(table), 0, count, memory.ctypes.data)
-
-    run_on_host(words, routine_operands(name, count, words), frame.stream, work)
+    program = frame.executable.program
+    if program.errors and not frame.status:
+        launches = len(frame.executable.launches)
+        frame.status = frame.device.checks.words(launches, program, frame.slots, frame.stream)
+    frame.executable.kernels[function].launch(frame, count, words, frame.status + STATUS_BYTES * number)
 
 
 def _copy(frame: DeviceFrame, destination: int, source: int, size: int) -> None:

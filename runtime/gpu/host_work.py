@@ -99,16 +99,3 @@ def call_operands(call: HostCall, words: Sequence[int]) -> list[Operand]:
     for _, code, ndim in call.results:
         array(code, ndim, True)
     return found
-
-
-def routine_operands(name: str, tasks: int, words: Sequence[int]) -> list[Operand]:
-    """Of a routine of the native runtime that is given these words: an input of so many lines, and its result."""
-    count, _, third, item = words[2:6]
-    if name == "routine scan":
-        lines, result = third, (count * third, item)
-    elif name == "routine order":
-        lines, result = tasks, (third * tasks, 8)
-    else:
-        raise RuntimeError(f"{name} is not known on a device")
-    ends = [words[0] + count * lines * item, words[1] + math.prod(result)]
-    return [Operand(i, words[i], ends[i], i == 1) for i in range(2)]

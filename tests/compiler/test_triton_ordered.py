@@ -9,7 +9,9 @@ import pytest
 
 import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
+from eagerjit.compiler import loops
 from eagerjit.compiler.codegen.triton import ordered
+from eagerjit.compiler.lower import routines
 from eagerjit.jit import jit
 
 RANDOM = np.random.default_rng(6)
@@ -57,6 +59,8 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
     "largest": (lambda x, at, y: x.scatter_reduce(1, at, y, "amax"), [real(5, 6), whole(6, 5, 9), real(5, 9)]),
     "embedding": (looked_up, [whole(6, 4, 6), real(6, 10)]),
 }  # fmt: skip
+LINES = ("rows of rows", "within rows", "in the middle", "one entry", "largest", "a number")
+"""Cases without a key, or with few entries."""
 
 
 @pytest.mark.parametrize("look", [8, 1024])
@@ -74,6 +78,34 @@ def test_bits_are_those_of_one_after_the_other(name: str, look: int, monkeypatch
     assert any("entry" in launch.source.text for m in made for launch in m.launched)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_many_entries_are_taken_in_the_order_of_where_they_go(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "FEW", 4)
+    monkeypatch.setattr(ordered, "FEW", 4)
+    monkeypatch.setattr(ordered, "NEIGHBOURS", 2)
+    monkeypatch.setattr(routines, "RUN", 8)
+    call, arguments = CASES[name]
+    expected = call(*arguments)
+    with gpu_kernels.interpreted() as made:
+        actual = jit(call, fullgraph=True)(*arguments)
+    assert actual.dtype is expected.dtype and actual._data.tobytes() == expected._data.tobytes()
+    launches = [launch for m in made for launch in m.launched]
+    assert any("position" in launch.source.text for launch in launches) == (name not in LINES)
+
+
+def test_few_entries_need_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a call that serves any number of them."""
+    monkeypatch.setattr(loops, "FEW", 8)
+    monkeypatch.setattr(ordered, "FEW", 8)
+    calls = [(real(4, 3), whole(4, n), real(n, 3)) for n in (5, 12, 8)]
+    expected = [x.index_add(0, at, y)._data.tobytes() for x, at, y in calls]
+    with gpu_kernels.interpreted() as made:
+        add = jit(lambda x, at, y: x.index_add(0, at, y), fullgraph=True)
+        assert [add(*call)._data.tobytes() for call in calls] == expected
+    texts = [launch.source.text for m in made for launch in m.launched]
+    assert sum("precedes" in text for text in texts) == 1
+
+
 def test_an_index_out_of_range_is_the_cpus_error() -> None:
     with gpu_kernels.interpreted():
         add = jit(lambda x, at, y: x.index_add(0, at, y))
@@ -88,3 +120,14 @@ def test_a_program_per_entry() -> None:
     assert launch.programs == 6 * 2 and launch.constants["LANES"] == 1024
     for architecture in (80, 90):
         assert gpu_kernels.binary(launch, architecture).cubin[:4] == b"\x7fELF"
+
+
+def test_machine_code_for_many_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "FEW", 4)
+    monkeypatch.setattr(ordered, "FEW", 4)
+    with gpu_kernels.interpreted() as made:
+        jit(lambda x, at, y: x.index_add(0, at, y))(real(5, 3), whole(5, 20), real(20, 3))
+    (launch,) = [launch for m in made for launch in m.launched if "position" in launch.source.text]
+    assert launch.programs == 20
+    for architecture in (80, 90):
+        assert gpu_kernels.binary(launch, architecture).spilled == 0

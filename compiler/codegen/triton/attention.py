@@ -18,11 +18,12 @@ from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, gpu
 from eagerjit.compiler.loops import Attention, Kernel
 from eagerjit.runtime.gpu.precision import precision
 
 LOG2E = math.log2(math.e)
+ITEMSIZE = {"f32": 4, "f64": 8}
 CONSTANTS = ("ROWS", "KEYS", "FEATURES", "VALUES", "DIM", "OUT", "TF32", "WIDE")
 """Rows and keys of a block, features of q and of v, and the powers of two that hold these."""
 FETCH = '''@triton.jit
@@ -61,6 +62,7 @@ class AttentionText(KernelText):
             "if WIDE:",
             "    block = block.to(tl.int64)",
             "    head = head.to(tl.int64)",
+            f"scale = tl.full((), {self.statement.scale * LOG2E!r}, {self.sums})",
         )
         self._starts()
         getattr(self, f"_{self.statement.kind}")()
@@ -126,8 +128,17 @@ class AttentionText(KernelText):
             self.emit(f's = tl.where({" & ".join(conditions)}, s, float("-inf"))')
 
     @property
-    def _scale(self) -> str:
-        return repr(self.statement.scale * LOG2E)
+    def _late(self) -> bool:
+        """Whether scores are scaled where their maximum is taken off, in one instruction: the largest one stays it."""
+        return self.statement.scale > 0 and "mask" not in self.memory
+
+    @property
+    def _scaled(self) -> str:
+        return "" if self._late else " * scale"
+
+    def _power(self, least: str) -> str:
+        """The line of the weights, of scores `s` and what is taken off them."""
+        return f"p = tl.exp2({f'tl.fma(s, scale, -{least})' if self._late else f's - {least}'})"
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
@@ -151,7 +162,7 @@ class AttentionText(KernelText):
             self._lines(
                 "j = first + tl.arange(0, KEYS)",
                 f"k = {self._tile('k', 'j', self.keys, edge, turned=True)}",
-                f"s = {self._dot('q', 'k')} * {self._scale}",
+                f"s = {self._dot('q', 'k')}{self._scaled}",
             )
             self._hidden(f"i{ROW}", f"j{COLUMN}", edge)
             for line in step:
@@ -171,9 +182,9 @@ class AttentionText(KernelText):
         for name, both in (("larger", "tl.maximum(x, y)"), ("sum_of", "x + y")):
             self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
         step = [
-            "top = tl.maximum(best, tl.reduce(s, 1, larger))",
+            f"top = tl.maximum(best, tl.reduce(s, 1, larger){' * scale' * self._late})",
             *(["least = tl.where(top == float('-inf'), 0.0, top)"] if masked else []),
-            f"p = tl.exp2(s - {least}[:, None])",
+            self._power(f"{least}[:, None]"),
             f"kept = tl.exp2(best - {least})",
             "total = total * kept + tl.reduce(p, 1, sum_of)",
             "v = rows",
@@ -203,7 +214,7 @@ class AttentionText(KernelText):
             f"dq = tl.full((ROWS, DIM), 0.0, {self.sums})",
         )
         step = [
-            "p = tl.exp2(s - lse[:, None])",
+            self._power("lse[:, None]"),
             "v = turned",
             f"into = {self._dot('g', 'v')}",
             "slope = p * (into - delta[:, None])",
@@ -239,11 +250,11 @@ class AttentionText(KernelText):
                 "i = first + tl.arange(0, ROWS)",
                 f"q = {self._tile('q', 'i', self.rows, True, turned=True)}",
                 f"lse = {self._numbers('lse', 'i', INFINITY)} * {LOG2E}",
-                f"s = {self._dot('k', 'q')} * {self._scale}",
+                f"s = {self._dot('k', 'q')}{self._scaled}",
             )
             self._hidden(f"i{COLUMN}", f"j{ROW}", edge)
             self._lines(
-                "p = tl.exp2(s - lse[None, :])",
+                self._power("lse[None, :]"),
                 f"g = {self._tile('g', 'i', self.rows, True)}",
                 f"dv = {self._dot('p.to(g.dtype)', 'g', 'dv')}",
                 f"delta = {self._numbers('delta', 'i', '0.0')}",
@@ -280,7 +291,7 @@ class AttentionKernel:
         s = self.statement
         rows, keys, features, values = map(known, s.sizes)
         dim, out = (max(16, power_of_two(n)) for n in (features, values))
-        most_rows, most_keys, warps = blocks(s.kind, s.dtype, max(dim, out))
+        most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out))
         high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
         extents = (max(rows, keys), max(rows, keys, features, values), *map(known, s.batch))
         reach = max(
@@ -293,18 +304,24 @@ class AttentionKernel:
         }  # fmt: skip
         programs = -(-keys // wide) if s.kind == "key_value" else -(-rows // high)
         grid = max(programs, 1) * max(tasks, 1)
-        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes))
+        own, step = (wide, high) if s.kind == "key_value" else (high, wide)
+        memory = gpu(architecture).shared // ((dim + out) * ITEMSIZE.get(s.dtype, 2))
+        stages = max(min(ahead, (memory - own) // step), 1)
+        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes), stages)
 
 
-def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int]:
-    """(rows, keys, warps) of a block for heads of so many features."""
+def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int, int]:
+    """(rows, keys, warps) of a block for heads of so many features, and steps that are loaded ahead.
+
+    More steps ahead would take the room of another program, or registers: without these tensor cores wait for each
+    product of a step before they begin the next.
+    """
     if dtype == "f64":
-        return 16, 16, 4
+        return 16, 16, 4, 3
     if dtype == "f32":
-        return (64, 32, 4) if dim <= 64 else (32, 32, 4) if dim <= 128 else (16, 16, 4)
+        return (64, 32, 4, 3) if dim <= 64 else (32, 32, 4, 3) if dim <= 128 else (16, 16, 4, 3)
     if kind == "forward":
-        return (128, 64, 4) if dim <= 64 else (128, 64, 8) if dim <= 128 else (64, 32, 4)
+        return (128, 64, 8, 3) if dim <= 128 else (64, 32, 4, 2)
     if kind == "query":
-        return (128, 64, 8) if dim <= 64 else (64, 64, 4) if dim <= 128 else (64, 32, 8)
-    return (64, 128, 8) if dim <= 64 else (32, 128, 8) if dim <= 128 else (32, 64, 8)
-
+        return (64, 64, 4, 3) if dim <= 64 else (64, 64, 4, 2) if dim <= 128 else (64, 32, 8, 2)
+    return (64, 128, 8, 2) if dim <= 64 else (32, 128, 8, 2) if dim <= 128 else (32, 64, 8, 2)

@@ -53,7 +53,8 @@ class KernelText(Accumulators):
             self.emit(f"{tasks.var} = program * TASKS + tl.arange(0, TASKS)[:, None]")
             self.emit(f"row = {tasks.var} < tasks")
             self.values[tasks.var] = Name(tasks.var, "index", frozenset("t"))
-            self.conditions.append(("row", frozenset("t")))
+            if self.shape.vectors != "loop" or self.shape.split:  # else a program has one task, which there is
+                self.conditions.append(("row", frozenset("t")))
         else:
             self.emit(f"{tasks.var} = program")
             self.values[tasks.var] = Name(tasks.var, "index")
@@ -93,7 +94,7 @@ class KernelText(Accumulators):
 
     def serial(self, loop: Loop) -> None:
         written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
-        self._repeat(loop.var, f"{self._bound(loop.start)}, {self._bound(loop.stop)}", written - self.shape.kept)
+        self._repeat(loop.var, f"{self._bound(loop.start)}, {self._bound(loop.stop)}", bool(written - self.shape.kept))
         self.values[loop.var] = Name(loop.var, "index")
         outside = self._enter(written)
         self.statements(loop.body)
@@ -103,9 +104,9 @@ class KernelText(Accumulators):
             mask = self.mask(frozenset("i"))
             self.emit(f"tl.store({place}, {param}_sum{f', mask={mask}' if mask else ''})")
 
-    def _repeat(self, variable: str, bounds: str, written: set[str]) -> None:
+    def _repeat(self, variable: str, bounds: str, plain: bool) -> None:
         """The head of a loop; one that only reads is unrolled, so that several reads are on their way."""
-        if written:
+        if plain:
             self.emit(f"for {variable} in range({bounds}):")
         else:
             self.emit(f"for {variable} in tl.range({bounds}, loop_unroll_factor=4):")
@@ -129,16 +130,7 @@ class KernelText(Accumulators):
         self.vector = loop
         self.values[loop.var] = Name(loop.var, "index", frozenset("i"))
         if self.shape.vectors == "loop":
-            first = f"first{self.steps}"
-            self.steps += 1
-            if self.shape.split:
-                loop = self._own_part(loop)
-            written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
-            self._repeat(first, f"{self._bound(loop.start)}, {self._bound(loop.stop)}, LANES", written)
-            outside = self._enter(written)
-            self._lanes(loop, f"{first} + {lanes}")
-            self.statements(loop.body)
-            self._leave(outside)
+            self._in_steps(loop, lanes)
         else:
             start = "block * LANES + " if self.shape.vectors == "grid" else ""
             if loop.start != 0:
@@ -146,6 +138,23 @@ class KernelText(Accumulators):
             self._lanes(loop, start + lanes)
             self.statements(loop.body)
         self.vector = None
+
+    def _in_steps(self, loop: Loop, lanes: str) -> None:
+        """The loop as steps of LANES elements: whole ones without a mask, then what is left."""
+        first, whole = f"first{self.steps}", f"whole{self.steps}"
+        self.steps += 1
+        if self.shape.split:
+            loop = self._own_part(loop)
+        start, stop = self._bound(loop.start), self._bound(loop.stop)
+        count = stop if loop.start == 0 else f"tl.maximum({stop} - {start}, 0)"
+        self.emit(f"{whole} = {start} + {count} // LANES * LANES")
+        written = {s.param for s in walk(loop.body) if isinstance(s, Store)}
+        for bounds, inside in ((f"{start}, {whole}", True), (f"{whole}, {stop}", False)):
+            self._repeat(first, f"{bounds}, LANES", bool(written) or not inside)
+            outside = self._enter(written)
+            self._lanes(loop, f"{first} + {lanes}", inside)
+            self.statements(loop.body)
+            self._leave(outside)
 
     def _own_part(self, loop: Loop) -> Loop:
         """What a program does of a loop that several share."""
@@ -156,13 +165,15 @@ class KernelText(Accumulators):
         self.values |= {name: Name(name, "index") for name in ("begin", "end")}
         return replace(loop, start="begin", stop="end")
 
-    def _lanes(self, loop: Loop, text: str) -> None:
-        """The loop's variable and the condition that it is within the loop."""
+    def _lanes(self, loop: Loop, text: str, inside: bool = False) -> None:
+        """The loop's variable and the condition that it is within the loop, unless all lanes are."""
         key = ("lanes", text, loop.stop)
         if key in self.known:
             return
         self.known[key] = loop.var
         self.emit(f"{loop.var} = {text}")
+        if inside:
+            return
         self.emit(f"column = {loop.var} < {self._bound(loop.stop)}")
         if ("column", frozenset("i")) not in self.conditions:
             self.conditions.append(("column", frozenset("i")))

@@ -14,7 +14,7 @@ from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.mapping import Shape, index_names
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.values import TYPES, is_plain
-from eagerjit.compiler.loops import Index, Kernel, Let, Loop
+from eagerjit.compiler.loops import Index, Kernel, Let, Load, Loop, walk
 
 Axes = frozenset[str]
 NONE: Axes = frozenset()
@@ -49,6 +49,9 @@ class KernelValues:
         self.accumulators: dict[str, tuple[str, str, Axes]] = {}
         self.vector: Loop | None = None
         self.steps = 0
+        vectors = [s for s in walk(kernel.body) if isinstance(s, Loop) and s.kind == "vector"]
+        read = [(s.param, number) for number, loop in enumerate(vectors) for s in loop.body if isinstance(s, Load)]
+        self.readers = {param: {n for other, n in read if other == param} for param, _ in read}
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -182,12 +185,19 @@ class KernelValues:
             self.emit("tl.debug_barrier()")
             self.stored.clear()
         mask = self.mask(axes)
-        text = f"tl.load({pointer}{f', mask={mask}' if mask else ''})"
+        text = f"tl.load({', '.join([pointer, *([f'mask={mask}'] if mask else []), *self._eviction(param, axes)])})"
         if dtype == "bool":
             text += " != 0"
         elif dtype in HALVES:
             text += ".to(tl.float32)"
         self.assign(name, text, dtype, axes, key)
+
+    def _eviction(self, param: str, axes: Axes) -> list[str]:
+        """What the cache is told of a long row: to keep it until the last loop over it has read it."""
+        readers = self.readers.get(param, set())
+        if self.shape.vectors != "loop" or self.vector is None or "t" not in axes or len(readers) < 2:
+            return []
+        return [f'eviction_policy="evict_{"last" if self.steps <= max(readers) else "first"}"']
 
     def store(self, param: str, index: Index, value: Name, after: int = 0) -> None:
         if param in self.shape.kept and self.vector is not None:

@@ -2,7 +2,8 @@
 
 The first entry of those with the same destination is the one that does the work: it finds out that no entry before it
 has its index, then adds the others' rows as it meets them. A program compares many indices at a time, so looking is
-cheap; what takes time is adding, and entries of different destinations do it at the same time.
+cheap; what takes time is adding, and entries of different destinations do it at the same time. Of many entries the
+order by destinations is known: those of one are neighbours in it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, largest
-from eagerjit.compiler.codegen.triton.names import Name
+from eagerjit.compiler.codegen.triton.names import NONE, Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
@@ -26,10 +27,12 @@ from eagerjit.compiler.codegen.triton.source import (
     warps_for,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
+from eagerjit.compiler.loops import FEW, Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
 
 LOOK = 1024
 """Indices that a program compares at a time."""
+NEIGHBOURS = 64
+"""Neighbours in the order that a program looks at together."""
 COLUMNS = 32
 """Columns of a program that goes from entry to entry: few, so that there are many programs."""
 LANES_OF: frozenset[str] = frozenset("i")
@@ -38,9 +41,9 @@ LANES_OF: frozenset[str] = frozenset("i")
 class OrderedText(KernelText):
     """Writes one such kernel."""
 
-    def __init__(self, statement: Ordered):
+    def __init__(self, statement: Ordered, by_order: bool):
         super().__init__(statement.kernel, Shape(False, "whole"))
-        self.statement = statement
+        self.statement, self.by_order = statement, by_order
         self.head = [s for s in statement.kernel.body if not isinstance(s, Loop)]
         _, self.entries_loop, self.across = loops_of(statement.kernel)
         self.row = [s for s in self.entries_loop.body if s is not self.across]
@@ -52,8 +55,6 @@ class OrderedText(KernelText):
         """The kernel's lines without its head."""
         self.statements(self.head)
         count, width = (str(self._bound(x)) for x in (self.entries_loop.stop, self.across.stop))
-        for name, text in (("smaller", "tl.minimum(x, y)"), ("either_of", "x | y")):
-            self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {text}\n")
         self._lines(
             f"blocks = ({width} + LANES - 1) // LANES",
             "block = tl.program_id(0) % blocks",
@@ -64,56 +65,109 @@ class OrderedText(KernelText):
             "i = block * LANES + tl.arange(0, LANES)",
             f"column = i < {width}",
         )
+        if self.by_order:
+            self._lines("position = entry", f"entry = tl.load({self.statement.order} + position)")
         self.values[self.across.var] = Name("i", "index", LANES_OF)
         self.values[self.entries_loop.var] = Name("entry", "index")
         self.conditions.append(("column", LANES_OF))
         self.statements(self.row)
         self.emit(f"own = {self.values[self.statement.key].text}")
-        self._look("found = tl.full((LOOK,), 0, tl.int32)", "0, entry", "entry", "_before")
+        if self.by_order:
+            self._among_neighbours(count)
+        else:
+            self._among_all(count)
+        return self.lines
+
+    def _among_all(self, count: str) -> None:
+        """The first entry of its index looks for the others in all that come later."""
+        self._combine("smaller", "tl.minimum(x, y)")
+        self._combine("either_of", "x | y")
+        self.emit("found = tl.full((LOOK,), 0, tl.int32)")
+        self._look("0, entry", "entry", "_before")
         self.emit("    found = found | same.to(tl.int32)")
         self.emit("if tl.reduce(found, 0, either_of) == 0:")
         outside = self._enter(set())
         self._add("", self.value)
-        self._look("", f"entry + 1, {count}", count, "_after")
+        self._look(f"entry + 1, {count}", count, "_after")
         self.depth += 1
         self.emit(f"places = tl.where(same, j, {count})")
         self.emit("nearest = tl.reduce(places, 0, smaller)")
         self.emit(f"while nearest < {count}:")
-        inner = self._enter(set())
-        self.values[self.entries_loop.var] = Name("nearest", "index")
-        self.statements(_renamed([s for s in self.row if not isinstance(s, Check)], "_next"))
-        self._add("_next", self.value)
-        self.emit(f"places = tl.where(places > nearest, places, {count})")
-        self.emit("nearest = tl.reduce(places, 0, smaller)")
-        self._leave(inner)
+        self._add_nearest()
+        self.emit(f"    places = tl.where(places > nearest, places, {count})")
+        self.emit("    nearest = tl.reduce(places, 0, smaller)")
         self.depth -= 1
-        self.values[self.entries_loop.var] = Name("entry", "index")
-        dtype = self.dtypes[self.store_.param]
-        self.store(self.store_.param, self.store_.index, Name("kept", dtype, LANES_OF))
+        self.store(self.store_.param, self.store_.index, self._kept)
         self._leave(outside)
-        return self.lines
+
+    def _among_neighbours(self, count: str) -> None:
+        """The first in the order with its index adds those that follow it, as many as it looks at together."""
+        order = self.statement.order
+        self._combine("sum_of", "x + y")
+        self.emit(f"before = tl.load({order} + tl.maximum(position - 1, 0))")
+        self.emit(f"same = {self._alike('before', NONE, '_before')}(position > 0)")
+        self.emit("if same == 0:")
+        outside = self._enter(set())
+        self._add("", self.value)
+        self._lines("first = position + 1", "more = True", "while more:")
+        within = self._enter(set())
+        self._lines(
+            "j = first + tl.arange(0, LOOK)",
+            f"among = j < {count}",
+            f"others = tl.load({order} + j, mask=among, other=0)",
+        )
+        conditions, self.conditions = self.conditions, [("among", LANES_OF)]
+        self.emit(f"same_after = {self._alike('others', LANES_OF, '_after')}among")
+        self.conditions = conditions
+        self.emit("length = tl.reduce(same_after.to(tl.int32), 0, sum_of)")
+        self.emit("for number in range(first, first + length):")
+        self.emit(f"    nearest = tl.load({order} + number)")
+        self._add_nearest()
+        self._lines("first += LOOK", "more = length == LOOK")
+        self._leave(within)
+        self.store(self.store_.param, self.store_.index, self._kept)
+        self._leave(outside)
+
+    @property
+    def _kept(self) -> Name:
+        return Name("kept", self.dtypes[self.store_.param], LANES_OF)
 
     def _lines(self, *lines: str) -> None:
         for line in lines:
             self.emit(line)
 
-    def _look(self, start: str, bounds: str, stop: str, suffix: str) -> None:
+    def _combine(self, name: str, both: str) -> None:
+        """A function that combines two elements of a block."""
+        self.functions[name] = Function(name, f"@triton.jit\ndef {name}(x, y):\n    return {both}\n")
+
+    def _look(self, bounds: str, stop: str, suffix: str) -> None:
         """A loop over blocks of other entries: which have the same destination."""
         self._lines(
-            *([start] if start else []),
             f"for first in range({bounds}, LOOK):",
             "    j = first + tl.arange(0, LOOK)",
             f"    among = j < {stop}",
         )
         outside = self._enter(set())
         self.conditions = [("among", LANES_OF)]
-        self.values[self.entries_loop.var] = Name("j", "index", LANES_OF)
+        self.emit(f"same = {self._alike('j', LANES_OF, suffix)}among")
+        self._leave(outside)
+
+    def _alike(self, entry: str, axes: Axes, suffix: str) -> str:
+        """The beginning of a condition: that other entries have the same destination."""
+        self.values[self.entries_loop.var] = Name(entry, "index", axes)
         needed = self._needed()
         self.statements(_renamed(needed, suffix))
-        equal = f"({self.values[self.statement.key + suffix].text} == own) & " if needed else ""
-        self.emit(f"same = {equal}among")
-        self._leave(outside)
         self.values[self.entries_loop.var] = Name("entry", "index")
+        return f"({self.values[self.statement.key + suffix].text} == own) & " if needed else ""
+
+    def _add_nearest(self) -> None:
+        """Another entry's row, in a loop."""
+        outside = self._enter(set())
+        self.values[self.entries_loop.var] = Name("nearest", "index")
+        self.statements(_renamed([s for s in self.row if not isinstance(s, Check)], "_next"))
+        self._add("_next", self.value)
+        self.values[self.entries_loop.var] = Name("entry", "index")
+        self._leave(outside)
 
     def _needed(self) -> list[Stmt]:
         """What an entry's index is computed from."""
@@ -132,7 +186,7 @@ class OrderedText(KernelText):
         dtype = self.dtypes[self.store_.param]
         if suffix and before is not None:
             statements = [s for s in statements if not (isinstance(s, Load) and s.param == self.store_.param)]
-            self.values[before + suffix] = Name("kept", dtype, LANES_OF)
+            self.values[before + suffix] = self._kept
         self.statements(statements)
         name = self.store_.value + suffix
         result = self.wide(name if name in self.values else self.store_.value)
@@ -185,7 +239,7 @@ class LinesText(KernelText):
         self.values[across.var] = Name("i", "index", LANES_OF)
         self.conditions.append(("column", LANES_OF))
         written = {s.param for s in across.body if isinstance(s, Store)}
-        self._repeat("entry", f"{self._bound(serial.start)}, {self._bound(serial.stop)}", written)
+        self._repeat("entry", f"{self._bound(serial.start)}, {self._bound(serial.stop)}", bool(written))
         self.values[serial.var] = Name("entry", "index")
         outside = self._enter(written)
         self.statements(across.body)
@@ -211,11 +265,16 @@ class OrderedKernel:
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
-        """The file."""
-        writer = OrderedText(self.statement) if self.statement.key else LinesText(self.statement)
+        """The file; that for more than FEW entries comes second."""
+        s = self.statement
+        if not s.key:
+            return (self._source(LinesText(s), ("LANES", "WIDE")),)
+        writers = [OrderedText(s, by_order) for by_order in (False, True)[: 1 + bool(s.order)]]
+        return tuple(self._source(writer, ("LANES", "LOOK", "WIDE")) for writer in writers)
+
+    def _source(self, writer: OrderedText | LinesText, constants: tuple[str, ...]) -> TritonSource:
         writer.body()
-        constants = ("LANES", "LOOK", "WIDE") if self.statement.key else ("LANES", "WIDE")
-        return (file_text(self.kernel, writer, self.kernel.params, constants, self.lines),)
+        return file_text(self.kernel, writer, self.kernel.params, constants, self.lines)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for these sizes; `tasks` is the number of entries."""
@@ -228,7 +287,9 @@ class OrderedKernel:
             lanes = min(lanes, COLUMNS)
             constants = {"LANES": lanes, "WIDE": int(reach >= INT32)}
             return Launch(source, constants, 1, max(-(-tasks // lanes), 1), multiples(source, tasks, sizes))
-        look = min(power_of_two(tasks), LOOK)
+        by_order = bool(self.statement.order) and tasks > FEW
+        source = self.sources[by_order]
+        look = min(power_of_two(tasks), NEIGHBOURS if by_order else LOOK)
         constants = {"LANES": lanes, "LOOK": look, "WIDE": int(reach >= INT32)}
         programs = max(tasks * -(-width // lanes), 1)
         warps = warps_for(max(lanes, look))

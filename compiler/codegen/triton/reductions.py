@@ -36,7 +36,9 @@ class Accumulators(KernelValues):
         if op.startswith("arg"):
             self._extreme(name, op, value, mask)
             return
-        kept = f"tl.where({mask}, {self.argument(value)}, {self.number(dtype, neutral(op, dtype))})"
+        kept = self.typed(value)
+        if mask:
+            kept = f"tl.where({mask}, {self.argument(value)}, {self.number(dtype, neutral(op, dtype))})"
         if self.shape.vectors == "loop":
             kept = self.operation(COMBINE[op], [Name(kept, dtype), Name(name, dtype)], dtype)
         self.emit(f"{name} = {kept}")
@@ -51,7 +53,8 @@ class Accumulators(KernelValues):
             return
         better = f"{name}_better"
         function = self._more_extreme(op, value.dtype)
-        self.emit(f"{better} = {mask} & ({function}({self.typed(value)}, {name}) | ({name}_at < 0))")
+        among = f"{mask} & " if mask else ""
+        self.emit(f"{better} = {among}({function}({self.typed(value)}, {name}) | ({name}_at < 0))")
         self.emit(f"{name} = tl.where({better}, {self.typed(value)}, {name})")
         self.emit(f"{name}_at = tl.where({better}, {at}, {name}_at)")
 

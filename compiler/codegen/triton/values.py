@@ -169,6 +169,23 @@ class TritonBuilder(Builder):
         shifter = 1.5 * SHIFTER[value.dtype]
         return (value + shifter) - shifter
 
+    def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
+        return self.select(beyond | c.is_nan(), c, a)
+
+    def at_most(self, value: Value, number: float) -> Value:
+        return self._limited("minimum", value, number) or super().at_most(value, number)
+
+    def at_least(self, value: Value, number: float) -> Value:
+        return self._limited("maximum", value, number) or super().at_least(value, number)
+
+    def _limited(self, function: str, value: Value, number: float) -> Value | None:
+        """One instruction, where there is one; of zeros it may take the other one."""
+        if TYPES[value.dtype] != "tl.float32" or not number:
+            return None
+        limit = self.operand(self.constant(value.dtype, number))
+        text = f"tl.{function}({self.typed(value)}, {limit}, propagate_nan=tl.PropagateNan.ALL)"
+        return self.named(value.dtype, text)
+
     def _fabs(self, x: Value) -> Value:
         return self.named(x.dtype, f"tl.abs({self.typed(x)})")
 
