@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from eagerjit.compiler import sizes
 
 ALIGNMENT = 64
+MOST_SHOWN = 40
+"""Letters of a size's formula that reports show."""
 
 
 def aligned(size: sizes.Expr) -> sizes.Expr:
@@ -50,13 +52,19 @@ class Plan:
     block_of: dict[str, Block]
 
     def __str__(self) -> str:
+        """Each block: where it lies, its bytes, and which steps use it, in numbers of the sizes that are assumed."""
         lines = []
         for block in sorted(self.blocks, key=lambda b: b.phase):
             if block.offset == 0:
-                lines.append(f"arena of {self.totals[block.phase]} bytes")
+                lines.append(f"arena of {_bytes(self.totals[block.phase])}")
             uses = ", ".join(f"{name} ({first}..{last})" for name, first, last in block.uses)
-            lines.append(f"  {block.offset}: {block.size} bytes: {uses}")
+            lines.append(f"  at {sizes.hint(block.offset)}: {_bytes(block.size)}: {uses}")
         return "\n".join(lines) or "no arena"
+
+
+def _bytes(size: sizes.Expr) -> str:
+    number, text = sizes.hint(size), str(size)
+    return f"{number} bytes" if isinstance(size, int) or len(text) > MOST_SHOWN else f"{number} bytes = {text}"
 
 
 def plan(requests: list[Request]) -> Plan:

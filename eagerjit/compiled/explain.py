@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.compiler import loops
+from eagerjit.compiled.names import Names
+from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.llvm import emit_kernel
 from eagerjit.compiler.ir import Graph
 from eagerjit.compiler.lower.build import Built
@@ -51,8 +53,10 @@ class KernelReport:
 class Explanation:
     """The report on one compiled version of a function."""
 
-    def __init__(self, name: str, report: Report, backward: Report | None = None):
+    def __init__(self, name: str, report: Report, leaves: Mapping[int, str], backward: Report | None = None):
         self.name = name
+        self.inputs = dict(leaves)
+        """What the user calls the leaves that inputs of the graph and guards are about."""
         self.graph: Graph = report.traced
         """The recorded graph, before any pass."""
         self.optimized: Graph = report.compiled.graph
@@ -61,12 +65,13 @@ class Explanation:
         self.program = report.compiled.program
         self.kernels = [_kernel(b) for b in report.compiled.built]
         self.memory_plan = report.compiled.plan
-        self.guards = guards_of(report)
+        self._hints = report.trace.hints
+        self.guards = guards_of(report, self.inputs)
         self.timings = dict(report.seconds)
         """Seconds by stage."""
         self.gpu = _gpu_kernels(report)
         """The launches on the GPU that EAGERJIT_TARGET names, as Triton and PTX; none where it names none."""
-        self.backward = None if backward is None else Explanation(f"{name}, backward", backward)
+        self.backward = None if backward is None else Explanation(f"{name}, backward", backward, {})
         """The report on the gradient of a call whose results need one."""
 
     @property
@@ -82,7 +87,7 @@ class Explanation:
             f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes; "
             f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} library calls",
             "",
-            *_shortened(print_graph(self.optimized).rstrip().split("\n"), GRAPH_LINES, ".optimized"),
+            *_shortened(self._graph_lines(), GRAPH_LINES, ".optimized"),
             *self._bodies(),
             "",
             "launches (why each did not join the kernel before it):",
@@ -91,12 +96,25 @@ class Explanation:
             "guards:",
             *_shortened([f"  {g}" for g in self.guards], GUARD_LINES, ".guards"),
             "",
-            *_shortened(str(self.memory_plan).split("\n"), MEMORY_LINES, ".memory_plan"),
+            *_shortened(self._memory_lines(), MEMORY_LINES, ".memory_plan"),
             "",
             *self._gpu_lines(),
             "times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items()),
         ]
         return "\n".join(lines) + "\n"
+
+    def _graph_lines(self) -> list[str]:
+        """The graph's text, and behind its inputs what the user calls them."""
+        lines = print_graph(self.optimized).rstrip().split("\n")
+        for i, node in enumerate(self.optimized.inputs, 1):
+            name = self.inputs.get(node.attributes["leaf"])
+            lines[i] += f"{' ' if node.source else '  # '}{name}" if name else ""
+        return lines
+
+    def _memory_lines(self) -> list[str]:
+        """The plan, in bytes of the call that was recorded."""
+        with sizes.after_recording(self._hints):
+            return str(self.memory_plan).split("\n")
 
     def _gpu_lines(self) -> list[str]:
         lines = [line for kernel in self.gpu for line in (*str(kernel).split("\n"), "")]
@@ -151,8 +169,11 @@ def leave_report(directory: Path, function: Any, variant: Variant) -> None:
 
 def explain(function: Any, variant: Variant) -> Explanation:
     """The report on one variant of a jitted function."""
+    report = variant.report
+    names = Names(function.__wrapped__, report.trace, report.objects)
+    leaves = names.leaves(variant.structure, report.trace, report.objects)
     backward = None if variant.backward is None else variant.backward.report
-    return Explanation(function.__qualname__, variant.report, backward)
+    return Explanation(function.__qualname__, report, {leaf: name for leaf, (name, _) in leaves.items()}, backward)
 
 
 def _short(line: str) -> str:
@@ -192,21 +213,22 @@ def bodies_of(graph: Graph) -> dict[str, tuple[Graph, ...]]:
     return found
 
 
-def guards_of(report: Report) -> list[str]:
-    """What must hold for a compiled version to serve a call, one line per guard."""
+def guards_of(report: Report, names: Mapping[int, str]) -> list[str]:
+    """What must hold for a compiled version to serve a call, one line per guard; `names` is what leaves are called."""
     trace, objects = report.trace, report.objects
     out = []
     for b in trace.bindings:
+        name = names.get(b.leaf, f"leaf {b.leaf}")
         if isinstance(b, TensorLeaf):
             layout = "contiguous" if b.strides is None else f"strides {list(b.strides)}"
             needs = "" if b.grad == 2 else f", requires_grad={bool(b.grad)}"
-            out.append(f"leaf {b.leaf}: {b.node.type}, {layout}{needs}")
+            out.append(f"{name}: {b.node.type}, {layout}{needs}")
         elif isinstance(b, (FloatLeaf, IntLeaf)):
-            out.append(f"leaf {b.leaf}: any {'float' if isinstance(b, FloatLeaf) else f'int, {b.size}'}")
+            out.append(f"{name}: any {'float' if isinstance(b, FloatLeaf) else f'int, {b.size}'}")
         elif isinstance(b, ObjectGuard):
-            out.append(f"leaf {b.leaf} {b.op.name.lower()} {_shown(objects[b.object])}")
+            out.append(f"{name} {b.op.name.lower()} {_shown(objects[b.object])}")
         elif isinstance(b, SameGuard):
-            out.append(f"leaf {b.leaf} is {'' if b.expected else 'not '}leaf {b.other}")
+            out.append(f"{name} is {'' if b.expected else 'not '}{names.get(b.other, f'leaf {b.other}')}")
     out += [f"{g}  # {_short(g.source)}" for g in trace.guards]
     if trace.grad_mode is not None:
         out.append(f"grad mode is {'off' if trace.grad_mode & GRAD_OFF else 'on'}")

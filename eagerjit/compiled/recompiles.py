@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
-from eagerjit.compiler.signature import FloatLeaf, IntLeaf, Load, ObjectGuard, SameGuard, TensorLeaf
+from eagerjit.compiled.names import Names
+from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf
 from eagerjit.runtime.mode import GRAD_OFF
 from eagerjit.runtime.program import Op
-from eagerjit.watching.guards import accesses, unwrap
 
 if TYPE_CHECKING:
     from eagerjit.compiled.variants import Variant
@@ -47,8 +46,9 @@ def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) 
     alike = [v for v in known if v.structure == new.structure]
     if not alike:
         return Recompile("the structure of the arguments", _nesting(known[-1].structure), _nesting(new.structure))
-    facts = _facts(new, function)
-    found = [list(_differences(_facts(v, function), facts)) for v in alike]
+    names = Names(function, new.report.trace, new.report.objects)
+    facts = _facts(new, names)
+    found = [list(_differences(_facts(v, names), facts)) for v in alike]
     closest = min(reversed(found), key=len)
     return closest[0] if closest else Recompile("the state that it reads", "another", "new")
 
@@ -58,35 +58,6 @@ def _differences(old: dict[str, tuple[str, str]], new: dict[str, tuple[str, str]
         before, now = old.get(what, ("nothing", ""))[0], new.get(what, ("nothing", ""))[0]
         if before != now:
             yield Recompile(what, before, now, (new.get(what) or old[what])[1])
-
-
-def argument_names(function: Callable[..., Any], structure: Any) -> list[str]:
-    """How the user calls each leaf of the arguments: `x`, `batch['image']`, `xs[0]`."""
-    _, _, (positional, keywords) = structure
-    try:
-        parameters = inspect.signature(function).parameters.values()
-        names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    except (TypeError, ValueError):
-        names = []
-    out: list[str] = []
-    for position, child in enumerate(positional[2]):
-        out += _paths(names[position] if position < len(names) else f"args[{position}]", child)
-    for name, child in zip(keywords[1], keywords[2], strict=True):
-        out += _paths(name, child)
-    return out
-
-
-def _paths(name: str, structure: Any) -> Iterator[str]:
-    if type(structure) is not tuple:
-        yield name
-        return
-    kind, keys, children = structure
-    for position, child in enumerate(children):
-        if keys is None:
-            part = f"[{position}]"
-        else:
-            part = f"[{keys[position]!r}]" if kind is dict else f".{keys[position]}"
-        yield from _paths(name + part, child)
 
 
 def _nesting(structure: Any) -> str:
@@ -99,34 +70,10 @@ def _nesting(structure: Any) -> str:
     return f"{kind.__name__}({', '.join(parts)})"
 
 
-def _names(variant: Variant, function: Callable[..., Any]) -> dict[int, tuple[str, str]]:
-    """What the user calls each leaf, and the line of the function that reads it, where it is not an argument."""
-    trace, objects = variant.report.trace, variant.report.objects
-    code, _ = unwrap(function)
-    closure = dict(zip(map(id, code.__closure__ or ()), code.__code__.co_freevars, strict=True)) if code else {}
-    names = dict(enumerate(argument_names(function, variant.structure)))
-    for b in trace.bindings:
-        match b:
-            case Load(leaf, Op.LOAD_ITEM, (_, name)):
-                names[leaf] = str(objects[name])
-            case Load(leaf, Op.LOAD_ATTRIBUTE, (parent, name)):
-                names[leaf] = f"{names.get(parent, '')}.{objects[name]}"
-            case Load(leaf, Op.LOAD_GRAD, (parent,)):
-                names[leaf] = f"{names.get(parent, '')}.grad"
-            case Load(leaf, _, (constant,)):
-                names[leaf] = closure.get(id(objects[constant]), f"a {type(objects[constant]).__name__}")
-    lines: dict[str, str] = {}
-    if code is not None:
-        for access in accesses(code.__code__, None):
-            for depth in range(len(access.attributes) + 1):
-                path = ".".join((access.name, *access.attributes[:depth]))
-                lines.setdefault(path, f"{code.__code__.co_filename}:{access.line}")
-    return {leaf: (name, lines.get(name, "") if leaf >= trace.n_arguments else "") for leaf, name in names.items()}
-
-
-def _facts(variant: Variant, function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+def _facts(variant: Variant, known: Names) -> dict[str, tuple[str, str]]:
     """What a version depends on: description -> (value, line)."""
-    trace, objects, names = variant.report.trace, variant.report.objects, _names(variant, function)
+    trace, objects = variant.report.trace, variant.report.objects
+    names = known.leaves(variant.structure, trace, objects)
     out: dict[str, tuple[str, str]] = {}
     for b in trace.bindings:
         name, source = names.get(b.leaf, (f"value {b.leaf}", ""))
