@@ -129,7 +129,17 @@ class Flattening:
         pytree.flatten(list(value), found)
         if any(isinstance(k, Tensor) for k in found):
             raise self.journal.refuse("it returns a dictionary whose keys are tensors", self.source)
-        return tuple(map(plain, value))
+        return tuple(map(_plain_key, value))
+
+
+def _plain_key(key: Any) -> Any:
+    """A key of a dictionary with this call's numbers, which its hash has tied the trace to."""
+    if not isinstance(key, (tuple, frozenset)):
+        return plain(key)
+    parts = list(map(_plain_key, key))
+    if all(part is own for part, own in zip(parts, key, strict=True)):
+        return key
+    return frozenset(parts) if isinstance(key, frozenset) else tuple.__new__(type(key), parts)
 
 
 def _is_plain_class(kind: type) -> bool:

@@ -453,3 +453,20 @@ def a_log_with_a_gradient_of_a_gradient(jit):
         log[0] = -1
         gradient.sum().backward()
         yield x.grad, log
+
+
+@case
+def keys_of_sizes(jit):
+    known, counts = {}, {}
+
+    @jit
+    def f(x):
+        shape = tuple(x.shape)
+        if shape in known:
+            return known[shape], {"again": tuple(x.shape)}
+        known.update({shape: x.detach() * 2})
+        counts[frozenset({x.shape[0], "rows"})] = {x.shape: x.shape[0]}
+        return {tuple(x.shape): x + 1}, {(x.shape[0], (tuple(x.shape[1:]), "n")): x.sum()}
+
+    for rows in (2, 2, 3, 4, 3, 2, 5):
+        yield f(torch.ones(rows, 3)), known, counts
