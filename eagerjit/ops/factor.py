@@ -16,6 +16,7 @@ import numpy as np
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.lapack import on_few_threads
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
 
@@ -30,6 +31,9 @@ class MatrixOp(HostOp):
     leading = True
     wirtinger = True
     on_host = "LAPACK: steps that depend on each other and on the values of pivots"
+
+    def __init__(self, name: str, function: Callable[..., Any], *arguments: Any, **options: Any):
+        super().__init__(name, on_few_threads(function), *arguments, **options)
 
 
 def guarded(name: str, function: Callable[..., Any], problem: str) -> Any:
