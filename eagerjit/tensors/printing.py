@@ -69,9 +69,7 @@ class _Formatter:
         self.floating = values.dtype.kind == "f"
         self.scientific, self.whole = False, True
         if self.parts:
-            for part in self.parts:
-                part.whole = all(p.whole for p in self.parts)
-            self.width = max((len(self.plain(v)) for v in values.reshape(-1).tolist()), default=1)
+            self.width = sum(part.width for part in self.parts) + 1
             return
         if not self.floating:
             self.width = max((len(str(v)) for v in values.reshape(-1).tolist()), default=1)
@@ -91,8 +89,8 @@ class _Formatter:
     def plain(self, value: Any) -> str:
         """One element without padding."""
         if self.parts:
-            real, imag = (part.plain(v) for part, v in zip(self.parts, (value.real, abs(value.imag)), strict=True))
-            return f"{real}{'-' if math.copysign(1, value.imag) < 0 else '+'}{imag}j"
+            real, imag = self.parts[0](value.real), self.parts[1].plain(value.imag)
+            return f"{real}{'' if imag.startswith('-') else '+'}{imag}j"
         if not self.floating:
             return str(value)
         if self.scientific:
@@ -102,7 +100,7 @@ class _Formatter:
         return f"{value:.{options.precision}f}"
 
     def __call__(self, value: Any) -> str:
-        return self.plain(value).rjust(self.width)
+        return self.plain(value) if self.parts else self.plain(value).rjust(self.width)
 
 
 def _shown(array: np.ndarray) -> np.ndarray:

@@ -115,3 +115,17 @@ SPECIAL: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_values(name: str) -> None:
     same(SPECIAL[name])
+
+
+def test_complex_numbers_whose_parts_differ() -> None:
+    """Both parts have a format of their own."""
+    generator = np.random.default_rng(1)
+    for trial in range(60):
+        shape = [(trial % 12 + 1,), (5, 3), (2, 2, 9)][trial % 3]
+        values = generator.normal(size=shape) * 10.0 ** generator.integers(-6, 9) + 0j
+        values.imag = generator.normal(size=shape) * 10.0 ** generator.integers(-6, 9)
+        values.real = values.real.round() if trial % 2 else values.real
+        values.imag = values.imag.round() if trial % 5 == 0 else values.imag
+        values.reshape(-1)[0] = [1 - 0.0j, complex(np.nan, -np.inf), complex(-np.inf, np.nan), 1e-7j][trial % 4]
+        same(lambda t, values=values: t.tensor(values.astype(np.complex64)))
+        same(lambda t, values=values: t.tensor(values.reshape(-1)[-1]))
