@@ -33,6 +33,16 @@ class ValuesIndices(NamedTuple):
     values: Tensor
     indices: Tensor
 
+    def __repr__(self) -> str:
+        return f"torch.return_types.{type(self).__name__}(\nvalues={self.values!r},\nindices={self.indices!r})"
+
+
+_FINDING = "cummax cummin kthvalue max median min mode nanmedian sort topk".split()
+RETURNED: dict[str, type[ValuesIndices]] = {
+    name: type(name, (ValuesIndices,), {"__slots__": (), "__module__": "eagerjit.return_types"}) for name in _FINDING
+}
+"""What functions that find values return, by their names."""
+
 
 def public(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as users call it.

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import ValuesIndices
-
-_NAMES = "cummax cummin kthvalue max median min mode nanmedian sort topk".split()
+from eagerjit.calling import RETURNED
 
 
 def __getattr__(name: str) -> Any:
-    if name in _NAMES:
-        return ValuesIndices
+    if name in RETURNED:
+        return RETURNED[name]
     raise AttributeError(f"module 'eagerjit.return_types' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return _NAMES
+    return list(RETURNED)

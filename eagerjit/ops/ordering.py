@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.calling import ValuesIndices
+from eagerjit.calling import RETURNED, ValuesIndices
 from eagerjit.compiler.ops import elementwise, indexing, routines
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype
@@ -59,11 +59,12 @@ _topk_op = Op(
     "topk", _topk, (lambda g, out, input, k, dim, largest: _unsorted(g[0], input.shape, dim, out[1]), None, None, None)
 )
 _sort_op.results_read = _topk_op.results_read = (1,)
+_SORTED, _FIRST = RETURNED["sort"], RETURNED["topk"]
 
 
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesIndices:
     """Elements in order along a dimension, with where each was; equal ones keep theirs."""
-    return ValuesIndices(*_sort_op.call(input, dim, descending))
+    return _SORTED(*_sort_op.call(input, dim, descending))
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
@@ -73,7 +74,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool
 
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
     """The k largest (or smallest) elements along a dimension, with where they were."""
-    return ValuesIndices(*_topk_op.call(input, k, dim, largest))
+    return _FIRST(*_topk_op.call(input, k, dim, largest))
 
 
 # -- scans ------------------------------------------------------------------------------------------------------------

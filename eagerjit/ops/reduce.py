@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import ValuesIndices
+from eagerjit.calling import RETURNED
 from eagerjit.compiler.ops import elementwise, reductions
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.dispatch import Op, emit
@@ -216,6 +216,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
 
     both = Op(f"{extreme.name}_with_index", body, (rule, None, None))
     both.absent_gradients, both.results_read = True, (1,)
+    kind = RETURNED[extreme.name[1:]]
 
     def function(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
         if out is not None:
@@ -226,7 +227,7 @@ def _with_indices(extreme: Op, position: Op, elementwise_name: str) -> Any:
             from eagerjit.ops.pointwise import POINTWISE
 
             return POINTWISE[elementwise_name].call(input, dim)
-        return ValuesIndices(*both.call(input, dim, keepdim))
+        return kind(*both.call(input, dim, keepdim))
 
     more = f"With `dim` also its index; with another tensor the elementwise {elementwise_name}."
     function.__name__ = extreme.name[1:]

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.autograd.primitives import RULES
-from eagerjit.calling import ValuesIndices, public
+from eagerjit.calling import RETURNED, ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
@@ -28,9 +28,10 @@ def _extremes(name: str, largest: bool, doc: str) -> Any:
 
     op = Op(name, body, (_extremes_rule, None))
     op.results_read = (1,)
+    kind = RETURNED[name]
 
     def call(input: Tensor, dim: int) -> ValuesIndices:
-        return ValuesIndices(*op.call(input, views.dimension(dim, input.ndim)))
+        return kind(*op.call(input, views.dimension(dim, input.ndim)))
 
     call.__name__, call.__doc__ = name, doc
     return public(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.calling import ValuesIndices, public
+from eagerjit.calling import RETURNED, ValuesIndices, public
 from eagerjit.compiler.ops import elementwise, indexing, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
@@ -34,12 +34,12 @@ def _along(input: Tensor, dim: int) -> tuple[int, Any]:
     return d, input.shape[d] if input.ndim else 1
 
 
-def _picked(found: ValuesIndices, d: int, place: int, keepdim: bool) -> ValuesIndices:
+def _picked(name: str, found: ValuesIndices, d: int, place: int, keepdim: bool) -> ValuesIndices:
     """One rank of sorted elements."""
     if found.values.ndim == 0:
-        return found
+        return RETURNED[name](*found)
     values, indices = (views.narrow(x, d, place, 1).contiguous() for x in found)
-    return ValuesIndices(values, indices) if keepdim else ValuesIndices(values.squeeze(d), indices.squeeze(d))
+    return RETURNED[name](*((values, indices) if keepdim else (values.squeeze(d), indices.squeeze(d))))
 
 
 @public
@@ -50,7 +50,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return _picked(ordering.sort(input, d), d, k - 1, keepdim)
+    return _picked("kthvalue", ordering.sort(input, d), d, k - 1, keepdim)
 
 
 def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
@@ -66,15 +66,15 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
     ordered = ordering.sort(input, d)
     if input.ndim == 0 or not input.dtype.is_floating_point:
-        return _picked(ordered, d, (size - 1) // 2, keepdim)
+        return _picked(name, ordered, d, (size - 1) // 2, keepdim)
     # NaN sorts last: it is the median of what it occurs in, or does not count.
     missing = input.isnan().sum(d, keepdim=True)
     if skip_nan:
         place = (size - missing - 1).clamp(min=0) // 2
     else:
         place = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
-    found = ValuesIndices(ordered.values.gather(d, place), ordered.indices.gather(d, place))
-    return found if keepdim else ValuesIndices(found.values.squeeze(d), found.indices.squeeze(d))
+    found = [x.gather(d, place) for x in ordered]
+    return RETURNED[name](*(found if keepdim else (x.squeeze(d) for x in found)))
 
 
 def _middle_of_all(name: str, skip_nan: bool) -> Op:
@@ -134,7 +134,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     if size == 0:
         raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size.")
     found = _mode_op.call(input, d)
-    return ValuesIndices(*((x.unsqueeze(d) for x in found) if keepdim and input.ndim else found))
+    return RETURNED["mode"](*((x.unsqueeze(d) for x in found) if keepdim and input.ndim else found))
 
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -129,3 +130,30 @@ def test_complex_numbers_whose_parts_differ() -> None:
         values.reshape(-1)[0] = [1 - 0.0j, complex(np.nan, -np.inf), complex(-np.inf, np.nan), 1e-7j][trial % 4]
         same(lambda t, values=values: t.tensor(values.astype(np.complex64)))
         same(lambda t, values=values: t.tensor(values.reshape(-1)[-1]))
+
+
+RETURNED = {
+    "max": lambda x: x.max(0),
+    "min of rows": lambda x: x.min(1, keepdim=True),
+    "sort": lambda x: x.sort(),
+    "topk": lambda x: x.topk(1),
+    "kthvalue": lambda x: x.kthvalue(1),
+    "median": lambda x: x.median(0),
+    "median of integers": lambda x: x.long().median(1),
+    "nanmedian": lambda x: x.nanmedian(1, True),
+    "mode": lambda x: x.mode(),
+    "cummax": lambda x: x.cummax(0),
+    "cummin": lambda x: x.cummin(1),
+    "a number": lambda x: x.sum().kthvalue(1),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_finds_values(name: str) -> None:
+    """Named after the function, whether compiled or not, and copies too."""
+    theirs = RETURNED[name](torch.tensor([[1.0, 2.0], [3.0, 0.0]]))
+    for function in (RETURNED[name], ej.jit(RETURNED[name])):
+        for _ in range(2):
+            ours = function(ej.tensor([[1.0, 2.0], [3.0, 0.0]]))
+        kind = getattr(ej.return_types, type(theirs).__name__)
+        assert repr(ours) == repr(theirs) and type(pickle.loads(pickle.dumps(ours))) is type(ours) is kind
