@@ -33,7 +33,8 @@ def results():
 
 def run(text: str, folder: Path, **environment: str) -> str:
     merged = {**os.environ, "PYTHONPATH": str(ROOT), "EAGERJIT_CACHE_DIR": str(folder), **environment}
-    ran = subprocess.run([sys.executable, "-c", WORK + text], env=merged, capture_output=True, text=True)
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", WORK + text]  # of forks, 3.12 on
+    ran = subprocess.run(command, env=merged, capture_output=True, text=True)
     assert ran.returncode == 0 and not ran.stderr, ran.stderr
     return ran.stdout.strip()
 
