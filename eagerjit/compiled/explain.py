@@ -106,9 +106,12 @@ class Explanation:
     def _graph_lines(self) -> list[str]:
         """The graph's text, and behind its inputs what the user calls them."""
         lines = print_graph(self.optimized).rstrip().split("\n")
-        for i, node in enumerate(self.optimized.inputs, 1):
+        inputs = self.optimized.inputs
+        column = max((lines[i].rfind("  # ") for i in range(1, len(inputs) + 1)), default=0)
+        for i, node in enumerate(inputs, 1):
             name = self.inputs.get(node.attributes["leaf"])
-            lines[i] += f"{' ' if node.source else '  # '}{name}" if name else ""
+            if name:
+                lines[i] = f"{lines[i]} {name}" if node.source else f"{lines[i]:<{column}}  # {name}"
         return lines
 
     def _memory_lines(self) -> list[str]:
