@@ -285,6 +285,11 @@ class TracedNumber(_StandIn):
     def __bool__(self) -> bool:
         return bool(self.number != 0)
 
+    def __format__(self, specification: str) -> str:
+        if self.kind is not np.float64:  # whose texts are those of Python's floats
+            raise computed("NumPy formats a number that is an input")
+        return format(self.number, specification)
+
 
 def _exact(name: str, a: Any, b: Any) -> Any:
     """Arithmetic of NumPy's that compiled code does alike and without warnings of division; None for other operands."""

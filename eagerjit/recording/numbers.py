@@ -6,6 +6,7 @@ the number of this call, and the trace notes that it holds for this value only.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -229,10 +230,18 @@ class TracedFloat(NumberForNumPy):
         return format(self._value(), specification)
 
     def __round__(self, digits: int | None = None) -> Any:
-        return round(self._value(), digits)
+        return python_number(_rounding(digits), self) if type(digits) is int else round(self._value(), digits)
 
     def __getattr__(self, name: str) -> Any:
         return _rarer(self, name)
+
+
+@functools.cache
+def _rounding(digits: int) -> Callable[[float], float]:
+    """`round` to so many digits, under a name of its own."""
+    function: Any = functools.partial(round, ndigits=digits)
+    function.__name__ = f"round_to_{digits}".replace("-", "minus_")
+    return function
 
 
 def _rarer(number: Any, name: str) -> Any:

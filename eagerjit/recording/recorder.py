@@ -143,7 +143,7 @@ class Recording:
             structure_now = structure_of(owners, journal.changing())
             guard_modules(tracer, journal, owners)
             keep_constant_arrays_apart(tracer)
-            self._check_stability(journal, guards)
+            self._check_stability(journal, guards, varying)
             self.replaced |= journal.written.keys() & journal.read_first
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries, journal.keep_apart(observer.globals.values()))  # fmt: skip
@@ -179,14 +179,19 @@ class Recording:
             journal.undo()
         return observer, flattening, shape
 
-    def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]]) -> None:
+    def _check_stability(self, journal: Journal, guards: list[Callable[[], bool]], varying: Varying) -> None:
         """Refuse a function that in call after call changes what it depends on: each call would need a version."""
         assert self.known.seen is not None
         self.replaced |= journal.windows.found(self.known.seen, guards)
         changed = [source for slot, source in journal.written.items() if journal.is_observed(slot, guards)]
+        changed += journal.windows.histories.settled()
         self.unstable += bool(changed)
-        if self.unstable > _MOST_UNSTABLE:
+        if changed and self.unstable > _MOST_UNSTABLE:
             raise TraceBreak("it depends on what it changes itself in every call", changed[0])
+        for position, asked in enumerate(journal.tracer.questions):
+            number = asked.size is None and asked.node.type.dtype.is_floating_point
+            if number and not varying.keeps((asked.node.source, position), asked.bits):
+                raise TraceBreak("it acts on another number in every call", str(asked.node.source))
 
     def _call(self, args: Any, kwargs: Any) -> Any:
         try:

@@ -40,6 +40,7 @@ from eagerjit.watching.clocks import CLOCKS, NANOSECONDS, Later
 from eagerjit.watching.comparing import has_attributes, has_own_attributes, unchanged_keywords
 from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, items_of
 from eagerjit.watching.implicit import note_attribute
+from eagerjit.watching.in_python import in_python
 from eagerjit.watching.journal import is_consumed
 from eagerjit.watching.kept import Remembering
 from eagerjit.watching.library_calls import (
@@ -98,7 +99,10 @@ class Calls(PutOff, LibraryCalls):
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
         world, histories = self.journal.world, self.journal.windows.histories
-        instead = histories.called(function, args, kwargs.values()) or world.instead(function, args, kwargs)
+        instead = histories.called(function, args, kwargs.values())
+        if instead is None:
+            self._note_given(function, args, kwargs)
+        instead = instead or world.instead(function, args, kwargs)
         instead = instead or self._judged(function, args, kwargs, frame, source)
         instead = instead or world.with_items(function, args, kwargs)
         given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
@@ -175,7 +179,7 @@ class Calls(PutOff, LibraryCalls):
             return _length
         if isinstance(function, type) and isinstance(getattr(function, "__del__", None), FunctionType):
             return self.refused(f"makes a {name}, whose __del__ runs when nobody holds it", source)
-        instead = numpy_numbers.instead(function, args, kwargs)
+        instead = numpy_numbers.instead(function, args, kwargs) or in_python(function, args, kwargs)
         if instead is not None:
             return instead
         if made_by_host(function, args, kwargs):
@@ -205,8 +209,6 @@ class Calls(PutOff, LibraryCalls):
             self._note_class_asked(function, args)
             for value in args:
                 journal.look_behind(value)
-                if isinstance(value, CONTAINERS):
-                    journal.note_read(value, None)
             return None
         if isinstance(function, type) and has_own_attributes(function):
             journal.classes_read |= {(id(function), n): function for n in ("__init__", "__new__")}

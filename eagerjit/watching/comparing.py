@@ -198,7 +198,7 @@ def contents(
         return id(v)
 
     if isinstance(value, dict) and not hasattr(type(value), "holds_options"):  # compiled calls read options themselves
-        return tuple((_key(k, kept), inner(v)) for k, v in items_in_order(value) if (id(value), k) not in changing)
+        return tuple([(_key(k, kept), (id(value), k) in changing or (inner(v),)) for k, v in items_in_order(value)])
     if isinstance(value, (list, deque)):
         return tuple(None if (id(value), i) in changing else inner(v) for i, v in enumerate(items_of(value)))
     if isinstance(value, tuple):
@@ -248,7 +248,7 @@ def state_of(
     if sequence:
         return kind, tuple([state_of(v, kept, marked, seen) for v in items_of(value)])
     held = value if isinstance(value, dict) else attributes_of(value)
-    return kind, tuple([(_key(k, kept), state_of(v, kept, marked, seen)) for k, v in dict.items(held)])
+    return kind, tuple([(_key(k, kept), state_of(v, kept, marked, seen)) for k, v in items_in_order(held)])
 
 
 def unchanged(value: Any, marked: Set[int]) -> Callable[[], bool]:

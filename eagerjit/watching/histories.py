@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.tensors.tensor import Tensor
@@ -122,7 +123,7 @@ class Histories:
             return False
         if method == "clear":
             history.size, history.is_new = 0, True
-        elif method not in ("append", "extend"):
+        elif method not in ("append", "extend", "__iadd__"):
             self._close(history)
         return True
 
@@ -165,6 +166,15 @@ class Histories:
             elif type(key) is int and key >= 0 and not history.is_new:
                 int(self._asked(history, len))
         return True
+
+    def settled(self) -> list[str]:
+        """The lines that make the recording one for lists of a single length."""
+        guards = [g for g in self.journal.tracer.assumptions.guards if g.relation == "==" and g.holds]
+        tied = {name for g in guards for side in (g.a, g.b) for name in sizes.symbols(side)}
+        lengths = ((h.container, h.numbers[len].expression) for h in self._open.values() if len in h.numbers)
+        ties = [container for container, length in lengths if not tied.isdisjoint(sizes.symbols(length))]
+        self.varying.left |= {(id(container), GROWS) for container in ties}
+        return [self.journal.written.get((id(container), None), self.journal.tracer.begins) for container in ties]
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
@@ -12,6 +13,7 @@ from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup
 from eagerjit.watching.comparing import has_own_attributes, is_plain
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import ABSENT, look
 
@@ -126,11 +128,24 @@ class Implicit:
     def operate(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
         """An operator gets operands: Python's own classes read what they hold, the user's may lack its methods."""
         count, names = operand
+        if count == 2:
+            self._note_all(frames.stack(frame, count))
         for value in frames.stack(frame, count):
             for part in value if type(value) in (list, tuple) else (value,):
                 if type(part) not in _SIMPLE:
                     self.journal.look_behind(part)
                     self.note_lacking(type(part), names)
+
+    def _note_all(self, values: Iterable[Any]) -> None:
+        """All that lies in values which are containers is about to be read."""
+        for value in values:
+            for part in (value, *value) if type(value) in (list, tuple) else (value,):
+                if isinstance(part, CONTAINERS):
+                    self.journal.note_read(part, None)
+
+    def read_all(self, frame: FrameType, depth: int) -> None:
+        """All that a value holds is about to be read, which lies so deep on the stack."""
+        self._note_all(frames.stack(frame, depth + 1)[:1])
 
     def ask_truth(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
         """The truth of a value is asked, and nothing else of it."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
+
+from eagerjit.runtime import frames
+from eagerjit.watching.journal import Journal
+from eagerjit.watching.observation import NotYet, TraceBreak, source
+from eagerjit.watching.putting_off import Refusing
 
 
 def absolute_name(name: str, level: int, names: dict[str, Any]) -> str:
@@ -34,3 +40,29 @@ def is_found(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+class Imports:
+    """The part of an observer that sees imports."""
+
+    journal: Journal
+
+    def bring_in(self, frame: FrameType, name: str) -> None:
+        """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""
+        level, wanted = frames.stack(frame, 2)
+        name = absolute_name(name, level, frame.f_globals)
+        missing = not_loaded(name, wanted or ())
+        if missing is None:
+            self.journal.note_module(name)
+            self.journal.note_module(name.partition(".")[0])
+            return
+        where = source(frame)
+        if is_found(missing):
+            problem: TraceBreak = NotYet(f"it imports {missing}, as one call does", where)
+        else:
+            problem = self.journal.refuse(f"it imports {missing}, which is not found", where)
+
+        def fail() -> Any:
+            raise problem
+
+        frames.replace(frame, 1, Refusing(fail))

@@ -32,6 +32,11 @@ _ASKS_TRUTH = frozenset(
     for n in dis.opmap
     if n in ("UNARY_NOT", "TO_BOOL") or ("JUMP" in n and n.endswith(("_TRUE", "_FALSE", "_OR_POP")))
 )
+_READING_ALL = {
+    "DICT_UPDATE": 0, "DICT_MERGE": 0, "MATCH_KEYS": 1, "FORMAT_VALUE": 0, "FORMAT_SIMPLE": 0, "FORMAT_WITH_SPEC": 1,
+}  # fmt: skip
+"""What reads all that a value holds, and how deep that lies on the stack."""
+
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _IN_PLACE = {
     "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
@@ -57,6 +62,8 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             out[i.offset] = "call", (i.arg, None)
         elif i.offset in formats:
             out[i.offset] = "format_value", formats[i.offset]
+        elif name in _READING_ALL:
+            out[i.offset] = "read_all", int(i.arg or 0) >> 2 if name == "FORMAT_VALUE" else _READING_ALL[name]
         elif name == "CALL_FUNCTION_EX":
             out[i.offset] = "call_with", (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:

@@ -36,6 +36,7 @@ from eagerjit.watching.keyed import Keyed
 from eagerjit.watching.memoized import Memoized
 from eagerjit.watching.observation import TraceBreak, user_line
 from eagerjit.watching.opened import Opened
+from eagerjit.watching.reads import Reads
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, table_of
 from eagerjit.watching.windows import Windows
 
@@ -53,11 +54,12 @@ class Operation:
     source: str
 
 
-class Journal(Ages):
+class Journal(Ages, Reads):
     """The changes of one recording."""
 
     def __init__(self, tracer: Tracer):
-        super().__init__()
+        Ages.__init__(self)
+        Reads.__init__(self)
         self.tracer = tracer
         self.operations: list[Operation] = []
         self.problem: TraceBreak | None = None
@@ -66,7 +68,6 @@ class Journal(Ages):
         self.arrays: dict[tuple[int, Any], Any] = {}
         self.array_inputs: set[int] = set()
         self.written: dict[tuple[int, Any], str] = {}
-        self.read_first: set[tuple[int, Any]] = set()
         self.clocks = Readings()
         self.world: Any = None  # the questions that the function asks
         self.variables = ContextVariables(self)
@@ -106,18 +107,6 @@ class Journal(Ages):
         self.opened.begin(varying)
 
     # -- reads --------------------------------------------------------------------------------------------------------
-
-    def note_read(self, holder: Any, key: Any) -> None:
-        """Code is about to read an attribute, an item or a variable."""
-        if type(key) is not str or self.windows.histories.of(holder) is None:  # a method is called after it is read
-            self.windows.touch(holder)
-        self.keyed.settle(holder)
-        if self.memoized.recording is not None:
-            self.memoized.note_read(holder, key)
-        slot = id(holder), key
-        if slot not in self.written and slot not in self.read_first:
-            self.read_first.add(slot)
-            self._alive.append(holder)
 
     def tell_apart(self, operands: Sequence[Any], source: str) -> None:
         """Code asks whether one object is another."""
@@ -177,6 +166,8 @@ class Journal(Ages):
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
+        if self.was_read(holder, key):
+            return value  # which calls have to find again, since code has acted on it
         number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
         if not number and not isinstance(value, Tensor):
             return self.opened.open(holder, key, kind, value)
@@ -221,7 +212,7 @@ class Journal(Ages):
         self.save(holder, key, kind, value is ABSENT)
         if value is not ABSENT and value is self.arrays.get((id(holder), key), ABSENT):
             return  # what `array += 1` assigns is there already
-        if (id(holder), None) in self.read_first and (id(holder), key) not in self.written:
+        if self.is_read_whole(holder) and (id(holder), key) not in self.written:
             self.read_first.add((id(holder), key))
         self.written.setdefault((id(holder), key), source)
         if value is ABSENT:
@@ -286,8 +277,8 @@ class Journal(Ages):
         """Remember what an attribute, an item or a variable holds, to put it back."""
         key = plain_key(key)
         slot = id(holder), key
-        if slot in self._saved:
-            return
+        if slot in self._saved or (isinstance(holder, list) and (id(holder), ABSENT) in self._saved):
+            return  # a list whose items were saved is put back as a whole: it may be shorter when it is
         self._saved.add(slot)
         self._alive.append(holder)
         self._decide(holder)
@@ -338,15 +329,17 @@ class Journal(Ages):
             if module.training is not before:
                 self.operations.append(Operation(STORE["attribute"], module, ("training", module.training), source))
         if self.operations:
-            kept = []
+            kept, fresh = [], set()
             for operation in self.operations:
                 path = self.paths.get(id(operation.target))
                 if path is not None:
                     operation.target = path
                 elif operation.apply is not _call and self.is_fresh(operation.target):
+                    fresh.add(id(operation.target))
                     continue
                 kept.append(operation)
             self.operations = kept
+            self.written = {slot: source for slot, source in self.written.items() if slot[0] not in fresh}
         self.world.finished()
 
     def is_observed(self, slot: tuple[int, Any], guards: list[Any]) -> bool:

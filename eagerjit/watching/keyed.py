@@ -40,6 +40,8 @@ class Keyed:
 
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
         """Whether code at the end of a chain of names reads nothing of a dictionary but items that have guards."""
+        if attributes == ("__setitem__",) and isinstance(value, dict):
+            return True
         direct = (not attributes and use in ("item", "add")) or (
             use == "got" and attributes in (("get",), ("setdefault",))
         )

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import abc
+import builtins
 import functools
 import heapq
 import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable
-from types import BuiltinFunctionType, MethodDescriptorType, MethodWrapperType
+from types import (
+    BuiltinFunctionType,
+    FunctionType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.kept import Remembering
+from eagerjit.watching.observation import is_internal
+from eagerjit.watching.reads import KEYS
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip
@@ -82,10 +93,30 @@ def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], jud
     return given
 
 
+_NOT_READING = frozenset(("isinstance", "issubclass", "type", "id", "hasattr", "getattr", "setattr", "callable"))
+_ADDING = frozenset("append insert add appendleft setdefault discard remove pop index count get __setitem__".split())
+_WHOLE = frozenset(("dict", "str", "repr", "format", "ascii", "map", "filter"))
+
+
 class LibraryCalls:
     """Notes what such calls depend on."""
 
     journal: Journal
+
+    def _note_given(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Containers that something gets whose code is not watched, and which reads what they hold."""
+        name, module = getattr(function, "__name__", ""), module_of(function)
+        inner = function.__func__ if isinstance(function, MethodType) else function
+        watched = isinstance(inner, FunctionType) and not is_internal(inner.__code__)
+        made = isinstance(inner, type) and has_own_attributes(inner)
+        method = isinstance(function, (MethodDescriptorType, WrapperDescriptorType))
+        adds = name in _ADDING and (method or isinstance(getattr(function, "__self__", None), CONTAINERS))
+        if watched or made or adds or has_state(function) or (module == "builtins" and name in _NOT_READING):
+            return
+        keys = getattr(builtins, name, None) is function and name not in _WHOLE
+        for value in (*args[method:], *kwargs.values()):
+            if isinstance(value, CONTAINERS):
+                self.journal.note_read(value, KEYS if keys and isinstance(value, dict) else None)
 
     def _note_class_asked(self, function: Any, args: tuple[Any, ...]) -> None:
         """`isinstance`, `issubclass`, `type`: objects and abstract classes may come to be others'."""

@@ -26,17 +26,18 @@ from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CHANGING, CONTAINERS
 from eagerjit.watching.hearing import World
 from eagerjit.watching.implicit import Implicit, note_attribute
-from eagerjit.watching.importing import absolute_name, is_found, not_loaded
+from eagerjit.watching.importing import Imports
 from eagerjit.watching.instructions import handlers, may_change
 from eagerjit.watching.journal import Journal, plain_key
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
 from eagerjit.watching.putting_off import Refusing
+from eagerjit.watching.reads import KEYS
 from eagerjit.watching.slots import ABSENT, look
 
 _STAND_INS = (Tensor, TracedArray, TracedNumber)
 
 
-class Observer(Implicit):
+class Observer(Implicit, Imports):
     """Watches this thread while it is entered. With a tracer, changes of objects go into a journal."""
 
     def __init__(self, tracer: Tracer, stored: set[str], varying: Varying) -> None:
@@ -98,6 +99,7 @@ class Observer(Implicit):
                 self._after_read(frame)
             if frame in self._making:
                 self._after_making(frame)
+            self.journal.step += 1
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
                 getattr(self, handler[0])(frame, handler[1])
@@ -194,7 +196,7 @@ class Observer(Implicit):
                 self.journal.note_read(container, None)
             return self.journal.look_behind(container)
         self.calls.compare(key, container)
-        key = plain_key(key) if isinstance(container, dict) else key
+        key = plain_key(key) if isinstance(container, dict) else _position(container, key)
         if isinstance(container, collections.defaultdict) and key not in container:
             self.journal.save_contents(container)
             self._making[frame] = container, key, "item"
@@ -287,12 +289,13 @@ class Observer(Implicit):
 
     def change_in_place(self, frame: FrameType, method: str) -> None:
         target, value = frames.stack(frame, 2)
+        self._note_all([value])
         if isinstance(target, np.ndarray) and type(target) is not TracedArray and not self.journal.is_fresh(target):
             self._stop(frame, 1, self.calls.writes_array(target, source(frame)))
             return
         for kind, names in CHANGING.items():
             if isinstance(target, kind) and method in names:
-                self.journal.note_read(target, None)
+                self.journal.windows.histories.changes(target, method) or self.journal.note_read(target, None)
                 self.journal.method(target, method, (value,), {}, source(frame))
 
     # -- calls and iterators ------------------------------------------------------------------------------------------
@@ -325,6 +328,7 @@ class Observer(Implicit):
         function, *_, args = frames.stack(frame, depth + 1)[: depth + 1 - has_keywords]
         rest = frames.stack(frame, has_keywords)
         if isinstance(args, (list, tuple)):
+            self._note_all([args])
             instead = self.calls.about_to(function, tuple(args), dict(*rest), frame, where)
         else:
             self._take(frame, has_keywords, args)
@@ -345,7 +349,7 @@ class Observer(Implicit):
         self.journal.look_behind(value)
         self.note_lacking(type(value), ("__iter__",))
         if isinstance(value, CONTAINERS):
-            self.journal.note_read(value, None)
+            self.journal.note_read(value, KEYS if isinstance(value, dict) else None)
         instead = self.journal.world.items(value)
         if instead is not value:
             frames.replace(frame, depth, instead)
@@ -370,31 +374,18 @@ class Observer(Implicit):
         elif isinstance(holder, dict) and self.journal.keyed.look_for(holder, key):
             pass
         elif isinstance(holder, CONTAINERS):
-            self.journal.note_read(holder, key if type(key) in (str, int, bool) else None)
+            self.journal.note_read(holder, key if isinstance(holder, dict) and type(key) in (str, int, bool) else None)
         else:
             self.note_lacking(type(holder), ("__contains__",))
             self._take(frame, 0, holder)
 
-    def bring_in(self, frame: FrameType, name: str) -> None:
-        """A module is about to be imported: one that is not there yet is by the plain call, before any recording."""
-        level, wanted = frames.stack(frame, 2)
-        name = absolute_name(name, level, frame.f_globals)
-        missing = not_loaded(name, wanted or ())
-        if missing is None:
-            self.journal.note_module(name)
-            self.journal.note_module(name.partition(".")[0])
-            return
-        where = source(frame)
-        if is_found(missing):
-            problem: TraceBreak = NotYet(f"it imports {missing}, as one call does", where)
-        else:
-            problem = self.journal.refuse(f"it imports {missing}, which is not found", where)
-
-        def fail() -> Any:
-            raise problem
-
-        frames.replace(frame, 1, Refusing(fail))
-
 
 _IMPORT = importlib._bootstrap._find_and_load.__code__  # type: ignore[attr-defined]
+
+
+def _position(values: list[Any], key: Any) -> Any:
+    """An index from the end as one from the start, other keys as they are."""
+    return key + len(values) if type(key) is int and -len(values) <= key < 0 else key
+
+
 _CALLABLE_FIRST = sys.version_info >= (3, 13)

@@ -145,6 +145,8 @@ def _only_a_call_gets(following: Sequence[dis.Instruction]) -> bool:
             taken = 1 + (count >> 2 if name == "FORMAT_VALUE" else _FORMATS[name])
         elif name in _OPERATORS:
             taken = 2
+        elif name in ("BUILD_SLICE", "BINARY_SLICE"):
+            taken = count or 3
         elif name.startswith(_LOADS) or name in ("PUSH_NULL", "KW_NAMES", "CACHE", "NOP", "EXTENDED_ARG"):
             above += 0 if name == "EXTENDED_ARG" else dis.stack_effect(i.opcode, i.arg, jump=False)
             if name.startswith(("LOAD_ATTR", "LOAD_METHOD")) and above < 1:

@@ -464,7 +464,7 @@ def objects_with_slots(jit):
     yield f(ones(1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_list_argument_that_a_library_changes(jit):
     f = jit(lambda x, heap: (heapq.heappush(heap, x.shape[0]), x * heap[0])[1])
     heap = [5, 7]
@@ -472,7 +472,7 @@ def a_list_argument_that_a_library_changes(jit):
         yield f(ones(n), heap), heap
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_counter_argument_that_its_class_updates(jit):
     f = jit(lambda x, counts: (counts.update("ab"), x * counts["a"])[1])
     counts: Any = collections.Counter()

@@ -99,7 +99,7 @@ def a_method_replaced_on_its_class(jit):
     yield f(ones(1))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_heap_that_a_library_changes(jit):
     heap = [5, 7]
 
@@ -112,7 +112,7 @@ def a_heap_that_a_library_changes(jit):
         yield f(ones(n)), heap
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_list_changed_through_operator(jit):
     items = [0, 0]
 

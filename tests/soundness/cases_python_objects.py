@@ -423,7 +423,7 @@ def keywords_of_a_partial_replaced(jit):
     yield f(ones(2)), g(ones(2))
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_counter_that_its_class_updates(jit):
     calls: Any = collections.Counter()
 

@@ -1,0 +1,89 @@
+"""Functions of Python's library that change containers in C, as Python code: what that does is watched."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import heapq
+import operator
+from types import BuiltinFunctionType
+from typing import Any
+
+
+def _count_elements(mapping: Any, elements: Any) -> None:
+    for element in elements:
+        mapping[element] = mapping.get(element, 0) + 1
+
+
+def _insort(values: Any, x: Any) -> None:
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if x < values[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    values.insert(low, x)
+
+
+def _heappush(heap: Any, item: Any) -> None:
+    heap.append(item)
+    _rise(heap, 0, len(heap) - 1)
+
+
+def _heappop(heap: Any) -> Any:
+    if not heap:
+        raise IndexError("index out of range")
+    last = heap.pop()
+    if not heap:
+        return last
+    first = heap[0]
+    heap[0] = last
+    _sink(heap, 0)
+    return first
+
+
+def _rise(heap: Any, start: int, position: int) -> None:
+    item = heap[position]
+    while position > start:
+        parent = (position - 1) >> 1
+        if not item < heap[parent]:
+            break
+        heap[position] = heap[parent]
+        position = parent
+    heap[position] = item
+
+
+def _sink(heap: Any, position: int) -> None:
+    end, start, item = len(heap), position, heap[position]
+    child = 2 * position + 1
+    while child < end:
+        if child + 1 < end and not heap[child] < heap[child + 1]:
+            child += 1
+        heap[position] = heap[child]
+        position, child = child, 2 * child + 1
+    heap[position] = item
+    _rise(heap, start, position)
+
+
+def _setitem(container: Any, key: Any, value: Any) -> None:
+    container[key] = value
+
+
+def _delitem(container: Any, key: Any) -> None:
+    del container[key]
+
+
+_OF_ANY: dict[Any, Any] = {
+    collections._count_elements: _count_elements,  # type: ignore[attr-defined]
+    operator.setitem: _setitem, operator.delitem: _delitem,
+}  # fmt: skip
+_OF_LISTS: dict[Any, Any] = {bisect.insort: _insort, heapq.heappush: _heappush, heapq.heappop: _heappop}
+
+
+def in_python(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The Python function that does the same for these arguments, None where there is none."""
+    if type(function) is not BuiltinFunctionType or not args:
+        return None
+    found = _OF_ANY.get(function) or (_OF_LISTS.get(function) if type(args[0]) is list else None)
+    return found if found is not None and not kwargs and len(args) == found.__code__.co_argcount else None

@@ -1,0 +1,49 @@
+"""What one recording has read before it wrote there, and when: as an input, or as what each call has to find again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eagerjit.watching.keyed import Keyed
+from eagerjit.watching.memoized import Memoized
+from eagerjit.watching.windows import Windows
+
+KEYS = object()
+"""What stands for the keys of a dictionary and their order, where all of them are read and no item is."""
+
+
+class Reads:
+    """The part of a journal that knows reads. `step` counts the instructions that were looked at."""
+
+    windows: Windows
+    keyed: Keyed
+    memoized: Memoized
+    written: dict[tuple[int, Any], str]
+    _alive: list[Any]
+
+    def __init__(self) -> None:
+        self.read_first: set[tuple[int, Any]] = set()
+        self.step = 0
+        self._read_at: dict[tuple[int, Any], int] = {}
+
+    def note_read(self, holder: Any, key: Any) -> None:
+        """Code is about to read an attribute, an item or a variable; with None all there is."""
+        if type(key) is not str or self.windows.histories.of(holder) is None:  # a method is called after it is read
+            self.windows.touch(holder)
+        self.keyed.settle(holder)
+        if self.memoized.recording is not None:
+            self.memoized.note_read(holder, key)
+        slot = id(holder), key
+        self._read_at.setdefault(slot, self.step)
+        if slot not in self.written and slot not in self.read_first:
+            self.read_first.add(slot)
+            self._alive.append(holder)
+
+    def was_read(self, holder: Any, key: Any) -> bool:
+        """Whether an earlier instruction has read a slot, or all that its holder holds."""
+        found = (self._read_at.get((id(holder), k), self.step) for k in (key, None))
+        return any(step != self.step for step in found)
+
+    def is_read_whole(self, holder: Any) -> bool:
+        """Whether all that an object holds was read."""
+        return (id(holder), None) in self._read_at
