@@ -48,7 +48,8 @@ def _python(value: Any) -> Any:
 
 
 def _float64(function: Callable[..., float], numbers: Any) -> Any:
-    before, journal = np.geterr(), state.tracer.journal
+    before, journal = np.geterr(), getattr(state.tracer, "journal", None)
+    assert journal is not None
     journal.checks.append(lambda: np.geterr() == before)
     try:
         made = python_number(function, *map(_python, numbers))

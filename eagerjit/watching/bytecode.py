@@ -130,7 +130,7 @@ def accesses(code: CodeType, lines: set[int] | None) -> list[Access]:
 def _uses_of_results(code: CodeType) -> dict[int, str]:
     found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
     steps = [(0, i.opname, i.argval) for i in found]
-    out = {}
+    out: dict[int, str] = {}
     for position, made in enumerate(found[:-1]):
         after = found[position + 1]
         if made.opname in ("CALL", "BINARY_SUBSCR"):

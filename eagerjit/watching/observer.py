@@ -212,7 +212,7 @@ class Observer(Implicit, Imports):
             return
         held = look(container, key, "item")
         if held is ABSENT:
-            self.journal.lacking(container, key) if augmented else None
+            self.journal.lacking(container, key) if augmented and isinstance(container, dict) else None
         elif augmented or self.varying.is_input(container, key, held):
             self._read = frame, container, key, "item"
 
