@@ -54,23 +54,37 @@ def test_orders(shape, dtype):
                 same(found.values, np.take_along_axis(array, places, dim))
 
 
-LONG = 9000
+LONG = 9000, 70_001
+"""Elements whose words are sorted at once, and such that are parted first."""
 WIDE = {
-    "different in the first bits": lambda rng: rng.random(LONG),
-    "different in the last bits": lambda rng: 1 + rng.integers(0, 1000, LONG) * 2.0**-50,
-    "in heaps": lambda rng: np.where(rng.random(LONG) < 0.5, 1e300, 1) * (1 + rng.integers(0, 9, LONG) * 2.0**-50),
-    "a few close ones": lambda rng: np.concatenate((rng.random(LONG - 9), 0.5 + np.arange(9, 0, -1) * 2.0**-53)),
-    "close ones and one far away": lambda rng: np.append(1 - np.arange(LONG - 1) * 2.0**-53, 1e200),
-    "integers": lambda rng: rng.integers(-(2**62), 2**62, LONG),
+    "different in the first bits": lambda rng, n: rng.random(n),
+    "different in the last bits": lambda rng, n: 1 + rng.integers(0, 1000, n) * 2.0**-50,
+    "in heaps": lambda rng, n: np.where(rng.random(n) < 0.5, 1e300, 1) * (1 + rng.integers(0, 9, n) * 2.0**-50),
+    "a few close ones": lambda rng, n: np.concatenate((rng.random(n - 9), 0.5 + np.arange(9, 0, -1) * 2.0**-53)),
+    "close ones and one far away": lambda rng, n: np.append(1 - np.arange(n - 1) * 2.0**-53, 1e200),
+    "integers": lambda rng, n: rng.integers(-(2**62), 2**62, n),
+    "uniform": lambda rng, n: rng.random(n).astype(np.float32),
+    "few different ones": lambda rng, n: rng.integers(0, 3, n) << 20,
+    "32 bits": lambda rng, n: rng.integers(-(2**31), 2**31, n).astype(np.int32),
 }
 
 
 @pytest.mark.parametrize("kind", WIDE)
-def test_orders_of_wide_keys(kind):
-    array = WIDE[kind](np.random.default_rng(0))
+@pytest.mark.parametrize("n", LONG)
+def test_orders_of_wide_keys(kind, n):
+    array = WIDE[kind](np.random.default_rng(0), n)
     for descending in (False, True):
-        order = routines.order.reference(array, 0, LONG, descending)
+        order = routines.order.reference(array, 0, n, descending)
         same(torch.from_numpy(array).sort(0, descending).indices, order)
+
+@pytest.mark.parametrize("k", [64, 65, 100, 180, 500])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_some_of_many(k, dtype):
+    """Found in one pass, or where that takes too long, by sorting all: as of numbers that fall."""
+    for array in (values((70_001,), dtype), np.arange(70_001, 0, -1).astype(dtype), np.arange(70_001).astype(dtype)):
+        for descending in (False, True):
+            order = routines.order.reference(array, 0, k, descending)
+            same(torch.from_numpy(array).topk(k, largest=descending).indices, order)
 
 
 SCANS = [*CASES, *((shape, dtype) for shape in TILES for dtype in DTYPES)]

@@ -9,6 +9,7 @@ keys differ in 32 bits at most, as words of 8 bytes. A few of many are found in 
 from __future__ import annotations
 
 from eagerjit.runtime.native.language import (
+    copy_bytes,
     fill_bytes,
     i64,
     leading_zeros,
@@ -32,10 +33,17 @@ FEW = 24
 """Records up to which insertion is quickest."""
 
 SOME = 64
-"""Wanted elements up to which they are found in one pass, where they are an eighth of all or less."""
+"""Wanted elements up to which they are found in one pass, where they are an eighth of all or less.
+
+More of them are looked for so as long as that moves few records: all n are sorted where it takes `MOVES` * n.
+"""
+MOVES = 4
 
 MANY = 8192
 """Records from which on digits have 11 bits rather than 8."""
+
+SPLIT, FIRST_BITS = 1 << 15, 11
+"""Words from which on they are first parted by a digit of so many bits: the parts fit into a cache."""
 
 LOW = 0xFFFFFFFF
 
@@ -87,12 +95,7 @@ def order_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
         x = load_ptr(job, X) + (line // inner * n * inner + line % inner) * item
         out = load_ptr(job, OUT) + (line // inner * count * inner + line % inner) * 8
         records = scratch
-        if count <= SOME and 8 * count <= n:
-            if load_i64(job, KIND) == FLOAT and item == 4:
-                _first_of_floats(x, n, inner * 4, job, count, flip, records)
-            else:
-                _first_few(x, n, inner * item, job, count, flip, records)
-        else:
+        if not _first(x, n, inner * item, job, count, flip, records):
             if n > FEW:
                 _sort(x, n, inner * item, job, flip, scratch, out, 8 * inner)
                 continue
@@ -111,8 +114,8 @@ def _fill(x: ptr, n: i64, step: i64, job: ptr, flip: i64, records: ptr) -> None:
         x = x + step
 
 
-def _insert(records: ptr, n: i64, key: i64, place: i64) -> None:
-    """Puts a record behind those of n in order that are not larger, overwriting the one after the last."""
+def _insert(records: ptr, n: i64, key: i64, place: i64) -> i64:
+    """Puts a record behind those of n in order that are not larger, overwriting the one after the last; those moved."""
     at = records + RECORD * n
     while at > records and less_unsigned(key, load_i64(at, -RECORD)):
         store_i64(at, 0, load_i64(at, -RECORD))
@@ -120,6 +123,7 @@ def _insert(records: ptr, n: i64, key: i64, place: i64) -> None:
         at = at - RECORD
     store_i64(at, 0, key)
     store_i64(at, 8, place)
+    return (records + RECORD * n - at) // RECORD
 
 
 def _insert_all(records: ptr, n: i64) -> None:
@@ -127,10 +131,20 @@ def _insert_all(records: ptr, n: i64) -> None:
         _insert(records, i, load_i64(records, RECORD * i), load_i64(records, RECORD * i + 8))
 
 
-def _first_few(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, records: ptr) -> None:
-    """The first `count` records in order, by one pass that keeps the best so far."""
+def _first(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, records: ptr) -> i64:
+    """The first `count` records in order, by one pass that keeps the best so far; 0 where another way is quicker."""
+    if 8 * count > n or (count > SOME and count * count > MOVES * n):
+        return 0
     if count == 0:
-        return
+        return 1
+    moves = MOVES * n if count > SOME else 1 << 62
+    if load_i64(job, KIND) == FLOAT and load_i64(job, ITEM) == 4:
+        return _first_of_floats(x, n, step, job, count, flip, records, moves)
+    return _first_few(x, n, step, job, count, flip, records, moves)
+
+
+def _first_few(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, records: ptr, moves: i64) -> i64:
+    """`_first`; 0 after so many moves."""
     for i in range(count):
         _insert(records, i, _key(x, job) ^ flip, i)
         x = x + step
@@ -138,15 +152,18 @@ def _first_few(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, recor
     for i in range(count, n):
         key = _key(x, job) ^ flip
         if less_unsigned(key, worst):
-            _insert(records, count - 1, key, i)
+            moves -= _insert(records, count - 1, key, i)
+            if moves < 0:
+                return 0
             worst = load_i64(records, RECORD * (count - 1))
         x = x + step
+    return 1
 
 
-def _first_of_floats(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, records: ptr) -> None:
+def _first_of_floats(
+    x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64, records: ptr, moves: i64
+) -> i64:
     """`_first_few` of float32, which compares most elements as they are."""
-    if count == 0:
-        return
     base = x
     for i in range(count):
         _insert(records, i, _key(x, job) ^ flip, i)
@@ -159,10 +176,13 @@ def _first_of_floats(x: ptr, n: i64, step: i64, job: ptr, count: i64, flip: i64,
         if not behind:
             key = _key(x, job) ^ flip
             if less_unsigned(key, worst):
-                _insert(records, count - 1, key, i)
+                moves -= _insert(records, count - 1, key, i)
+                if moves < 0:
+                    return 0
                 worst = load_i64(records, RECORD * (count - 1))
                 limit = load_f32(base + step * load_i64(records, RECORD * (count - 1) + 8))
         x = x + step
+    return 1
 
 
 def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr, apart: i64) -> None:
@@ -240,13 +260,58 @@ def _sorted_words(
     keys: ptr, words: ptr, other: ptr, cells: ptr, n: i64, least: i64, shift: i64, width: i64
 ) -> ptr:
     """Words of a key's first bits and a place in order, in whichever of two areas they end up."""
-    turns = _turns(n, width)
-    bits = (width + turns - 1) // turns if turns else 0
-    fill_bytes(cells, 0, (8 * turns) << bits)
+    if n >= SPLIT and width > FIRST_BITS:
+        _part_words(keys, words, other, cells, n, least, shift, width - FIRST_BITS)
+        return words
     for i in range(n):
         key = shift_right_unsigned(load_i64(keys, 8 * i) - least, shift)
         store_i64(words, 8 * i, key << 32 | i)
-        _count_digits(cells, key, bits, turns)
+    return _in_order(words, other, cells, n, width, 11 if n >= MANY else 8)
+
+
+def _part_words(keys: ptr, words: ptr, other: ptr, cells: ptr, n: i64, least: i64, shift: i64, left: i64) -> None:
+    """The words in order: parted by the first digit, which `left` bits follow, and then part by part."""
+    fill_bytes(cells, 0, 8 << FIRST_BITS)
+    for i in range(n):
+        digit = shift_right_unsigned(load_i64(keys, 8 * i) - least, shift + left)
+        store_i64(cells, 8 * digit, load_i64(cells, 8 * digit) + 1)
+    _start_digits(cells, FIRST_BITS)
+    for i in range(n):
+        key = shift_right_unsigned(load_i64(keys, 8 * i) - least, shift)
+        cell = cells + 8 * (key >> left)
+        at = load_i64(cell)
+        store_i64(cell, 0, at + 1)
+        store_i64(words, 8 * at, key << 32 | i)
+    begin = 0
+    for digit in range(1 << FIRST_BITS):
+        end = load_i64(cells, 8 * digit)
+        _sort_part(words + 8 * begin, other, cells + (8 << FIRST_BITS), end - begin, left)
+        begin = end
+
+
+def _sort_part(words: ptr, other: ptr, cells: ptr, n: i64, width: i64) -> None:
+    """Words in order that lie in a cache mostly; the other area is as large."""
+    if n <= FEW:
+        for i in range(1, n):
+            word = load_i64(words, 8 * i)
+            at = words + 8 * i
+            while at > words and less_unsigned(word, load_i64(at, -8)):
+                store_i64(at, 0, load_i64(at, -8))
+                at = at - 8
+            store_i64(at, 0, word)
+        return
+    most = 62 - leading_zeros(n)  # a digit has a quarter as many values as there are words
+    if _in_order(words, other, cells, n, width, most if most < 11 else 11) != words:
+        copy_bytes(words, other, 8 * n)
+
+
+def _in_order(words: ptr, other: ptr, cells: ptr, n: i64, width: i64, most: i64) -> ptr:
+    """Words by so many bits of their keys, digits of `most` bits at most: in whichever of two areas they end up."""
+    turns = (width + most - 1) // most
+    bits = (width + turns - 1) // turns if turns else 0
+    fill_bytes(cells, 0, (8 * turns) << bits)
+    for i in range(n):
+        _count_digits(cells, shift_right_unsigned(load_i64(words, 8 * i), 32), bits, turns)
     for turn in range(turns):
         _start_digits(cells, bits)
         digit = 32 + turn * bits
