@@ -12,24 +12,53 @@ from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS
 from eagerjit.compiler.codegen.transpose import wrapping
-from eagerjit.compiler.loops import Accumulate, Check, Finish, Index, Init, Let, Load, Loop, Stmt, Store, walk
+from eagerjit.compiler.loops import LANES, Accumulate, Check, Finish, Index, Init, Let, Load, Loop, Stmt, Store, walk
 
 _LINE = 64
 """Bytes of a cache line: what one step of a loop reads."""
+
+SHORT = 16
+"""Elements of rows that tasks take one at a time wherever they lie: as vectors they would fill few lanes."""
+EXTREMES = frozenset({"maximum", "minimum", "argmax", "argmin"})
+"""What it is done for: these take longest to fold lanes."""
 
 _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many tasks run together, and the `rem` and `floordiv` statements that number them over dimensions."""
+    """How many tasks run together, and the `rem` and `floordiv` statements that number them over dimensions.
+
+    `copies` are the vectors of an accumulator. Where there is an `extent`, tasks run together whose rows
+    are short.
+    """
 
     wraps: tuple[Let, ...]
     lanes: int
+    copies: int = LANES
+    extent: int | str = 0
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The sizes of blocks."""
+        return (self.lanes,)
 
 
 def plan(tasks: Loop) -> Plan | None:
-    """The plan for a loop over tasks most of whose accesses along inner loops are next to the next task's."""
+    """The plan for a loop over tasks most of whose accesses along inner loops are next to the next task's, or that do
+    nothing but find a row's extremes each, where rows are short."""
+    found = _together(tasks)
+    if found is None:
+        return None
+    wraps, lanes, across = found
+    if across:
+        return Plan(wraps, lanes)
+    extent = _reduced_extent(tasks, {s.name for s in wraps if s.op == "rem"} | {tasks.var})
+    return Plan(wraps, lanes, SHORT, extent) if extent else None
+
+
+def _together(tasks: Loop) -> tuple[tuple[Let, ...], int, bool] | None:
+    """How tasks are numbered, how many may run together, and whether most accesses are next to the next task's."""
     statements = list(walk(tasks.body))
     if not all(isinstance(s, _KINDS) for s in statements):
         return None
@@ -51,10 +80,32 @@ def plan(tasks: Loop) -> Plan | None:
     if not all(any(name in consecutive for name, _ in index) for index in stores):
         return None
     across = sum(_crosses(index, variable, consecutive) for index, variable in accesses)
-    if across <= sum(any(i == (variable, 1) for i in index) for index, variable in accesses):
-        return None
+    along = sum(any(i == (variable, 1) for i in index) for index, variable in accesses)
     wide = any(BITS[s.dtype] == 64 for s in statements if isinstance(s, Load))
-    return Plan(wraps, _LINE // (8 if wide else 4))
+    return wraps, _LINE // (8 if wide else 4), across > along
+
+
+def _reduced_extent(tasks: Loop, consecutive: set[str]) -> int | str:
+    """The size of the rows of which a kernel finds extremes and stores nothing else; 0 for other kernels."""
+    statements = list(walk(tasks.body))
+    vectors = [s for s in statements if isinstance(s, Loop) and s.kind == "vector"]
+    found = {s.op for s in statements if isinstance(s, Init)}
+    if len(vectors) != 1 or not found or not found <= EXTREMES:
+        return 0
+    (inner,) = vectors
+    loads = [s for s in inner.body if isinstance(s, Load)]
+    if any(isinstance(s, Store | Check) for s in inner.body) or not any(
+        name in consecutive for s in loads for name, _ in s.index
+    ):
+        return 0
+    if isinstance(inner.stop, int):
+        return inner.stop if inner.stop <= SHORT else 0
+    named = {s.name: s for s in statements if isinstance(s, Let)}
+    stop = named.get(inner.stop)
+    if stop is None:
+        return inner.stop
+    ends = [a for a in stop.args if a not in named] if stop.op == "minimum" else []
+    return ends[0] if len(ends) == 1 else 0
 
 
 def _varying(statements: Sequence[Stmt], task: str) -> set[str]:

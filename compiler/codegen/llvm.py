@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import across, columns, transpose
-from eagerjit.compiler.codegen.builder import LLVM_TYPES, Value
+from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.digits import digits
@@ -67,6 +67,7 @@ class _Emitter(VectorLoops):
         self.accumulators: dict[str, acc.Accumulator] = {}
         self.folding = self._folding_accumulators()
         self.together = False
+        self.copies = LANES
         self.first = self.b.constant("i64", 0)
         self.sums: dict[tuple[str, Index], str] = {}
         self.carried: frozenset[str] = frozenset()
@@ -148,7 +149,7 @@ class _Emitter(VectorLoops):
     def _init(self, name: str, op: str, dtype: str) -> None:
         # The first of the largest elements is the same one in any order: their loop can take them as they come.
         folds = name in self.folding and not (self.together and op in acc.EXTREMES)
-        copies = LANES if folds and self.together else 0
+        copies = self.copies if folds and self.together else 0
         lanes = LANES if folds and not copies else self.lanes
         known = self.accumulators.get(name)
         if known is None or (known.lanes, known.copies) != (lanes, copies):
@@ -270,53 +271,66 @@ class _Emitter(VectorLoops):
         b.label(done)
 
     def _blocks(self, plan: transpose.Plan | across.Plan, loop: Loop, stop: Value) -> Value:
-        """A block of tasks if one fits, else a single one; how many they were."""
-        b, task = self.b, self.values[loop.var]
-        single, block, joined = (b.name(n) for n in ("single", "block", "joined"))
-        b.emit(f"br i1 {self._block_fits(plan, task, stop).text}, label %{block}, label %{single}")
-        kept = set(b.frames[-1].known)
-        ends = []
-        for label, count in ((single, 1), (block, plan.lanes)):
-            b.label(label)
-            self.values[loop.var] = task
-            if label == single:
+        """The largest block of tasks that fits, else a single one; how many they were."""
+        b, task, joined = self.b, self.values[loop.var], self.b.name("joined")
+        values, known, ends = dict(self.values), set(b.frames[-1].known), []
+        for count in (*plan.blocks, 1):
+            block, smaller = b.name("block"), b.name("smaller")
+            self.values.update(values)
+            if count > 1:
+                b.emit(f"br i1 {self._block_fits(plan, count, task, stop).text}, label %{block}, label %{smaller}")
+                b.label(block)
+            kept = set(b.frames[-1].known)
+            if count == 1:
                 self.body(loop.body)
             elif isinstance(plan, transpose.Plan):
-                self._block(plan, loop.var, task)
+                self._block(plan, count, loop.var, task)
             else:
                 self._together(plan, loop)
             ends.append((str(count), b.block))
             b.emit(f"br label %{joined}")
             b.forget_since(kept)
+            if count > 1:
+                b.label(smaller)
+        b.forget_since(known)
         b.label(joined)
         return b.phi("i64", 0, ends, b.depth)
 
-    def _block_fits(self, plan: transpose.Plan | across.Plan, task: Value, stop: Value) -> Value:
-        """Whether a block of tasks and of elements lies before the ends, and no remainder wraps around in it."""
-        more = plan.lanes - 1
+    def _block_fits(self, plan: transpose.Plan | across.Plan, count: int, task: Value, stop: Value) -> Value:
+        """Whether so many tasks, and as many elements, lie before the ends, and no remainder wraps around in them."""
+        more = count - 1
         fits = task + more < stop
+        if isinstance(plan, across.Plan) and plan.extent:
+            fits = fits & (self.bound(plan.extent) <= across.SHORT)
         if isinstance(plan, transpose.Plan):
             fits = fits & (self.bound(plan.vector.start) + more < self.bound(plan.vector.stop))
+            for load in plan.loads if count > plan.lanes else ():
+                fits = fits & (self._distance(plan, load) & (transpose.PERIOD // BITS[load.dtype] - 1)).eq(0)
         for wrap in plan.wraps:
             if wrap.op == "rem":
                 fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
         return fits
 
+    def _distance(self, plan: transpose.Plan, load: Load) -> Value:
+        """How many elements apart a vector loop reads."""
+        stride = next(stride for name, stride in load.index if name == plan.vector.var)
+        return self.b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
+
     def _together(self, plan: across.Plan, loop: Loop) -> None:
         """As many tasks as there are lanes, each statement for all of them."""
-        self.together, self.lanes = True, plan.lanes
+        self.together, self.lanes, self.copies = True, plan.lanes, plan.copies
         self.vector_variables = {loop.var, *(wrap.name for wrap in plan.wraps if wrap.op == "rem")}
         self.body([s for s in loop.body if s not in plan.wraps])
         self.together, self.lanes, self.vector_variables = False, 0, set()
 
-    def _block(self, plan: transpose.Plan, variable: str, task: Value) -> None:
-        """As many tasks as there are lanes: squares are transposed, then each task's body runs on its part of them."""
-        b, loop, lanes = self.b, plan.vector, plan.lanes
+    def _block(self, plan: transpose.Plan, tasks: int, variable: str, task: Value) -> None:
+        """Several tasks: as many elements of each are transposed, then each task's body runs on its part of them."""
+        b, loop = self.b, plan.vector
         start, stop = self.bound(loop.start), self.bound(loop.stop)
         self.body([s for s in plan.rows if isinstance(s, Let)])
         origin = {wrap.name: self.values[wrap.name] for wrap in plan.wraps}
-        zero, count = b.constant("i64", 0), b.constant("i64", lanes)
-        slots = {s.name: b.alloca(f"[{lanes} x {b.type(memory_dtype(s.dtype), lanes)}]") for s in plan.loads}
+        zero, count = b.constant("i64", 0), b.constant("i64", tasks)
+        slots = {s.name: b.alloca(f"[{tasks} x {b.type(memory_dtype(s.dtype), tasks)}]") for s in plan.loads}
 
         def one_task(k: Value, first: Value, end: Value | None) -> None:
             self.values[variable] = task + k
@@ -325,21 +339,21 @@ class _Emitter(VectorLoops):
             self.body([s for s in plan.rows if s not in plan.wraps])
             if end is None:
                 self.tiles = {name: (slot, k) for name, slot in slots.items()}
-            self.step(loop, first, lanes, end)
+            self.step(loop, first, tasks if end is None else plan.lanes, end)
             self.tiles = {}
 
         def square(first: Value) -> None:
             reset()
             self.values[loop.var] = first
             for load in plan.loads:
-                self._transpose(load, loop.var, slots[load.name], lanes)
+                self._transpose(plan, load, slots[load.name], tasks)
             repeat(b, zero, 1, count, lambda k: one_task(k, first, None))
 
         def reset() -> None:
             self.values[variable] = task
             self.values.update(origin)
 
-        rest = repeat(b, start, lanes, stop - (lanes - 1), square)
+        rest = repeat(b, start, tasks, stop - (tasks - 1), square)
         tail, done = b.name("tail"), b.name("done")
         b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
         b.label(tail)
@@ -347,15 +361,23 @@ class _Emitter(VectorLoops):
         b.emit(f"br label %{done}")
         b.label(done)
 
-    def _transpose(self, load: Load, variable: str, slot: str, lanes: int) -> None:
+    def _transpose(self, plan: transpose.Plan, load: Load, slot: str, tasks: int) -> None:
         """Loads a square, vectors along the tasks, and stores it on the stack as vectors along the loop."""
-        b = self.b
+        b, lanes, distance = self.b, plan.lanes, self._distance(plan, load)
         pointer, _, _ = self.address(load.param, load.index)
         memory = memory_dtype(load.dtype)
-        stride = next(stride for name, stride in load.index if name == variable)
-        distance = b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
-        vectors = [self.adjacent(memory, lanes, pointer, distance * lane) for lane in range(lanes)]
-        for k, vector in enumerate(transpose.transposed(vectors)):
-            place = b.name("%p")
-            b.emit(f"{place} = getelementptr {b.type(memory, lanes)}, ptr {slot}, i64 {k}")
-            b.emit(f"store {b.type(memory, lanes)} {vector.text}, ptr {place}")
+        scalar, kind = LLVM_TYPES[memory], b.type(memory, lanes)
+        zero, count = b.constant("i64", 0), b.constant("i64", tasks)
+
+        def part(row: Value, column: Value) -> None:
+            places = [distance * (column + lane) + row for lane in range(lanes)]
+            vectors = [self.adjacent(memory, lanes, pointer, place) for place in places]
+            for k, vector in enumerate(transpose.transposed(vectors)):
+                place, number = b.name("%p"), (row + k) * tasks + column
+                b.emit(f"{place} = getelementptr {scalar}, ptr {slot}, i64 {number.text}")
+                b.emit(f"store {kind} {vector.text}, ptr {place}")
+
+        if tasks == lanes:
+            part(zero, zero)
+        else:
+            repeat(b, zero, lanes, count, lambda row: repeat(b, zero, lanes, count, lambda column: part(row, column)))

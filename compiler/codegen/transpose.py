@@ -1,9 +1,10 @@
 """Tasks that read memory across its rows: blocks of consecutive tasks load squares and transpose them in registers.
 
 Task t reads `P[... + t + i*S]` in its vector loop over i: strided, although task t + 1 wants the elements beside them.
-So as many tasks as a register has lanes are run together. For as many i, whole vectors along t are loaded, transposed
-in registers and put on the stack, and each task's vector body finds its lanes there. Tasks may also be numbered over
-several dimensions: `rem t s` counts as t while it does not wrap around, `floordiv t s` is then constant.
+So as many tasks as a register has lanes are run together, and as many as a cache line has elements where lines would
+not stay in the cache. For as many i, whole vectors along t are loaded, transposed in registers and put on the stack,
+and each task's vector body finds its lanes there. Tasks may also be numbered over several dimensions: `rem t s` counts
+as t while it does not wrap around, `floordiv t s` is then constant.
 """
 
 from __future__ import annotations
@@ -14,16 +15,23 @@ from dataclasses import dataclass
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
 
+LINE, PERIOD = 512, 8192
+"""Bits of a cache line, and of memory after which lines share places in a cache: of few lines there is room for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a loop over tasks runs in blocks of `lanes`: its `rem` and `floordiv` statements, the loads to transpose."""
+    """How a loop over tasks runs in blocks: its `rem` and `floordiv` statements, the loads to transpose.
+
+    `blocks` are how many tasks may run together, from most on, and `lanes` the elements of a register.
+    """
 
     rows: tuple[Stmt, ...]
     vector: Loop
     wraps: tuple[Let, ...]
     loads: tuple[Load, ...]
     lanes: int
+    blocks: tuple[int, ...]
 
 
 def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
@@ -52,7 +60,9 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     if not loads:
         return None
     wide = any(BITS[s.dtype] == 64 for s in loads)
-    return Plan(tuple(rows), vector, wraps, loads, width_bits // (64 if wide else 32))
+    bits = 64 if wide else 32
+    lanes, line = width_bits // bits, LINE // bits
+    return Plan(tuple(rows), vector, wraps, loads, lanes, (line, lanes) if line > lanes else (lanes,))
 
 
 def wrapping(statements: Sequence[Stmt], task: str) -> tuple[Let, ...] | None:
