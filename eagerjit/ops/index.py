@@ -10,7 +10,6 @@ from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
-from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
@@ -74,6 +73,15 @@ add_rows = Op(
         None,
     ),
 )
+
+
+def lines_at(input: Tensor, d: int, index: Tensor) -> Tensor:
+    """Numbered lines of a dimension behind others, element by element where they stand; negative ones from the end."""
+    before, after = tuple(input.shape[:d]), tuple(input.shape[d + 1 :])
+    place = wrapped(index, input.shape[d]).reshape(*(1,) * d, -1, *(1,) * len(after))
+    place = place.expand((*before, place.shape[d], *after))
+    found = emit(indexing.gather, input, place, dim=d, error="IndexError")
+    return found if index.ndim == 1 else found.reshape(*before, *index.shape, *after)
 
 
 def check_index(name: str, index: Any) -> None:
@@ -343,8 +351,8 @@ def _rows_along(input: Tensor, d: int, index: Tensor) -> Tensor:
         return take_rows.call(input.reshape(1), rows, False).reshape(())
     if d == 0:
         return take_rows.call(input, rows, False)
-    order = (d, *(i for i in range(input.ndim) if i != d))
-    return take_rows.call(input.permute(order), rows, False).permute(inverse(order)).contiguous()
+    shape = (*input.shape[:d], rows.shape[0], *input.shape[d + 1 :])
+    return pick.call(input, d, rows.view(-1, *(1,) * (input.ndim - d - 1)).expand(shape))
 
 
 def _triangle(name: str, lower: bool) -> Op:

@@ -13,7 +13,7 @@ from eagerjit.ops import views
 from eagerjit.ops.aliasing import VIEWS, inverse
 from eagerjit.ops.arithmetic import masked_fill
 from eagerjit.ops.counted import measured, nonzero
-from eagerjit.ops.index import add_along, add_rows, put_along, put_rows, take_rows, with_rows, wrapped
+from eagerjit.ops.index import add_along, add_rows, lines_at, put_along, put_rows, take_rows, with_rows, wrapped
 from eagerjit.ops.inplace import InplaceOp, inplace
 from eagerjit.ops.searching import select_masked
 from eagerjit.recording.arrays import TracedArray
@@ -196,7 +196,12 @@ def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
 
 
 def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
-    """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place."""
+    """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place.
+
+    One along a dimension behind others is read element by element where it stands.
+    """
+    if len(places) == 1 and places[0]:
+        return lines_at(base, places[0], tensors[0])
     indices = _spread(base.ndim, tensors, places)
     used, front, shape = _gathered(indices)
     moved = base.permute(front)
