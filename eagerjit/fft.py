@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.calling import public
+from eagerjit.calling import planned_public, public
 from eagerjit.ops import fourier, views
 from eagerjit.ops.composite import roll
 from eagerjit.ops.index import cat
 from eagerjit.runtime import dtypes
+from eagerjit.runtime.planned import Plan
 from eagerjit.state import Defaults
 from eagerjit.tensors.creation import constant_array, finish
 from eagerjit.tensors.mistakes import explained_functions
@@ -82,15 +83,23 @@ def _product(input: Tensor, dims: list[int]) -> int:
     return math.prod(int(input.shape[d]) for d in dims)
 
 
-def _complex_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Tensor:
+def _complex_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, forward: bool) -> Plan:
     x = _numbers(name, input, True)
-    x = x if x.dtype.is_complex else x.to(dtypes.COMPLEX_OF[x.dtype])
     dims, sizes = _geometry(x, s, dim)
     if not dims:
-        return x.clone()
+        return (Tensor.clone if x.dtype.is_complex else _as_complex), (x,)
     x = x if sizes is None else _resized(x, dims, sizes)
     _check_points(x, dims)
-    return fourier.full.call(x, tuple(dims), forward, _scale(norm, _product(x, dims), forward))
+    function = fourier.full.call if x.dtype.is_complex else _full_of_real
+    return function, (x, tuple(dims), forward, _scale(norm, _product(x, dims), forward))
+
+
+def _as_complex(x: Tensor) -> Tensor:
+    return x.to(dtypes.COMPLEX_OF[x.dtype])
+
+
+def _full_of_real(x: Tensor, dims: tuple[int, ...], forward: bool, scale: float) -> Tensor:
+    return fourier.full.call(_as_complex(x), dims, forward, scale)
 
 
 def _check_points(x: Tensor, dims: list[int]) -> None:
@@ -99,20 +108,24 @@ def _check_points(x: Tensor, dims: list[int]) -> None:
             raise RuntimeError(f"Invalid number of data points ({x.shape[d]}) specified")
 
 
-def _real_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, hermitian: bool) -> Tensor:
+def _real_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, hermitian: bool) -> Plan:
     x = _numbers(name, input, False)
     dims, sizes = _geometry(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
     x = x if sizes is None else _resized(x, dims, sizes)
     _check_points(x, dims)
-    out = fourier.half.call(x, tuple(dims), _scale(norm, _product(x, dims), not hermitian))
-    return out.conj() if hermitian else out
+    function = _conjugate_half if hermitian else fourier.half.call
+    return function, (x, tuple(dims), _scale(norm, _product(x, dims), not hermitian))
 
 
-def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, hermitian: bool) -> Tensor:
+def _conjugate_half(x: Tensor, dims: tuple[int, ...], scale: float) -> Tensor:
+    return fourier.half.call(x, dims, scale).conj()
+
+
+def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None, hermitian: bool) -> Plan:
     x = _numbers(name, input, True)
-    x = x if x.dtype.is_complex else x.to(dtypes.COMPLEX_OF[x.dtype])
+    x = x if x.dtype.is_complex else _as_complex(x)
     dims, sizes = _geometry(x, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -123,33 +136,37 @@ def _back_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | None
     if sizes is not None:
         x = _resized(x, dims, [*sizes[:-1], last // 2 + 1])
     count = _product(x, dims[:-1]) * int(last)
-    x = x.conj() if hermitian else x
-    return fourier.whole.call(x, tuple(dims), int(last), _scale(norm, count, hermitian))
+    function = _whole_of_conjugate if hermitian else fourier.whole.call
+    return function, (x, tuple(dims), int(last), _scale(norm, count, hermitian))
 
 
-def _define(name: str, transform: Callable[..., Tensor], flag: bool, doc: str) -> list[Callable[..., Any]]:
+def _whole_of_conjugate(x: Tensor, dims: tuple[int, ...], size: int, scale: float) -> Tensor:
+    return fourier.whole.call(x.conj(), dims, size, scale)
+
+
+def _define(name: str, transform: Callable[..., Plan], flag: bool, doc: str) -> list[Callable[..., Any]]:
     """The versions along one dimension, along two, and along any."""
     first, last = name.split("fft")[0], "fft"
     names = [f"{first}{last}", f"{first}{last}2", f"{first}{last}n"]
 
-    def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    def one(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Plan:
         if input.ndim == 0 and not (transform is _real_transform and input.dtype.is_complex):
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         if n is not None and n < 1:
             raise RuntimeError(f"Invalid number of data points ({n}) specified")
         return transform(names[0], input, n, dim, norm, flag)
 
-    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    def two(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Plan:
         return transform(names[1], input, s, dim, norm, flag)
 
-    def any_(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    def any_(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Plan:
         return transform(names[2], input, s, dim, norm, flag)
 
     made = []
     for function, called, where in ((one, names[0], "a dimension"), (two, names[1], "two dimensions"),
                                     (any_, names[2], "dimensions")):  # fmt: skip
         function.__name__, function.__doc__ = called, doc.format(where)
-        made.append(public(function))
+        made.append(planned_public(function))
     return made
 
 

@@ -56,7 +56,8 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         parameters = max((n_parameters(step) for step in steps), default=0)
         calls = [BoundCall(c) for c in program.calls]
         words = _words([*flat_words(steps), *_PADDING])
-        pointers = _words([id(x) for x in (*calls[::-1], *objects)])
+        callees = [word for c in calls[::-1] for word in (id(c), 0 if c.about is None else ctypes.addressof(c.about))]
+        pointers = _words([*callees, *map(id, objects)])
         errors = _words([word for f in failures for word in (id(f[0]), id(f[1]), f[2])])
         addresses = _words(functions)
         held = sum(_n_held(step) for step in steps)
@@ -74,7 +75,7 @@ class NativeExecutable(heap_types.raw_base("ExecutableBase", EXECUTABLE_FIELDS))
         self._words, self._objects, self._functions, self._epochs, self._errors, self._frame = map(
             ctypes.addressof, tables
         )
-        self._objects += 8 * len(calls)  # calls lie before the objects
+        self._objects += 16 * len(calls)  # calls lie before the objects
         self._kept = (tables, tuple(objects), calls, failures)
 
 

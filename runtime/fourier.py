@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime.native import fourier as layout
+from eagerjit.runtime.native import fourier_calls
 from eagerjit.runtime.native.fourier_code import HALF, RADICES
 from eagerjit.runtime.native.library import routine
 
@@ -57,7 +58,7 @@ def factors(n: int) -> tuple[int, ...]:
 
 def suits(n: int) -> bool:
     """Whether lines of this length are transformed here."""
-    return 1 < n <= LONGEST and bool(factors(n))
+    return n == 1 or (1 < n <= LONGEST and bool(factors(n)))
 
 
 def transform(
@@ -148,8 +149,25 @@ class Stages:
     roots: tuple[np.ndarray, ...]
 
 
-@functools.lru_cache(maxsize=64)
 def _stages(n: int, single: bool) -> Stages:
+    return _short_stages(n, single) if n <= fourier_calls.LONGEST else _long_stages(n, single)
+
+
+@functools.cache
+def _short_stages(n: int, single: bool) -> Stages:
+    """Kept for good, where native code finds them."""
+    stages = _made_stages(n, single)
+    place = routine("fourier").address("fourier_lengths") + 16 * (2 * n + (not single))
+    (ctypes.c_int64 * 2).from_address(place)[:] = [len(stages.words), stages.words.ctypes.data]
+    return stages
+
+
+@functools.lru_cache(maxsize=64)
+def _long_stages(n: int, single: bool) -> Stages:
+    return _made_stages(n, single)
+
+
+def _made_stages(n: int, single: bool) -> Stages:
     rows, tables = [], []
     left, run = n, 1
     for radix in factors(n):

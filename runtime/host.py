@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import direct, dtypes
 from eagerjit.runtime.program import HostCall
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
@@ -43,7 +43,10 @@ def memory_at(
 
 
 class BoundCall:
-    """A HostCall ready to run on the words of a Program: addresses, sizes and numbers in the order of its arguments."""
+    """A HostCall ready to run on the words of a Program: addresses, sizes and numbers in the order of its arguments.
+
+    `about` is for the native function that the native executor asks first, if there is one.
+    """
 
     def __init__(self, call: HostCall):
         if call.function not in FUNCTIONS:
@@ -52,6 +55,7 @@ class BoundCall:
         if hasattr(function, "selecting"):
             function = function.selecting(frozenset(index for index, _, _ in call.results))
         self.call, self.function = call, function
+        self.about = direct.description(call, direct.QUICK)
         self._words = ctypes.c_int64 * call.n_words
 
     def __call__(self, address: int) -> None:

@@ -6,6 +6,7 @@ import json
 from array import array
 from functools import cache as once
 from pathlib import Path
+from typing import Any
 
 import eagerjit.compiler
 from eagerjit import runtime
@@ -95,10 +96,14 @@ def _program(head: dict, words: array) -> Program:
         instructions.append((words[position], *words[position + 2 : position + 2 + count]))
         position += 2 + count
     errors = [Failure(*e) for e in head["errors"]]
-    calls = [HostCall(function, arguments, results) for function, arguments, results in head["calls"]]
+    calls = [HostCall(function, *map(_tuples, parts)) for function, *parts in head["calls"]]
     n_arguments, n_leaves, n_slots, n_outputs = head["counts"]
     kernels, n_words = head["kernels"], head["n_words"]
     return Program(n_arguments, n_leaves, n_slots, n_outputs, instructions[:-1], kernels, errors, n_words, calls)
+
+
+def _tuples(parts: list[Any]) -> tuple[Any, ...]:
+    return tuple(_tuples(p) if isinstance(p, list) else p for p in parts)
 
 
 def write(key: str, program: Program, code: Code, name: str) -> None:

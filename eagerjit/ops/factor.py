@@ -15,7 +15,7 @@ import numpy as np
 
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import direct, dtypes
 from eagerjit.runtime.lapack import on_few_threads
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
@@ -105,9 +105,15 @@ def _like(input: Tensor, *rest: Any) -> Any:
     return input.dtype, input.shape
 
 
+def _inv_array(input: np.ndarray) -> np.ndarray:
+    """The inverse."""
+    out = np.empty_like(input)
+    return out if direct.computed("linalg_inv", (input,), (out,)) else np.linalg.inv(input)
+
+
 inv = MatrixOp(
     "linalg_inv",
-    guarded("inv", np.linalg.inv, SINGULAR),
+    guarded("inv", _inv_array, SINGULAR),
     (lambda g, out, input: -(out.mH @ g @ out.mH),),
     types=_like,
 )
@@ -117,13 +123,24 @@ def _solve_types(A: Tensor, B: Tensor) -> Any:
     return B.dtype, (*batch_shape(A, B), *B.shape[-2:])
 
 
+def _room(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Memory for a solution."""
+    return np.empty((*np.broadcast_shapes(A.shape[:-2], B.shape[:-2]), *B.shape[-2:]), B.dtype)
+
+
+def _solve_array(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """X of A X = B."""
+    out = _room(A, B)
+    return out if direct.computed("linalg_solve", (A, B), (out,)) else np.linalg.solve(A, B)
+
+
 def _solve_left(g: Any, out: Any, A: Any, B: Any) -> Any:
     return -(solve.call(A.mH, g) @ out.mH)
 
 
 solve = MatrixOp(
     "linalg_solve",
-    guarded("solve", np.linalg.solve, "The solver failed because the input matrix is singular."),
+    guarded("solve", _solve_array, "The solver failed because the input matrix is singular."),
     (_solve_left, lambda g, out, A, B: solve.call(A.mH, g)),
     types=_solve_types,
 )
@@ -131,9 +148,11 @@ solve = MatrixOp(
 
 def _triangular_arrays(A: np.ndarray, B: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
     """X of A X = B, reading one triangle of A: by substitution, row after row."""
+    out = _room(A, B)
+    if direct.computed("linalg_solve_triangular", (A, B, upper, unitriangular), (out,)):
+        return out
     n = A.shape[-1]
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
-    out = np.broadcast_to(B, (*batch, *B.shape[-2:])).copy()
+    out[...] = B
     for row in reversed(range(n)) if upper else range(n):
         known = slice(row + 1, n) if upper else slice(0, row)
         out[..., row, :] -= np.matmul(A[..., row : row + 1, known], out[..., known, :])[..., 0, :]
@@ -177,6 +196,9 @@ def _cholesky_rule(g: Any, out: Any, input: Any) -> Any:
 
 def _cholesky_array(input: np.ndarray) -> np.ndarray:
     """The lower triangular L of input = L L^H."""
+    out = np.empty_like(input)
+    if direct.computed("linalg_cholesky", (input,), (out,)):
+        return out
     out = np.linalg.cholesky(input)
     if np.isnan(np.diagonal(out, axis1=-2, axis2=-1)).any():  # LAPACK's own test, which not all of its versions have
         raise np.linalg.LinAlgError
@@ -207,6 +229,10 @@ def _slogdet_types(input: Tensor) -> Any:
 
 def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The sign of determinants, and the logarithm of their absolute value."""
+    kind = input.real.dtype
+    sign, logarithm = np.empty(input.shape[:-2], input.dtype), np.empty(input.shape[:-2], kind)
+    if direct.computed("linalg_slogdet", (input,), (sign, logarithm)):
+        return sign, logarithm
     sign, logarithm = np.linalg.slogdet(input)
     return np.asarray(sign), np.asarray(logarithm)
 
@@ -238,6 +264,9 @@ cofactor = MatrixOp("linalg_cofactor", _cofactor_array, (_cofactor_rule,), types
 
 def _det_array(input: np.ndarray) -> np.ndarray:
     """Determinants."""
+    out = np.empty(input.shape[:-2], input.dtype)
+    if direct.computed("linalg_det", (input,), (out,)):
+        return out
     return np.asarray(np.linalg.det(input), input.dtype)
 
 
@@ -255,8 +284,11 @@ det = MatrixOp(
 def _lu_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """L below and U on and above the diagonal of one matrix, and the row that each step exchanged (from 1 on)."""
     m, n = input.shape[-2:]
-    flat = input.reshape(math.prod(input.shape[:-2]), m, n).copy()
     steps = min(m, n)
+    factors, rows = np.empty_like(input), np.empty((*input.shape[:-2], steps), np.int32)
+    if direct.computed("linalg_lu_factor", (input,), (factors, rows)):
+        return factors, rows
+    flat = input.reshape(math.prod(input.shape[:-2]), m, n).copy()
     pivots = np.zeros((len(flat), steps), np.int32)
     every = np.arange(len(flat))
     for k in range(steps):

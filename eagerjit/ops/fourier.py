@@ -1,7 +1,7 @@
 """Discrete Fourier transforms: complex to complex, real to half a spectrum, and back, times a factor.
 
 Each is linear, and the gradient of each is made of the others. The native runtime computes them on the host where the
-lengths' prime factors are 2, 3, 5 and 7, else NumPy does, and of a few numbers. On a GPU they are products with
+lengths' prime factors are 2, 3, 5 and 7, else NumPy does. On a GPU they are products with
 matrices of roots of 1: those of a length a * b are transforms of length a, factors, and transforms of length b.
 """
 
@@ -32,8 +32,6 @@ DIRECT = 64
 """Up to this length a transform is one product."""
 LARGEST = 1024
 """Prime factors of lengths that kernels transform at most."""
-FEW = 2048
-"""Numbers that NumPy transforms sooner than the native runtime is called."""
 
 
 class Transform(HostOp):
@@ -130,7 +128,7 @@ def _lines(x: np.ndarray, d: int, forward: bool, scale: float) -> np.ndarray:
 
 
 def _is_native(x: np.ndarray, n: int) -> bool:
-    return x.size >= FEW and x.dtype.char in "fdFD" and fourier.suits(n)
+    return x.size > 0 and x.dtype.char in "fdFD" and fourier.suits(n)
 
 
 def _full_array(input: np.ndarray, dims: Dims, forward: bool, scale: float) -> np.ndarray:
@@ -148,6 +146,7 @@ full = Transform(
     (lambda g, out, input, dims, forward, scale: full.call(g, dims, not forward, scale), None, None, None),
     _full_products,
     types=lambda input, *rest: (_complex(input.dtype), input.shape),
+    numbers=("scale",),
 )
 
 
@@ -176,7 +175,9 @@ def _half_rule(g: Any, out: Any, input: Any, dims: Dims, scale: float) -> Any:
     return full.call(cat.call([g, zeros], last), dims, False, scale).real
 
 
-half = Transform("fft_half", _half_array, (_half_rule, None, None), _half_products, types=_half_types)
+half = Transform(
+    "fft_half", _half_array, (_half_rule, None, None), _half_products, types=_half_types, numbers=("scale",)
+)
 
 
 def _whole_array(input: np.ndarray, dims: Dims, size: int, scale: float) -> np.ndarray:
@@ -209,4 +210,7 @@ def _whole_rule(g: Any, out: Any, input: Any, dims: Dims, size: int, scale: floa
     return cat.call(parts, last)
 
 
-whole = Transform("fft_whole", _whole_array, (_whole_rule, None, None, None), _whole_products, types=_whole_types)
+whole = Transform(
+    "fft_whole", _whole_array, (_whole_rule, None, None, None), _whole_products, types=_whole_types,
+    numbers=("size", "scale"),
+)  # fmt: skip

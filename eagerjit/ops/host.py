@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from eagerjit.compiled.evaluated import without_memory
 from eagerjit.compiler.ops.host import NONE, NUMBER, TENSOR, host
 from eagerjit.dispatch import Op, emit
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, expression
-from eagerjit.runtime import dtypes, mode
+from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.host import FUNCTIONS
 from eagerjit.state import state
 from eagerjit.tensors.placement import common, host_array, is_nowhere, put
@@ -44,8 +44,9 @@ class HostOp(Op):
         *,
         types: Callable[..., Any],
         on_host: str = "",
+        numbers: Sequence[str] = (),
     ):
-        super().__init__(name, function, rules, differentiable=differentiable, fused_rules=False)
+        super().__init__(name, function, rules, numbers, differentiable, fused_rules=False)
         self.call.__doc__ = doc or function.__doc__
         self.function, self.types = function, types
         self.on_host = on_host or self.on_host
@@ -56,10 +57,15 @@ class HostOp(Op):
         FUNCTIONS[name] = function
 
     def eager(self, arguments: tuple[Any, ...]) -> Any:
-        """NumPy's result as tensors, which lie where the arguments do."""
+        """The result as tensors, which lie where the arguments do.
+
+        A Program computes it where native code may, else NumPy.
+        """
         device = common(arguments)
         if is_nowhere(device):
             return without_memory(self, arguments)
+        if device is None and self.name in direct.FUNCTIONS:
+            return super().eager(arguments)
         with np.errstate(all="ignore"):
             result = self.function(*map(_plain, arguments))
         made = tuple(map(_tensor, result)) if isinstance(result, tuple) else _tensor(result)

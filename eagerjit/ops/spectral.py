@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.ops.factor import MatrixOp, batch_shape, guarded, triangular
-from eagerjit.runtime import dtypes
+from eagerjit.runtime import direct, dtypes
 from eagerjit.tensors.tensor import Tensor
 
 FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
@@ -26,7 +26,11 @@ def _least(a: Any, b: Any) -> Any:
 
 def _qr_arrays(input: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """Q with orthonormal columns and the upper triangular R."""
-    q, r = np.linalg.qr(input, mode)  # type: ignore[call-overload]
+    m, n = input.shape[-2:]
+    k = m if mode == "complete" else min(m, n)
+    q, r = (np.empty((*input.shape[:-2], *shape), input.dtype) for shape in ((m, k), (k, n)))
+    if not direct.computed("linalg_qr", (input, mode), (q, r)):
+        q, r = np.linalg.qr(input, mode)  # type: ignore[call-overload]
     return q, r
 
 
@@ -74,7 +78,9 @@ qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types)
 
 def _eigh_arrays(input: np.ndarray, UPLO: str) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, rising, and orthonormal eigenvectors as columns."""
-    values, vectors = np.linalg.eigh(input, UPLO)  # type: ignore[call-overload]
+    values, vectors = np.empty(input.shape[:-1], input.real.dtype), np.empty_like(input)
+    if not direct.computed("linalg_eigh", (input, UPLO), (values, vectors)):
+        values, vectors = np.linalg.eigh(input, UPLO)  # type: ignore[call-overload]
     return values, vectors
 
 
@@ -106,7 +112,13 @@ eigh = MatrixOp(
 
 def _svd_arrays(input: np.ndarray, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Left vectors as columns, singular values falling, right vectors as rows."""
-    u, s, vh = np.linalg.svd(input, full_matrices=full)
+    m, n = input.shape[-2:]
+    k, batch = min(m, n), input.shape[:-2]
+    left, right = (m, n) if full else (k, k)
+    u, vh = np.empty((*batch, m, left), input.dtype), np.empty((*batch, right, n), input.dtype)
+    s = np.empty((*batch, k), input.real.dtype)
+    if not direct.computed("linalg_svd", (input, full), (u, s, vh)):
+        u, s, vh = np.linalg.svd(input, full_matrices=full)
     return u, s, vh
 
 

@@ -196,10 +196,7 @@ def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
 
 
 def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
-    """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place.
-
-    One along a dimension behind others is read element by element where it stands.
-    """
+    """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place."""
     if len(places) == 1 and places[0]:
         return lines_at(base, places[0], tensors[0])
     indices = _spread(base.ndim, tensors, places)

@@ -24,7 +24,11 @@ CORE = Part(
 """
 
 PRODUCTS = Part("packing", "tiles", "copying", "panels", "tile_products", "matmul", base=(CORE,))
-ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse", "fourier")}
+ROUTINES = {name: Part(name, base=(CORE,)) for name in ("scan", "order", "search", "sparse")}
+ROUTINES |= {
+    "factors": Part("factors", "spectra", base=(CORE,)),
+    "fourier": Part("fourier", "fourier_calls", base=(CORE,)),
+}
 CONVOLUTIONS = Part(
     "tiles",
     "copying",
@@ -70,7 +74,7 @@ def convolutions() -> NativeLibrary:
 
 @functools.cache
 def routine(part: str) -> NativeLibrary:
-    """Kernels that Programs call by name ("scan", "order", "search", "sparse"), or that the host calls ("fourier")."""
+    """Kernels that Programs call by name ("scan", "order", "search", "sparse"), or functions of the host."""
     with lock:
         return ROUTINES[part].load(native())
 

@@ -52,7 +52,7 @@ from eagerjit.runtime.native.operators import (
     SIZES,
     TENSORS,
     bind_arguments,
-    code_of,
+    held_code_of,
     is_tuple,
     option_word,
     tuple_of,
@@ -75,7 +75,7 @@ def _tensor_words(tensor: ptr, recording: bool, key: ptr) -> i64:
     if array == 0:
         return 0
     ndim = load_i32(array, ARRAY_NDIM)
-    code = code_of(load_ptr(array, ARRAY_DESCRIPTOR))
+    code = held_code_of(load_ptr(array, ARRAY_DESCRIPTOR))
     if code < 0 or ndim > 8:
         return 0
     word = TENSORS | code | ndim << 4 | (load_i32(array, ARRAY_FLAGS) & CONTIGUOUS_FLAG) << 8

@@ -153,17 +153,23 @@ def raise_failure(executable: ptr, status: i64, slots: ptr) -> None:
 
 
 def call_host(executable: ptr, operands: ptr, slots: ptr, arguments: ptr) -> i64:
-    """CALL: 1, or -1 with an exception set. The last word of `arguments` is the call's own."""
+    """CALL: 1, or -1 with an exception set. The last word of `arguments` is the call's own.
+
+    Where there is a direct function (`runtime/direct.py`), Python is called for what that declines.
+    """
     n = load_i64(operands, 8)
     for i in range(n):
         store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 16 + 8 * i)))
+    # Calls lie before the objects, the first one farthest: each a callee and what its direct function is told.
+    entry = load_ptr(executable, EXECUTABLE_OBJECTS) - 16 * (1 + load_i64(operands, 0))
+    about = load_ptr(entry, 8)
+    if about and call_i64(load_ptr(about), arguments, about):
+        return 1
     address = PyLong_FromLongLong(i64(arguments))
     if address == 0:
         return -1
-    # Calls lie before the objects, the first one farthest.
-    callee = load_ptr(load_ptr(executable, EXECUTABLE_OBJECTS), -8 * (1 + load_i64(operands, 0)))
     store_ptr(arguments, 8 * n, address)
-    result = PyObject_Vectorcall(callee, arguments + 8 * n, 1, 0)
+    result = PyObject_Vectorcall(load_ptr(entry), arguments + 8 * n, 1, 0)
     Py_DecRef(address)
     if result == 0:
         return -1

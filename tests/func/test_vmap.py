@@ -180,7 +180,10 @@ def test_operations_of_numpy_that_take_no_batches(name, compiled):
         found = (eagerjit.jit(lambda x, y: batched(x, y)) if compiled else batched)(X, y)
     wanted = eagerjit.stack([f(a, b) for a, b in zip(X, y, strict=True)])
     assert found.dtype is wanted.dtype
-    assert found.tolist() == wanted.tolist()
+    if name == "rfftn":  # real lines are transformed in pairs: which are pairs depends on how many there are
+        assert eagerjit.allclose(found, wanted, rtol=1e-12, atol=1e-12)
+    else:
+        assert found.tolist() == wanted.tolist()
 
 
 def test_operations_of_numpy_on_no_examples():
