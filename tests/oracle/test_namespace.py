@@ -44,6 +44,16 @@ CASES: dict[str, Any] = {
     "count_nonzero dims": lambda t, x: t.count_nonzero(x, (0, 1)),
     "count_nonzero dim": lambda t, x: t.count_nonzero(x, dim=1),
     "dist": lambda t, x: t.dist(x, x * 2, 3),
+    "fake_quantize": lambda t, x: t.fake_quantize_per_tensor_affine(x, 0.3, 1, -4, 3),
+    "fake_quantize float64": lambda t, x: t.fake_quantize_per_tensor_affine(x.double(), 0.3, 1, -4, 3),
+    "fake_quantize tensors": lambda t, x: t.fake_quantize_per_tensor_affine(x, t.tensor(0.1), t.tensor([2]), -8, 7),
+    "fake_quantize columns": lambda t, x: t.fake_quantize_per_channel_affine(
+        x, t.linspace(0.1, 0.5, x.shape[1]), t.ones(x.shape[1], dtype=t.int32), 1, -4, 3
+    ),
+    "fake_quantize between steps": lambda t, x: t.fake_quantize_per_channel_affine(
+        x, t.linspace(0.1, 0.5, x.shape[0]), t.full((x.shape[0],), 0.5), 0, -4, 3
+    ),
+    "fake_quantize NaN": lambda t, x: t.fake_quantize_per_tensor_affine(x.detach().log(), 0.3, 1, -4, 3),
     "renorm": lambda t, x: t.renorm(x, 2, 0, 1.5),
     "renorm 1": lambda t, x: t.renorm(x, 1, 1, 2),
     "cummax": lambda t, x: tuple(t.cummax(x, 1)),

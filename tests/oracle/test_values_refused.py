@@ -20,6 +20,12 @@ REFUSED = {
     "more steps than there are": lambda t, x: t.nn.functional.ctc_loss(
         t.zeros(3, 1, 4), t.tensor([[1, 2]]), t.tensor([5]), t.tensor([2])
     ),
+    "a zero point that is no step": lambda t, x: t.fake_quantize_per_tensor_affine(x, 0.1, 9, -4, 3),
+    "no steps": lambda t, x: t.fake_quantize_per_tensor_affine(x, 0.1, 0, 4, 3),
+    "zero points that are no steps": lambda t, x: t.fake_quantize_per_channel_affine(
+        x, x, t.tensor([0, 5, 0], dtype=t.int32), 0, -4, 3
+    ),
+    "zero points of int64": lambda t, x: t.fake_quantize_per_channel_affine(x, x, t.tensor([0, 1, 0]), 0, -4, 3),
     "cholesky of NaN": lambda t, x: t.linalg.cholesky(t.diag(x) * float("nan")),
     "cholesky of NaN below the diagonal": lambda t, x: t.linalg.cholesky(t.eye(2) + t.tensor([[0, 0], [t.nan, 0]])),
 }
