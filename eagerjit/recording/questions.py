@@ -14,6 +14,18 @@ from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.state import set_tracer
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 
+_COUNTING = 10
+"""Operations between a mask and its count, at most."""
+
+
+def _meaning(node: Node, depth: int = _COUNTING) -> Any:
+    """The same for nodes that calculate the same of the same values: a mask that is used again is not counted again."""
+    if depth == 0 or not (node.op.family in ("elementwise", "reduction", "view") or "literal" in node.op.traits):
+        return node
+    # As text 0.0 differs from -0.0, and 1 from True.
+    attributes = [(k, repr(v) if isinstance(v, (bool, int, float)) else v) for k, v in node.attributes.items()]
+    return node.op, tuple(sorted(attributes)), tuple([_meaning(n, depth - 1) for n in node.inputs])
+
 
 class Questions:
     """What a tracer has been asked, and the answers of the call being recorded."""
@@ -37,7 +49,7 @@ class Questions:
         self.begun: dict[int, Any] = {}
         """What the slots that are inputs held when the call began: the function may have changed them since."""
         self._answers: dict[Node, Any] = {}
-        self._sizes: dict[Node, Any] = {}
+        self._sizes: dict[Any, Any] = {}
         self._symbols = 0
 
     def new_symbol(self, prefix: str, hint: int) -> sizes.Size:
@@ -67,12 +79,13 @@ class Questions:
 
         Raises TraceBreak in an op's own body.
         """
-        if node not in self._sizes:
+        meaning = _meaning(node)
+        if meaning not in self._sizes:
             number = int(self.value_now(node, reason).reshape(()))
             size = self.new_symbol("n" if negative else "d", number)
             self.questions.append(Question(node, size=size))
-            self._sizes[node] = SymbolicInt(size)
-        return self._sizes[node]
+            self._sizes[meaning] = SymbolicInt(size)
+        return self._sizes[meaning]
 
     def _known(self, node: Node, value: Any) -> np.ndarray:
         """A number as an answer; in a call recorded again, the value that it had first."""
