@@ -19,7 +19,7 @@ import pytest
 import eagerjit as torch
 from eagerjit.compiler.lower.assemble import compile_trace
 from eagerjit.compiler.lower.build import Blocking
-from eagerjit.compiler.text import parse_graph, print_graph
+from eagerjit.compiler.text import node_names, parse_graph, print_graph
 from eagerjit.compiler.verify import verify
 from eagerjit.jit import JitFunction, jit
 from eagerjit.runtime import cpu
@@ -190,7 +190,28 @@ def test_a_call_whose_result_needs_a_gradient_reports_that_too() -> None:
     assert found.backward is not None and found.backward.name.endswith("loss, backward")
     assert found.backward.kernels and all(str(HERE) in k.lines[0] for k in found.backward.kernels)
     assert "loss_backward" in str(found.backward)
+    assert ".backward: " in str(found) and "gradient of result 0: f32[]" in str(found.backward)
     assert loss.explain(torch.ones(3)).backward is None
+
+
+def test_inputs_of_gradients_are_named_by_the_call_they_belong_to() -> None:
+    weight = torch.ones(4, 4, requires_grad=True)
+
+    @jit
+    def loss(x: Any, calls: Any) -> Any:
+        hidden = torch.tanh(x @ weight)
+        calls.add_(1)
+        return calls, (hidden * hidden).sum(), hidden.exp()
+
+    found = loss.explain(torch.ones(3, 4), torch.zeros(2))
+    assert found.backward is not None
+    nodes = {name: node for node, name in node_names(found.optimized).items()}
+    inputs = {n.attributes["leaf"]: n for n in found.backward.optimized.inputs}
+    names = found.backward.inputs
+    assert [names[0], names[1]] == ["gradient of result 1", "gradient of result 2"] and "weight" not in names.values()
+    kept = {leaf: name.removesuffix(" of loss") for leaf, name in names.items() if name.endswith(" of loss")}
+    assert kept and all(nodes[name].type == inputs[leaf].type for leaf, name in kept.items())
+    assert all(nodes[name].source == inputs[leaf].source for leaf, name in kept.items())
 
 
 def test_explaining_makes_no_call() -> None:

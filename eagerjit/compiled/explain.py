@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.compiled.names import Names
+from eagerjit.compiled.names import Names, gradient_names
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.codegen.llvm import emit_kernel
 from eagerjit.compiler.ir import Graph
@@ -53,7 +53,7 @@ class KernelReport:
 class Explanation:
     """The report on one compiled version of a function."""
 
-    def __init__(self, name: str, report: Report, leaves: Mapping[int, str], backward: Report | None = None):
+    def __init__(self, name: str, report: Report, leaves: Mapping[int, str], backward: Explanation | None = None):
         self.name = name
         self.inputs = dict(leaves)
         """What the user calls the leaves that inputs of the graph and guards are about."""
@@ -71,7 +71,7 @@ class Explanation:
         """Seconds by stage."""
         self.gpu = _gpu_kernels(report)
         """The launches on the GPU that EAGERJIT_TARGET names, as Triton and PTX; none where it names none."""
-        self.backward = None if backward is None else Explanation(f"{name}, backward", backward, {})
+        self.backward = backward
         """The report on the gradient of a call whose results need one."""
 
     @property
@@ -81,11 +81,8 @@ class Explanation:
 
     def __str__(self) -> str:
         """One screen; the parts are there in full as attributes."""
-        own = [k for k in self.kernels if k.kernel is not None]
-        products = len(self.kernels) - len(own)
         lines = [
-            f"{self.name}: {len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes; "
-            f"launches: {len(own)} of {len({k.name for k in own})} kernels, {products} library calls",
+            f"{self.name}: {self.summary()}",
             "",
             *_shortened(self._graph_lines(), GRAPH_LINES, ".optimized"),
             *self._bodies(),
@@ -101,7 +98,17 @@ class Explanation:
             *self._gpu_lines(),
             "times: " + ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in self.timings.items()),
         ]
+        if self.backward is not None:
+            lines += ["", f"its gradient has a report of its own, .backward: {self.backward.summary()}"]
         return "\n".join(lines) + "\n"
+
+    def summary(self) -> str:
+        """How much was recorded and what is left of it to be launched."""
+        own = [k.name for k in self.kernels if k.kernel is not None]
+        return (
+            f"{len(self.graph.nodes)} operations recorded, {len(self.optimized.nodes)} after the passes; "
+            f"launches: {len(own)} of {len(set(own))} kernels, {len(self.kernels) - len(own)} library calls"
+        )
 
     def _graph_lines(self) -> list[str]:
         """The graph's text, and behind its inputs what the user calls them."""
@@ -172,11 +179,13 @@ def leave_report(directory: Path, function: Any, variant: Variant) -> None:
 
 def explain(function: Any, variant: Variant) -> Explanation:
     """The report on one variant of a jitted function."""
-    report = variant.report
-    names = Names(function.__wrapped__, report.trace, report.objects)
-    leaves = names.leaves(variant.structure, report.trace, report.objects)
-    backward = None if variant.backward is None else variant.backward.report
-    return Explanation(function.__qualname__, report, {leaf: name for leaf, (name, _) in leaves.items()}, backward)
+    name, report, gradient = function.__qualname__, variant.report, variant.backward
+    found = Names(function.__wrapped__, report.trace, report.objects)
+    names = {i: text for i, (text, _) in found.leaves(variant.structure, report.trace, report.objects).items()}
+    if gradient is None:
+        return Explanation(name, report, names)
+    taken = gradient_names(gradient, report, names)
+    return Explanation(name, report, names, Explanation(f"{name}, backward", gradient.report, taken))
 
 
 def _short(line: str) -> str:
@@ -221,7 +230,7 @@ def guards_of(report: Report, names: Mapping[int, str]) -> list[str]:
     trace, objects = report.trace, report.objects
     out = []
     for b in trace.bindings:
-        name = names.get(b.leaf, f"leaf {b.leaf}")
+        name = names.get(b.leaf) or f"leaf {b.leaf}"
         if isinstance(b, TensorLeaf):
             layout = "contiguous" if b.strides is None else f"strides {list(b.strides)}"
             needs = "" if b.grad == 2 else f", requires_grad={bool(b.grad)}"

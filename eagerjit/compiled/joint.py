@@ -34,7 +34,8 @@ class Cut:
     def __init__(self, found: GradientTrace, kept: list[int], where: dict[int, Any]):
         self.executable, self.report = executable_of(found.trace, found.trace.graph, [])
         self.kept, self.read = kept, found.read
-        self.given = Places(where[leaf] for leaf in (*found.numbers, *found.tensors))
+        self.leaves = *found.numbers, *found.tensors
+        self.given = Places(where[leaf] for leaf in self.leaves)
 
     def run(self, values: Sequence[Tensor], kept: Sequence[Tensor], arguments: Sequence[Any]) -> Any:
         """Its results for incoming gradients, and what the call kept and was called with; MISS if it refuses them."""

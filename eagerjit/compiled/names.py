@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.compiler.signature import Load, ObjectGuard
+from eagerjit.compiler.signature import Fresh, Load, ObjectGuard
+from eagerjit.compiler.text import node_names
 from eagerjit.runtime.program import Op
 from eagerjit.watching.guards import accesses, unwrap
 
 if TYPE_CHECKING:
+    from eagerjit.compiled.compilation import Report
+    from eagerjit.compiled.joint import Backward
     from eagerjit.compiler.signature import Trace
 
 MOST_VISITED = 10_000
@@ -105,6 +108,18 @@ class Names:
                 path = ".".join((access.name, *access.attributes[:depth]))
                 lines.setdefault(path, f"{self._code.__code__.co_filename}:{access.line}")
         return lines
+
+
+def gradient_names(backward: Backward, forward: Report, names: Mapping[int, str]) -> dict[int, str]:
+    """What the leaves of a call's gradient are: gradients that come in, values that the call kept, its own leaves."""
+    cut, graph = backward.executable, forward.compiled.graph
+    called = node_names(graph)
+    before = 0 if not backward.kept else sum(isinstance(o, Fresh) for o in forward.trace.outputs[: backward.kept[0]])
+    kept = [f"{called[graph.outputs[before + i]]} of {graph.name}" for i in cut.kept]
+    own = [names.get(leaf, "") for leaf in cut.leaves]
+    incoming = len(cut.report.trace.bindings) - len(kept) - len(own)
+    coming = [f"gradient of result {backward.roots[i]}" for i in range(min(incoming, len(backward.roots)))]
+    return dict(enumerate([*coming, *[""] * (incoming - len(coming)), *kept, *own]))
 
 
 def argument_names(function: Callable[..., Any], structure: Any) -> list[str]:
