@@ -345,12 +345,12 @@ def substitute(x: Expr, values: Mapping[str, Expr]) -> Expr:
                 term = mul(term, values.get(atom, symbol(atom)))
             else:
                 a, b = substitute(atom.a, values), substitute(atom.b, values)
-                term = mul(term, _OPERATIONS[atom.op](a, b))
+                term = mul(term, OPERATIONS[atom.op](a, b))
         total = add(total, term)
     return total
 
 
-_OPERATIONS = {"//": floordiv, "%": mod, "min": minimum, "max": maximum}
+OPERATIONS = {"//": floordiv, "%": mod, "min": minimum, "max": maximum}
 
 
 def dominates(a: Expr, b: Expr) -> bool:

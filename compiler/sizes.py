@@ -9,11 +9,13 @@ them. What it cannot settle is answered from the sizes of the call being traced,
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from eagerjit.compiler.polynomials import (
+    OPERATIONS,
     Atom,
     Expr,
     Monomial,
@@ -40,7 +42,8 @@ from eagerjit.compiler.polynomials import (
 __all__ = [
     "Assumptions", "Atom", "Expr", "Guard", "Monomial", "Quotient", "Size", "active", "add", "after_recording",
     "dominates", "equal", "evaluate", "exact_quotient", "floordiv", "hint", "is_symbol", "least", "less", "maximum",
-    "minimum", "mod", "mul", "order", "pinned", "product", "simplified", "solved", "substitute", "symbol", "symbols",
+    "minimum", "mod", "mul", "order", "pinned", "product", "simplified", "solved", "solved_product",
+    "substitute", "symbol", "symbols", "with_products", "without_common_factors",
 ]  # fmt: skip
 
 
@@ -75,6 +78,42 @@ def solved(a: Expr, b: Expr) -> tuple[str, Expr] | None:
         return None
     name = str(a)
     return (name, b) if all(order(s) < order(name) for s in symbols(b)) else None
+
+
+def solved_product(a: Expr, b: Expr) -> tuple[Monomial, Expr] | None:
+    """(product, value) for a == b where `a` or `b` is a product of dimensions and the other is known before it."""
+    for product_, value in ((a, b), (b, a)):
+        if not isinstance(product_, Size) or not isinstance(value, Size) or len(product_.terms) != 1:
+            continue
+        ((atoms, coefficient),) = product_.terms
+        dimensions = all(s.startswith("s") for s in (*symbols(product_), *symbols(value)))
+        if coefficient == 1 and dimensions and all(isinstance(atom, str) for atom in atoms):
+            if max(map(order, symbols(value))) < max(map(order, symbols(product_))):
+                return atoms, value
+    return None
+
+
+def with_products(x: Expr, products: Mapping[Monomial, Expr]) -> Expr:
+    """x with products of symbols replaced by sizes; each is replaced once."""
+    for atoms, value in products.items():
+        if isinstance(x, int):
+            return x
+        total: Expr = 0
+        for monomial, coefficient in x.terms:
+            term: Expr = coefficient
+            rest = Counter(monomial) - Counter(atoms)
+            if rest.total() + len(atoms) == len(monomial):
+                term = mul(term, value)
+                monomial = tuple(rest.elements())
+            for atom in monomial:
+                if isinstance(atom, str):
+                    term = mul(term, symbol(atom))
+                else:
+                    a, b = with_products(atom.a, {atoms: value}), with_products(atom.b, {atoms: value})
+                    term = mul(term, OPERATIONS[atom.op](a, b))
+            total = add(total, term)
+        x = total
+    return x
 
 
 def order(name: str) -> int:

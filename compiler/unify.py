@@ -1,4 +1,4 @@
-"""Sizes that a call found equal become one symbol, so that loops over them can be one loop."""
+"""Sizes that a call found equal become one size, so that loops over them can be one loop."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 
 Replacements = dict[str, sizes.Expr]
+Products = dict[sizes.Monomial, sizes.Expr]
 
 
 def replacements(guards: Sequence[sizes.Guard], measured: Container[str] = ()) -> Replacements:
@@ -33,6 +34,22 @@ def replacements(guards: Sequence[sizes.Guard], measured: Container[str] = ()) -
     return found
 
 
+def equal_products(guards: Sequence[sizes.Guard], values: Replacements) -> Products:
+    """Products of symbols to replace by others, from the guards that say that these are equal.
+
+    A batch of targets has as many elements as the batch of inputs has, though each has dimensions of its own.
+    """
+    found: Products = {}
+    for g in guards:
+        if g.relation != "==" or not g.holds:
+            continue
+        a, b = (sizes.with_products(sizes.substitute(x, values), found) for x in (g.a, g.b))
+        pair = sizes.solved_product(*sizes.without_common_factors(a, b)) if a != b else None
+        if pair is not None:
+            found[pair[0]] = pair[1]
+    return found
+
+
 def _is_late(pair: tuple[str, sizes.Expr], measured: Container[str]) -> bool:
     """Whether the value is known later than the symbol."""
     name, value = pair
@@ -40,12 +57,13 @@ def _is_late(pair: tuple[str, sizes.Expr], measured: Container[str]) -> bool:
     return any(name not in measured or sizes.order(s) > sizes.order(name) for s in late)
 
 
-def unify(graph: Graph, values: Replacements) -> tuple[Graph, dict[Node, Node]]:
-    """The graph with symbols replaced, and what every node became."""
+def unify(graph: Graph, values: Replacements, products: Products | None = None) -> tuple[Graph, dict[Node, Node]]:
+    """The graph with symbols replaced, and products but in arguments; what every node became."""
     new: dict[Node, Node] = {}
     for node in (*graph.inputs, *graph.nodes):
-        shape = tuple(sizes.substitute(d, values) for d in node.type.shape)
-        attributes = {k: _substituted(v, values) for k, v in node.attributes.items()}
+        kept = {} if node.op.family == "argument" else products or {}
+        shape = tuple(sizes.with_products(sizes.substitute(d, values), kept) for d in node.type.shape)
+        attributes = {k: _substituted(v, values, kept) for k, v in node.attributes.items()}
         inputs = tuple(new[i] for i in node.inputs)
         new[node] = Node(node.op, inputs, attributes, TensorType(node.type.dtype, shape), node.source)
     out = Graph(
@@ -58,9 +76,9 @@ def unify(graph: Graph, values: Replacements) -> tuple[Graph, dict[Node, Node]]:
     return out, new
 
 
-def _substituted(value: Any, values: Replacements) -> Any:
+def _substituted(value: Any, values: Replacements, products: Products) -> Any:
     if isinstance(value, sizes.Size):
-        return sizes.substitute(value, values)
+        return sizes.with_products(sizes.substitute(value, values), products)
     if isinstance(value, tuple):
-        return tuple(_substituted(v, values) for v in value)
+        return tuple(_substituted(v, values, products) for v in value)
     return value

@@ -31,7 +31,7 @@ from eagerjit.compiler.signature import (
     TensorLeaf,
     Trace,
 )
-from eagerjit.compiler.unify import replacements, unify
+from eagerjit.compiler.unify import equal_products, replacements, unify
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
 from eagerjit.runtime.program import Op, Program
@@ -271,9 +271,10 @@ def _simplify(trace: Trace) -> None:
     views = [_views_argument(o) for o in trace.outputs]
     measured = {str(q.size) for q in trace.questions if q.size is not None}
     values = replacements(trace.guards, measured)
+    products = equal_products(trace.guards, values)
     graph = trace.graph
-    if values:
-        graph, new = unify(graph, values)
+    if values or products:
+        graph, new = unify(graph, values, products)
         for b in trace.bindings:
             if isinstance(b, (TensorLeaf, FloatLeaf)):
                 b.node = new[b.node]

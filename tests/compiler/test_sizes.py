@@ -190,3 +190,30 @@ def test_without_a_call_nothing_is_assumed():
 def test_a_hint_leaves_no_guard(assumptions):
     assert sizes.hint(s0 * 2 + sizes.symbol("unheard_of")) == 74
     assert not assumptions.guards
+
+
+@given(TREES, VALUES)
+def test_products_are_replaced_by_what_they_equal(tree, values):
+    size = build(tree)
+    if size is None or values["t2"] == 0 or values["s0"] * values["s1"] % values["t2"]:
+        return
+    known = {**values, "s4": values["s0"] * values["s1"] // values["t2"], "s5": values["t2"]}
+    try:
+        expected = sizes.evaluate(size, known)
+    except ZeroDivisionError:
+        return
+    (monomial, _) = sizes.mul(s0, s1).terms[0]
+    replaced = sizes.with_products(size, {monomial: sizes.mul(sizes.symbol("s4"), sizes.symbol("s5"))})
+    assert sizes.evaluate(replaced, known) == expected
+    if not isinstance(size, int):
+        assert not any({"s0", "s1"} <= {*atoms} for atoms, _ in getattr(replaced, "terms", ()))
+
+
+def test_products_that_guards_say_are_equal():
+    a, b, c, d = map(sizes.symbol, ("s0", "s1", "s3", "s4"))
+    both = sizes.mul(a, b), sizes.mul(c, d)
+    assert sizes.solved_product(*both) == sizes.solved_product(*both[::-1]) == (both[1].terms[0][0], both[0])
+    assert sizes.solved_product(a, both[1]) == (both[1].terms[0][0], a)
+    assert sizes.solved_product(sizes.mul(2, a), both[1]) == (both[1].terms[0][0], sizes.mul(2, a))
+    assert sizes.solved_product(a, sizes.mul(2, both[1])) is None and sizes.solved_product(6, both[1]) is None
+    assert sizes.solved_product(sizes.symbol("n5"), both[1]) is None

@@ -324,4 +324,4 @@ def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int, int]:
         return (128, 64, 8, 3) if dim <= 128 else (64, 32, 4, 2)
     if kind == "query":
         return (64, 64, 4, 3) if dim <= 64 else (64, 64, 4, 2) if dim <= 128 else (64, 32, 8, 2)
-    return (64, 128, 8, 2) if dim <= 64 else (32, 128, 8, 2) if dim <= 128 else (32, 64, 8, 2)
+    return (64, 64, 4, 3) if dim <= 64 else (32, 128, 8, 2) if dim <= 128 else (32, 64, 8, 2)
