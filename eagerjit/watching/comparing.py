@@ -251,9 +251,15 @@ def state_of(
     return kind, tuple([(_key(k, kept), state_of(v, kept, marked, seen)) for k, v in items_in_order(held)])
 
 
-def unchanged(value: Any, marked: Set[int]) -> Callable[[], bool]:
-    """A guard for all that an object holds, and what that holds in turn; see `state_of`."""
+def unchanged(value: Any, marked: Set[int], written: Set[Any] = frozenset()) -> Callable[[], bool]:
+    """A guard for all that an object holds, and what that holds in turn; see `state_of`.
+
+    Of a dictionary that code reads after it has `written` items, what these held does not matter.
+    """
     text, kept = text_of(value), list[Any]()
+    if written:
+        before = _but(value, written, kept, marked)
+        return functools.partial(_is_as_before_writing, value, before, kept, marked, written)
     if text is not None and marked.isdisjoint(map(id, containers_in(value))):
         return lambda: has_text(value, text)
     return functools.partial(_is_as_before, value, state_of(value, kept, marked), kept, marked)
@@ -261,6 +267,16 @@ def unchanged(value: Any, marked: Set[int]) -> Callable[[], bool]:
 
 def _is_as_before(value: Any, before: Any, kept: list[Any], marked: Set[int]) -> bool:
     return bool(state_of(value, [], marked) == before)
+
+
+def _but(value: dict[Any, Any], written: Set[Any], kept: list[Any], marked: Set[int]) -> Any:
+    """What a dictionary holds but for these items, of which there are the keys."""
+    parts = [(_key(k, kept), k in written or (state_of(v, kept, marked),)) for k, v in items_in_order(value)]
+    return type(value), tuple(parts)
+
+
+def _is_as_before_writing(value: Any, before: Any, kept: list[Any], marked: Set[int], written: Set[Any]) -> bool:
+    return bool(_but(value, written, [], marked) == before)
 
 
 def has_state(value: Any) -> bool:

@@ -338,7 +338,8 @@ def _handed_over(journal: Journal, changed: frozenset[int]) -> Iterator[Callable
     """Guards for objects that libraries got, which may read anything of them."""
     for value in journal.handed_over.values():
         if not journal.is_fresh(value) and id(value) not in journal.paths:
-            yield unchanged(value, changed)
+            slots = journal.changing() if isinstance(value, dict) and journal.is_read_whole(value) else ()
+            yield unchanged(value, changed, {key for holder, key in slots if holder == id(value)})
 
 
 def _definitions(tracer: Tracer, surroundings: Surroundings) -> list[Callable[[], bool]]:

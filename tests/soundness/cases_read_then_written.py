@@ -121,3 +121,49 @@ def counts_in_a_table_made_inside(jit):
 
     for n in range(1, 14):
         yield f(torch.ones(2), "ab" * n)
+
+
+@case(versions=6)
+def a_table_written_and_then_read_in_whole(jit):
+    model, outputs = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()), {}
+    for name, layer in model.named_modules():
+        layer.register_forward_hook(lambda layer, given, out, name=name: outputs.__setitem__(name, out.detach()))
+
+    @jit
+    def f(x):
+        y = model(x)
+        return y, {name: out.mean() for name, out in outputs.items()}, sum(outputs.values())
+
+    def calls(n):
+        for i in range(n):
+            yield f(torch.ones(2, 2) * i), outputs
+
+    yield from calls(4)
+    outputs["more"] = torch.ones(2, 2)
+    yield from calls(2)
+    outputs["more"].add_(1)
+    yield from calls(1)
+    outputs["more"] = torch.zeros(2, 2)
+    yield from calls(2)
+    del outputs["more"]
+    outputs[""] = outputs.pop("")
+    yield from calls(2)
+    outputs["0"] = outputs.pop("0")
+    yield from calls(2)
+
+
+@case
+def a_table_read_in_whole_and_then_written(jit):
+    table = {"a": 1.0, "b": 2.0}
+
+    @jit
+    def f(x):
+        table["b"] = x.sum().item()
+        before = sum(table.values())
+        table["a"] = before * 0.5
+        return x * before, list(table.items())
+
+    for i in range(6):
+        yield f(torch.ones(2) * i), table
+    table["c"] = 5.0
+    yield f(torch.ones(2)), table
