@@ -14,7 +14,7 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.recording.beginnings import Beginning
-from eagerjit.recording.numbers import plain
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
 from eagerjit.recording.snapshots import Snapshots
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
@@ -166,8 +166,8 @@ class Journal(Ages, Reads):
         changed = slot in self.written or (id(holder), None) in self.written  # by a method: items may be other ones
         if changed or slot in self.inputs or id(holder) in self.paths or self.is_fresh(holder):
             return value
-        if self.was_read(holder, key):
-            return value  # which calls have to find again, since code has acted on it
+        if self.was_read(holder, key) or type(value) in (SymbolicInt, TracedFloat):
+            return value  # which calls have to find again, since code has acted on it; or which is an input already
         number = type(value) is float or (type(value) is int and -(2**63) <= value < 2**63)
         if not number and not isinstance(value, Tensor):
             return self.opened.open(holder, key, kind, value)

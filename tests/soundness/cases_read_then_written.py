@@ -60,7 +60,7 @@ def an_attribute_read_by_name_before_it_is_written(jit):
     def add(holder):
         holder.a = holder.a + 1
 
-    for read in (lambda v: getattr(v, "a"), operator.attrgetter("a"), lambda v: v.a):  # noqa: B009
+    for read in (lambda v: getattr(v, "a"), operator.attrgetter("a"), lambda v: v.a, lambda v: v.__dict__["a"]):  # noqa: B009
         yield from read_then_written(jit, types.SimpleNamespace(a=1.0), read, add)
 
 
