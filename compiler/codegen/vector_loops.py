@@ -142,9 +142,11 @@ class VectorLoops(MemoryAccess):
         self.columns = plan
 
     def _width(self, loop: Loop) -> int:
-        """Lanes at a time: two vector registers' worth at most, where no accumulator fixes the number."""
+        """Lanes at a time: two vector registers' worth at most, of bytes one, where no accumulator fixes the number."""
         inner = list(walk(loop.body))
         if any(isinstance(s, Accumulate) and s.name in self.folding for s in inner):
             return LANES
-        wide = any(BITS[s.dtype] == 64 for s in inner if isinstance(s, Let | Load))
-        return max(1, min(loop.lanes, self.b.width_bits // (32 if wide else 16)))
+        bits = max((BITS[s.dtype] for s in inner if isinstance(s, Let | Load)), default=32)
+        if bits <= 8 and not self.by_rows:
+            return min(4 * loop.lanes, self.b.width_bits // 8)
+        return max(1, min(loop.lanes, self.b.width_bits // (32 if bits == 64 else 16)))
