@@ -1,7 +1,8 @@
-"""Few columns summed over many rows: the sums stay in registers.
+"""Columns summed over many rows: the sums stay in registers.
 
 A loop over rows with a vector loop over columns in it, which adds each element to its column's sum in memory, waits for
-memory in every row where a row is only a vector or two. Then the loops change places: columns outside, rows inside.
+that in every row. So the loops change places, columns outside and rows inside: for all rows where columns are few, else
+for a few rows at a time, so that memory is still read by rows.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from dataclasses import dataclass
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
 
 MOST = 31
-"""Columns at most: with more of them rows are better read as they lie."""
+"""Columns at most: with more of them rows are better read as they lie, a few beside each other."""
+
+ROWS = 8
+"""How many are read beside each other then."""
 
 
 @dataclass(frozen=True, slots=True)

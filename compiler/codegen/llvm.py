@@ -197,23 +197,40 @@ class _Emitter(VectorLoops):
         b.label(done)
 
     def _columns(self, loop: Loop, plan: columns.Plan) -> None:
-        """A loop over rows that adds to sums of columns: columns outside where they are few."""
+        """A loop over rows that adds to sums of columns: columns outside where they are few, else rows by blocks."""
         b, (start, stop) = self.b, map(self.bound, (plan.vector.start, plan.vector.stop))
         few, many, done = b.name("few"), b.name("many"), b.name("done")
         b.emit(f"br i1 {(stop - start <= columns.MOST).text}, label %{few}, label %{many}")
         known = set(b.frames[-1].known)
         for label in (few, many):
             b.label(label)
-            first, end = self.bound(loop.start), self.bound(loop.stop)
             if label == few:
-                self.columns = plan
-                self.outer = loop
-                self.vector(plan.vector)
-                self.columns = None
+                self._over_columns(plan, loop)
             else:
-                self._serial(loop, first, end)
+                self._by_blocks(loop, plan)
             b.emit(f"br label %{done}")
             b.forget_since(known)
+        b.label(done)
+
+    def _over_columns(self, plan: columns.Plan, loop: Loop) -> None:
+        self.columns, self.outer = plan, loop
+        self.vector(plan.vector)
+        self.columns = None
+
+    def _by_blocks(self, loop: Loop, plan: columns.Plan) -> None:
+        """Some rows at a time, which are added to a column's sum while that is in a register."""
+        b, start, stop = self.b, self.bound(loop.start), self.bound(loop.stop)
+        enter, done = b.name("enter"), b.name("done")
+        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
+        b.label(enter)
+
+        def block(first: Value) -> None:
+            after = first + columns.ROWS
+            self.values["first row"], self.values["last row"] = first, b.select(after < stop, after, stop)
+            self._over_columns(plan, replace(loop, start="first row", stop="last row"))
+
+        repeat(b, start, columns.ROWS, stop, block)
+        b.emit(f"br label %{done}")
         b.label(done)
 
     def rows(self, plan: columns.Plan, body: Sequence[Stmt]) -> None:
