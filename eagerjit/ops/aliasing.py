@@ -126,9 +126,11 @@ def _expand_array(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     try:
         expanded = np.broadcast_to(array, shape)
     except ValueError:
+        sizes = array.shape
+        odd = max(i for i in range(-len(sizes), 0) if sizes[i] not in (1, shape[i]))
         raise RuntimeError(
-            f"The expanded size of the tensor ({list(shape)}) must match the existing size ({list(array.shape)}) at "
-            "non-singleton dimensions"
+            f"The expanded size of the tensor ({shape[odd]}) must match the existing size ({sizes[odd]}) at "
+            f"non-singleton dimension {odd + len(shape)}.  Target sizes: {list(shape)}.  Tensor sizes: {list(sizes)}"
         ) from None
     if not array.flags.writeable:
         return expanded

@@ -55,7 +55,7 @@ class memory_format:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"eagerjit.{self.name}"
+        return f"torch.{self.name}"
 
     def __reduce__(self) -> Any:
         return (format_named, (self.name,))

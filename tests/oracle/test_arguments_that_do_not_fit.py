@@ -65,3 +65,20 @@ def test_tensors_that_need_no_broadcast_are_themselves():
     found = eagerjit.broadcast_tensors(x, x[0])
     assert found[0] is x
     assert found[1].shape == x.shape
+
+
+@pytest.mark.parametrize("sizes", [((30, 1), (10, 4)), ((3,), (2, 4)), ((2, 3, 1), (5, 4, 7)), ((0,), (3,))])
+def test_messages_of_expand(sizes):
+    """They name the dimension that does not fit, as PyTorch's do."""
+    old, new = sizes
+    messages = []
+    for t in (torch, eagerjit):
+        with pytest.raises(RuntimeError) as error:
+            t.ones(old).expand(new)
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+
+
+def test_memory_formats_print_as_in_pytorch():
+    for name in ("contiguous_format", "channels_last", "preserve_format"):
+        assert repr(getattr(eagerjit, name)) == repr(getattr(torch, name))
