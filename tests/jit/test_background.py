@@ -134,7 +134,7 @@ def test_what_cannot_be_compiled_is_said_at_the_first_call() -> None:
     seen: list[Any] = []
 
     def function(x: Any) -> Any:
-        seen.append(float(x.numpy().sum()))
+        seen.append(float(x.data_ptr() > 0))
         return x + 1
 
     compiled = torch.jit(function, background=True)
