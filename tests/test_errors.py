@@ -409,7 +409,7 @@ def waits(x: Any) -> Any:
 
 
 def to_numpy(x: Any) -> Any:
-    return eagerjit.from_numpy(x.exp().numpy() * 0 + 2)  # converted
+    return eagerjit.from_numpy(x.exp().numpy().cumsum() * 0 + 2)  # converted
 
 
 def generator(x: Any) -> Any:
