@@ -87,11 +87,15 @@ def _complex_transform(name: str, input: Tensor, s: Any, dim: Any, norm: str | N
     x = _numbers(name, input, True)
     dims, sizes = _geometry(x, s, dim)
     if not dims:
-        return (Tensor.clone if x.dtype.is_complex else _as_complex), (x,)
+        return (_copy if x.dtype.is_complex else _as_complex), (x,)
     x = x if sizes is None else _resized(x, dims, sizes)
     _check_points(x, dims)
     function = fourier.full.call if x.dtype.is_complex else _full_of_real
     return function, (x, tuple(dims), forward, _scale(norm, _product(x, dims), forward))
+
+
+def _copy(x: Tensor) -> Tensor:
+    return x.clone()
 
 
 def _as_complex(x: Tensor) -> Tensor:
@@ -162,7 +166,7 @@ def _define(name: str, transform: Callable[..., Plan], flag: bool, doc: str) -> 
     def any_(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Plan:
         return transform(names[2], input, s, dim, norm, flag)
 
-    made = []
+    made: list[Callable[..., Any]] = []
     for function, called, where in ((one, names[0], "a dimension"), (two, names[1], "two dimensions"),
                                     (any_, names[2], "dimensions")):  # fmt: skip
         function.__name__, function.__doc__ = called, doc.format(where)

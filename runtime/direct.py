@@ -44,8 +44,9 @@ def _factors() -> NativeLibrary | None:
     for row, names in _LAPACK.items():
         for column, letter in enumerate(_LETTERS):
             name = f"{found.prefix}{letter}{names.split()[-1 if letter in 'cz' else 0]}_"
-            address = ctypes.cast(getattr(found.library, name, None), ctypes.c_void_p).value
-            ctypes.c_int64.from_address(table + 8 * (4 * row + column)).value = address or 0
+            entry = getattr(found.library, name, None)
+            address = 0 if entry is None else ctypes.cast(entry, ctypes.c_void_p).value or 0
+            ctypes.c_int64.from_address(table + 8 * (4 * row + column)).value = address
     return library
 
 
@@ -78,9 +79,9 @@ def description(call: HostCall, most: int) -> Any:
     load, name, count = FUNCTIONS.get(call.function, (None, "", 0))
     if load is None or [r[0] for r in call.results] != list(range(count)):
         return None
-    kinds = {_KINDS.get(a[1]) for a in call.arguments if _is_tensor(a) and not a[3]}
+    kinds = {_KINDS.get(a[1], -1) for a in call.arguments if _is_tensor(a) and not a[3]}
     library = load()
-    if library is None or len(kinds) != 1 or None in kinds:
+    if library is None or len(kinds) != 1 or -1 in kinds:
         return None
     words = [library.address(name), *kinds, most, *map(_told, call.arguments)]
     return (ctypes.c_int64 * len(words))(*words)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from eagerjit.compiler.codegen.builder import Builder, Value
 
 
-def repeat(b: Builder, start: Value, step: int, stop: Value, body: Callable[[Value], None]) -> Value:
+def repeat(b: Builder, start: Value, step: int, stop: Value, body: Callable[[Value], object]) -> Value:
     """A loop of its own from the open block, entered at least once; the variable's value behind it."""
     before, after = b.name("before"), b.name("after")
     b.emit(f"br label %{before}")
@@ -19,7 +19,7 @@ def repeat(b: Builder, start: Value, step: int, stop: Value, body: Callable[[Val
     return Value(b, "i64", 0, following.text, b.depth)
 
 
-def counted(b: Builder, start: Value, step: int, stop: Value, body: Callable[[Value], None], after: str) -> Value:
+def counted(b: Builder, start: Value, step: int, stop: Value, body: Callable[[Value], object], after: str) -> Value:
     """`body` for start, start + step, ... while below stop, then on to block `after`; the variable's next value."""
     before, head = b.block, b.name("loop")
     b.emit(f"br label %{head}")

@@ -112,7 +112,8 @@ def gradients(results: Any, targets: Sequence[Any]) -> list[Any]:
     roots = [r for r in tensors_of(results) if r.requires_grad]
     if not roots:
         return []
-    found = ej.autograd.grad([r.sum() for r in roots], list(targets), allow_unused=True)
+    sums = [r.sum() for r in roots]
+    found = ej.autograd.grad(sums, list(targets), [ej.ones_like(s) for s in sums], allow_unused=True)
     return [g for g in found if g is not None]
 
 
