@@ -348,9 +348,11 @@ EAGER = {"as_strided": "depends on where tensors lie in memory"}
 ELSEWHERE = {"move": "a copy between devices, which drivers make"}
 """Ops that no samples on one device can show, and what they do; tests of devices have them."""
 
-CONSTRAINED = ("linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_svd", "standard_gamma", *COMPLEX)
-"""Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, or are complex:
-see the oracle tests."""
+CONSTRAINED = (
+    "linalg_cholesky", "linalg_cholesky_ex", "linalg_eigh", "linalg_svd", "standard_gamma", "fake_quantize", *COMPLEX,
+)  # fmt: skip
+"""Ops whose gradients hold for symmetric matrices, for results up to a sign, in the mean of samples, as if nothing were
+rounded, or are complex: see the oracle tests."""
 
 SAMPLES |= namespace_samples(Sample, draw, elementwise, reductions)
 

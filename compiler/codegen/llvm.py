@@ -344,7 +344,7 @@ class _Emitter(VectorLoops):
         """Several tasks: as many elements of each are transposed, then each task's body runs on its part of them."""
         b, loop = self.b, plan.vector
         start, stop = self.bound(loop.start), self.bound(loop.stop)
-        self.body([s for s in plan.rows if isinstance(s, Let)])
+        self.body(plan.numbers)
         origin = {wrap.name: self.values[wrap.name] for wrap in plan.wraps}
         zero, count = b.constant("i64", 0), b.constant("i64", tasks)
         slots = {s.name: b.alloca(f"[{tasks} x {b.type(memory_dtype(s.dtype), tasks)}]") for s in plan.loads}

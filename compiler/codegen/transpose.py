@@ -33,6 +33,18 @@ class Plan:
     lanes: int
     blocks: tuple[int, ...]
 
+    @property
+    def numbers(self) -> list[Let]:
+        """What of a row is the same for a block of tasks or numbers them: all that needs nothing of what rows load."""
+        out: list[Let] = []
+        loaded: set[str] = set()
+        for s in self.rows:
+            if isinstance(s, Let) and loaded.isdisjoint(s.args):
+                out.append(s)
+            elif isinstance(s, Let | Load):
+                loaded.add(s.name)
+        return out
+
 
 def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     """The plan for a loop over tasks whose only inner loop is an elementwise vector loop with a load across rows."""

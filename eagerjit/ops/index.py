@@ -10,6 +10,7 @@ from eagerjit.calling import planned_public
 from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
+from eagerjit.ops.aliasing import inverse
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
@@ -351,6 +352,9 @@ def _rows_along(input: Tensor, d: int, index: Tensor) -> Tensor:
         return take_rows.call(input.reshape(1), rows, False).reshape(())
     if d == 0:
         return take_rows.call(input, rows, False)
+    if 0 in input.shape:  # nothing is picked, but all rows must be there
+        order = (d, *(i for i in range(input.ndim) if i != d))
+        return take_rows.call(input.permute(order), rows, False).permute(inverse(order)).contiguous()
     shape = (*input.shape[:d], rows.shape[0], *input.shape[d + 1 :])
     return pick.call(input, d, rows.view(-1, *(1,) * (input.ndim - d - 1)).expand(shape))
 

@@ -197,7 +197,7 @@ def _advanced(base: Tensor, indices: list[Any]) -> Tensor:
 
 def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
     """Index with integer tensors along some dimensions: these in front, flattened to rows, then put in place."""
-    if len(places) == 1 and places[0]:
+    if len(places) == 1 and places[0] and 0 not in base.shape:  # of no elements, places are checked by rows
         return lines_at(base, places[0], tensors[0])
     indices = _spread(base.ndim, tensors, places)
     used, front, shape = _gathered(indices)

@@ -164,3 +164,20 @@ def test_a_long_chain_of_operations_is_written(turned):
     torch.jit(work)(x, y)
     work(expected, y)
     assert bits(x) == bits(expected)
+
+
+@pytest.mark.parametrize("size", [(3, 4), (40, 33), (300, 64)])
+def test_rows_across_memory_calculate_with_numbers_of_their_own(size):
+    def parts(x):
+        return torch.einsum("ij->ji", x) * 1, torch.einsum("ij->i", x), torch.einsum("...j->...", x)
+
+    def gradient(x):
+        return torch.autograd.grad([part.sum() for part in parts(x)], [x])[0]
+
+    for given in (torch.randn(size), torch.randn(size[::-1]).t()):
+        for found, expected in zip(torch.jit(parts)(given), parts(given), strict=True):
+            assert bits(found) == bits(expected)
+        given.requires_grad_()
+        outside = torch.jit(parts)(given)
+        sum(part.sum() for part in outside).backward()
+        assert bits(torch.jit(gradient)(given)) == bits(gradient(given)) == bits(given.grad)

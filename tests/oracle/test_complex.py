@@ -227,7 +227,7 @@ def test_types() -> None:
             assert eagerjit.result_type(*ours).name == str(torch.result_type(*theirs)).removeprefix("torch.")
     assert eagerjit.tensor([1, 2j]).dtype is eagerjit.complex64 and eagerjit.tensor(1 + 2j).item() == 1 + 2j
     assert eagerjit.complex64.is_complex and not eagerjit.complex64.is_floating_point
-    assert repr(eagerjit.tensor([1 + 2j, 0.5 - 1j])) == "tensor([1.0000+2.0000j, 0.5000-1.0000j])"
+    assert repr(eagerjit.tensor([1 + 2j, 0.5 - 1j])) == repr(torch.tensor([1 + 2j, 0.5 - 1j]))
 
 
 EAGERLY = dict.fromkeys(("prod", "cumprod", "sort"), "complex numbers are computed by NumPy")
