@@ -401,8 +401,8 @@ def observe(function: Callable[..., Any], tensors: Sequence[Any], numbers: Seque
     try:
         result = function(*tensors, *numbers)
     except ERRORS as error:
-        # An eager operation serves many lines, and names itself; a jitted function's message names the one.
-        return {"error": (type(error), re.sub(r" \((\S+\.py:\d+|\w+)\)", "", str(error)))}
+        # An eager operation serves many lines (subscripts name themselves); a jitted function's message names the one.
+        return {"error": (type(error), re.sub(r" \((\S+\.py:\d+|index)\)", "", str(error)))}
     outputs = tensors_of(result)
     seen["structure"] = structure(result)
     seen["outputs"] = [bits(t) for t in outputs]
