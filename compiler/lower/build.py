@@ -231,6 +231,16 @@ def tasks_loop(body: list[loops.Stmt]) -> loops.Loop:
     return loops.Loop("tasks", "t", 0, 0, tuple(body))
 
 
+def amount(size: sizes.Expr, params: list[loops.Param], arguments: list[Argument]) -> int | str:
+    """A size as a kernel's statements have it: a number, or the name of a parameter, which is added if need be."""
+    if isinstance(size, int):
+        return size
+    if Amount(size) not in arguments:
+        params.append(loops.Param(f"s{len(params)}", "size", "i64"))
+        arguments.append(Amount(size))
+    return params[arguments.index(Amount(size))].name
+
+
 def whole(
     name: str,
     node: Node,
@@ -246,13 +256,6 @@ def whole(
     names = ("out", *(f"x{i}" for i in range(len(memory) - 1)))
     params = [loops.Param(n, "memory", d) for n, d in zip(names, dtypes, strict=True)]
 
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if Amount(size) not in arguments:
-            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-            arguments.append(Amount(size))
-        return params[arguments.index(Amount(size))].name
-
-    body = (statement(names, tuple(map(amount, found))),)
+    amounts = tuple([amount(size, params, arguments) for size in found])
+    body = (statement(names, amounts),)
     return Built(loops.Kernel(name, tuple(params), body), arguments, tasks, work, 0, (node.source,))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Blocking, Built, blocks_of
+from eagerjit.compiler.lower.build import Blocking, Built, amount, blocks_of
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
 from eagerjit.compiler.shapes import Shape, contiguous_strides
@@ -64,18 +64,11 @@ def convolution(name: str, node: Node, out: Argument) -> Built:
         arguments.append(out if tensor is node else Pointer(where.root, where.offset))
         params.append(loops.Param(f"m{len(params)}", "memory", tensor.dtype.short))
 
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if Amount(size) not in arguments:
-            params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-            arguments.append(Amount(size))
-        return params[arguments.index(Amount(size))].name
-
     x, w, _ = tensors
     groups = node.attributes["groups"]
-    counts = tuple(map(amount, (x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], groups))))
-    words = list(map(amount, spatial(node)))
+    counted = x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], groups)
+    counts = tuple([amount(size, params, arguments) for size in counted])
+    words = [amount(size, params, arguments) for size in spatial(node)]
     dims = tuple(tuple(words[i : i + 6]) for i in range(0, 18, 6))
     result = ("y", "x", "w")[RESULT[node.op]]
     statement = loops.Convolution(result, "m0", "m1", "m2", counts, dims, node.dtype.short)
