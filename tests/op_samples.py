@@ -259,6 +259,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "diagonal": [Sample((M, 0, 0, 1)), Sample((M, -1, 0, 1)), Sample((draw("", (0, 2)), 0, 0, 1))],
     "unfold": [Sample((M, 1, 2, 1)), Sample((V, 0, 1, 2)), Sample((draw("u", (0, 3)), 1, 2, 1))],
     "as_strided": [Sample((M, ((2, 2), (1, 2), 1), ((2, 3), (3, 1), 0), 6))],
+    "view_dtype": [Sample((M, torch.int32, torch.float32)), Sample((M, torch.int16, torch.float32)),
+                   Sample((integers(1, -2, 3, 7), torch.float64, torch.int64)),
+                   Sample((FLAGS, torch.uint8, torch.bool)),
+                   Sample((draw("", (2, 4)).to(torch.bfloat16), torch.int64, torch.bfloat16))],
     "state_bytes": [Sample((STATE,))],
     "state_words": [Sample((STATE.repeat(4).to(torch.uint8),))],
     "rand": [Sample((STATE, (2, 3), torch.float32)), Sample((STATE, (), torch.float64)),
@@ -339,11 +343,8 @@ RECURRENT: dict[str, list[Sample]] = {
 }  # fmt: skip
 SAMPLES |= RECURRENT
 
-COPIED = ("unfold", "real", "imag", "view_as_real", "view_as_complex")
+COPIED = ("unfold", "real", "imag", "view_as_real", "view_as_complex", "view_dtype", "as_strided")
 """Views of an argument that a compiled call makes when it has run; what is computed of these is compiled."""
-
-EAGER = {"as_strided": "depends on where tensors lie in memory"}
-"""Views of an argument that no compiled function returns, and why; what is computed of these compiles."""
 
 ELSEWHERE = {"move": "a copy between devices, which drivers make"}
 """Ops that no samples on one device can show, and what they do; tests of devices have them."""
@@ -387,8 +388,6 @@ def _keeps_shape(op: Any, sample: Sample) -> bool:
 def function(name: str) -> Any:
     """The op as a function that leaves its arguments as they are and returns all that it computes or writes."""
     op = OPS[name]
-    if name == "as_strided":
-        return lambda input, *rest: op(input.clone(), *rest).clone()
     if isinstance(op, ViewOp):
         return (lambda *arguments: op(*arguments).clone()) if name in COPIED else op
     if isinstance(op, InplaceOp):

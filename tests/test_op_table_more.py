@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from op_samples import CONSTRAINED, EAGER, ELSEWHERE, Sample, function, leaves, rebuilt, samples
+from op_samples import CONSTRAINED, ELSEWHERE, Sample, function, leaves, rebuilt, samples
 
 import eagerjit as torch
 from eagerjit.autograd.check import gradcheck, gradgradcheck
-from eagerjit.compiled.fallback import JitWarning
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
 
@@ -41,19 +40,6 @@ def test_jitted_is_eager(name):
         eager = bits(plain(*tensors))
         assert bits(jit(plain, fullgraph=True)(*tensors)) == eager
         assert bits(plain(*tensors)) == eager and bits(tensors) == before
-
-
-@pytest.mark.parametrize("name", sorted(EAGER))
-def test_a_function_that_no_trace_represents_runs_eagerly(name):
-    for sample in samples(name):
-        tensors = leaves(sample.arguments)
-
-        def plain(*given, sample=sample):
-            return OPS[name](*rebuilt(sample.arguments, iter(given)))
-
-        with pytest.warns(JitWarning, match=EAGER[name]):
-            jitted = bits(jit(plain)(*tensors))
-        assert jitted == bits(plain(*tensors))
 
 
 def wanted(sample: Sample) -> list[Any]:

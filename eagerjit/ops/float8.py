@@ -10,9 +10,9 @@ from typing import NamedTuple
 from eagerjit.calling import public
 from eagerjit.compiler.ops import bits
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops.memory import view_dtype
 from eagerjit.ops.numeric import bitwise_left_shift, bitwise_right_shift
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.reinterpreted import view_dtype
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.promotion import TYPE_NAMES

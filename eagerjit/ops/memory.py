@@ -1,4 +1,4 @@
-"""Memory seen otherwise: as another dtype, with its shape changed in place, or with a slice replaced."""
+"""Memory seen otherwise: with its shape changed in place, or with a slice replaced."""
 
 from __future__ import annotations
 
@@ -18,28 +18,6 @@ from eagerjit.runtime.meta_array import MetaArray
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Storage, Tensor, check_writable, new_tensor, share_storage, storage_of
 from eagerjit.watching.observation import TraceBreak, user_line
-
-
-def view_dtype(input: Tensor, dtype: Any) -> Tensor:
-    """The same bytes as elements of another dtype; the last dimension grows or shrinks with the element's size."""
-    if dtype is input.dtype:
-        return views.detach(input)
-    array = own_array(input, f"a tensor of {input.dtype} was viewed as {dtype}")
-    old, new = array.itemsize, dtype.numpy.itemsize
-    if old != new and (array.ndim == 0 or (array.shape[-1] > 1 and array.strides[-1] != old)):
-        raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {input.dtype} as {dtype} (different element sizes), and the tensor "
-            "must have at least one dimension"
-        )
-    if new > old and array.shape[-1] * old % new:
-        raise RuntimeError(
-            f"self.size(-1) must be divisible by {new // old} to view {input.dtype} as {dtype} (different element "
-            f"sizes), but got {array.shape[-1]}"
-        )
-    out = new_tensor(array.view(dtype.numpy))
-    share_storage(out, input)
-    return out
-
 
 # -- shapes changed in place ------------------------------------------------------------------------------------------
 

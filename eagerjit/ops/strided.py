@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
-from eagerjit.compiler.layout import layout
+from eagerjit.compiler.layout import is_contiguous, layout
+from eagerjit.compiler.shapes import contiguous_strides
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, by_ops, inverse
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.state import state
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor, check_writable
 from eagerjit.watching.observation import TraceBreak, user_line
@@ -221,19 +225,22 @@ def _strided_erased(g: Any, geometry: Geometry, own: Geometry, total: int) -> An
     return memory.put_rows(_places(*geometry, g.device), g.new_zeros(geometry[0])).take_rows(_places(*own, g.device))
 
 
-def _own_memory(node: Node) -> None:
-    """Refuse what may be a part of other memory: only what the trace computes itself lies in all of its own."""
-    if layout(node).root.op.family == "argument":
+def _check_memory(node: Node, own: Geometry, total: int) -> None:
+    """Refuse to count in memory that is not known: in order lie what the trace computes and contiguous arguments."""
+    shape = node.type.shape
+    counted = own == (own[0], contiguous_strides(own[0]), 0) and total == math.prod(own[0])
+    in_order = counted and is_contiguous(node) and len(shape) == len(own[0]) and all(map(sizes.equal, shape, own[0]))
+    if not in_order and layout(node).root.op.family == "argument":
         raise TraceBreak("as_strided() depends on where tensors lie in memory", user_line())
 
 
 def _strided_copy(input: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
-    _own_memory(input._data)  # type: ignore[arg-type]  # a node
+    _check_memory(input._data, own, total)  # type: ignore[arg-type]  # a node
     return input.reshape(-1).take_rows(_places(*geometry, input.device))
 
 
 def _strided_replaced(input: Tensor, value: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
-    _own_memory(input._data)  # type: ignore[arg-type]  # a node
+    _check_memory(input._data, own, total)  # type: ignore[arg-type]  # a node
     size, stride, _ = geometry
     check_writable(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride))
     return input.reshape(-1).put_rows(_places(*geometry, input.device), value).reshape(input.shape)
@@ -255,14 +262,14 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if any(d < 0 for d in size):
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
-    if type(input._data) is Node and input._view is None:  # computed in a trace: in order, in memory of its own
-        place, total = 0, int(input.numel())
-    else:
-        _, place, total = memory_of(input)
+    reach = 0 if 0 in size else 1 + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
+    computed = type(input._data) is Node and input._view is None  # in a trace: in order, in memory of its own
+    within = storage_offset is None and state.tracer is not None and input.is_contiguous() and reach <= input.numel()
+    _, place, total = (None, 0, int(input.numel())) if computed or within else memory_of(input)
     offset = place if storage_offset is None else int(storage_offset)
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    needed = 0 if 0 in size else offset + 1 + sum((d - 1) * s for d, s in zip(size, stride, strict=True))
+    needed = reach and offset + reach
     item = input.dtype.itemsize
     if needed > total:
         raise RuntimeError(

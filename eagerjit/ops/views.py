@@ -109,7 +109,7 @@ def view(input: Tensor, *shape: Any, dtype: DType | None = None) -> Tensor:
     """The same memory under another shape or dtype. Raises RuntimeError where only a copy gives it; see `reshape`."""
     dtype = shape[0] if len(shape) == 1 and isinstance(shape[0], DType) else dtype
     if dtype is not None:
-        from eagerjit.ops.memory import view_dtype
+        from eagerjit.ops.reinterpreted import view_dtype
 
         return view_dtype(input, dtype)
     target = _target(input, shape)
