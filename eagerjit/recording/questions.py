@@ -39,7 +39,7 @@ class Questions:
         self.given: list[np.ndarray] = []
         self.compares_identities = False
         self.hashed: set[int] = set()
-        self.formatted: list[tuple[Any, str]] = []
+        self.formatted: list[Any] = []  # texts whose marks are being formatted
         self.compared: list[tuple[Any, Any]] = []
         self.host: Any = None  # what NumPy computes for the recorded function
         self.originals: dict[int, tuple[Any, Any]] = {}

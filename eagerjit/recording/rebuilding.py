@@ -19,7 +19,8 @@ from eagerjit import pytree
 from eagerjit.compiler.ir import Node
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.traced_texts import Piece, TracedText, tied, written
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.clocks import Later, evaluated
@@ -49,6 +50,10 @@ class Flattening:
         if kind is Later:
             self.plain = False
             return Later, value.function, tuple([self.flatten(a) for a in value.arguments])
+        if kind is TracedText:
+            self.plain = False
+            parts = tuple([(p.write, p.specification) if type(p) is Piece else p for p in value.parts])
+            return TracedText, parts, tuple([self.flatten(p.number) for p in value.parts if type(p) is Piece])
         if kind in (TracedArray, TracedNumber) and id(value) not in self.journal.paths:
             return self._of_numpy(value)
         if kind is not TracedNumber and isinstance(value, _LEAVES) and kind is not Shape:
@@ -135,7 +140,7 @@ class Flattening:
 def _plain_key(key: Any) -> Any:
     """A key of a dictionary with this call's numbers, which its hash has tied the trace to."""
     if not isinstance(key, (tuple, frozenset)):
-        return plain(key)
+        return tied(key)
     parts = list(map(_plain_key, key))
     if all(part is own for part, own in zip(parts, key, strict=True)):
         return key
@@ -172,6 +177,8 @@ def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -
         return keys.find(originals)
     if kind is Later:
         return evaluated(keys, [_build(c, leaves, originals, made) for c in children], originals.readings)
+    if kind is TracedText:
+        return written(keys, [_build(c, leaves, originals, made) for c in children])
     if issubclass(kind, np.generic):
         return kind(_build(children[0], leaves, originals, made))
     if issubclass(kind, tuple):

@@ -102,8 +102,12 @@ def _use(instructions: list[tuple[int, str, Any]], start: int) -> str:
             return "asked"
         if name == "BINARY_SLICE" and above == 2:
             return "item"
-        if name == "BUILD_SLICE" and above >= operand:
+        if name in ("BUILD_SLICE", "BUILD_STRING") and above >= operand:
             above -= operand - 1
+        elif name in ("FORMAT_VALUE", "FORMAT_SIMPLE") and above and not (name == "FORMAT_VALUE" and operand[1]):
+            continue
+        elif name in ("FORMAT_VALUE", "FORMAT_WITH_SPEC") and above >= 2:
+            above -= 1
         elif name == "LOAD_FAST_LOAD_FAST":
             above += 2
         elif name.startswith("LOAD_") and name not in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -140,6 +144,28 @@ def _uses_of_results(code: CodeType) -> dict[int, str]:
             before = found[position - 1]
             out |= {made.offset: use, before.offset if before.opname == "PRECALL" else made.offset: use}
     return out
+
+
+@functools.lru_cache(maxsize=1024)
+def _chains_from(code: CodeType) -> dict[int, tuple[tuple[str, ...], str]]:
+    found = [i for i in dis.get_instructions(code) if i.opname != "CACHE"]
+    steps = [(0, i.opname, i.argval) for i in found]
+    out: dict[int, tuple[tuple[str, ...], str]] = {}
+    for start, first in enumerate(found):
+        if first.opname not in ("LOAD_ATTR", "LOAD_METHOD"):
+            continue
+        end = start + 1
+        while found[end].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            end += 1
+        last = found[end - 1]
+        got = last.opname == "LOAD_METHOD" or (_ATTRIBUTES_TELL and (last.arg or 0) & 1)
+        out[first.offset] = tuple([i.argval for i in found[start + 1 : end]]), "got" if got else _use(steps, end)
+    return out
+
+
+def chain_from(code: CodeType, offset: int) -> tuple[tuple[str, ...], str]:
+    """The attributes read of what an instruction reads, and how what is at their end is used: see `Access`."""
+    return _chains_from(code).get(offset, ((), "read"))
 
 
 def use_of_result(code: CodeType, offset: int) -> str:

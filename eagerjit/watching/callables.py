@@ -30,10 +30,11 @@ from eagerjit.recording import numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
 from eagerjit.recording.rounding import ROUNDED, TESTS, as_float, rounded
+from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching import lookup
+from eagerjit.watching import lookup, texts
 from eagerjit.watching.asking import only_looks, takes_items
 from eagerjit.watching.bytecode import BLIND
 from eagerjit.watching.clocks import CLOCKS, NANOSECONDS, Later
@@ -83,7 +84,7 @@ _ADDING = frozenset("register_buffer register_parameter register_module add_modu
 
 _OF_MEMORY = frozenset("memoryview bytes bytearray id".split())
 _NUMBERS = (SymbolicInt, TracedFloat, TracedNumber, Later)
-_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, Later)
+_STAND_INS = (SymbolicInt, TracedFloat, TracedArray, TracedNumber, TracedText, Later)
 _SWITCHES = ("train", "eval")
 _UNREAD = (type, FunctionType, ModuleType, Tensor)
 
@@ -99,11 +100,17 @@ class Calls(PutOff, LibraryCalls):
     ) -> Callable[..., Any] | None:
         """Note what a call will do. Returns what is to be called instead, None for the callable itself."""
         world, histories = self.journal.world, self.journal.windows.histories
+        if any(type(x) is TracedText for x in (*args, *kwargs.values())) and not texts.keeps_texts(function, args):
+            args, kwargs = tuple(map(tied_text, args)), {n: tied_text(v) for n, v in kwargs.items()}
+            instead = self.about_to(function, args, kwargs, frame, source)
+            return texts.with_tied(function if instead is None else instead)
         instead = histories.called(function, args, kwargs.values())
         if instead is None:
             self._note_given(function, args, kwargs)
         instead = instead or world.instead(function, args, kwargs)
         instead = instead or self._judged(function, args, kwargs, frame, source)
+        if instead is None and not any(map(world.is_taken, args)):
+            instead = texts.instead(function, args, kwargs, self.journal.is_fresh)
         instead = instead or world.with_items(function, args, kwargs)
         given = calls_back(function, args, kwargs, lambda f: functools.partial(self.when_called, f, frame, source))
         if given is None:
@@ -305,7 +312,7 @@ class Calls(PutOff, LibraryCalls):
         plain = all(isinstance(a, (str, bytes)) for a in args)
         if name in ("write", "flush") and isinstance(owner, io.IOBase) and plain:
             if journal.is_fresh(owner):
-                return None
+                return None if name == "flush" else lambda *given: owner.write(tied_text(given[-1]))
             return functools.partial(write_later, journal, getattr(owner, name), source)
         if is_consumed(owner) and not journal.is_fresh(owner):
             return self.refused(f"calls {type(owner).__name__}.{name}", source)

@@ -288,7 +288,7 @@ def add_guards(tracer: Tracer, surroundings: Surroundings, journal: Journal) -> 
     compared = [guard for guard in (*python, *journal.checks) if isinstance(guard, Unchanged)]
     for guard in compared if changed else ():
         guard.mark(changed)
-    journal.keyed.settle_compared([*(guard.value for guard in compared), *journal.handed_over.values()])
+    journal.keyed.settle_compared([guard.value for guard in compared], list(journal.handed_over.values()))
     return [*python, *journal.checks, *_handed_over(journal, changed)]
 
 
@@ -313,8 +313,8 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
             yield "cell", cell, None, (), "read"
     journal.know_together(journal.objects_read.values())
     # What a class holds is read through its instance, where that is noted.
-    found = [(*r, "read") for r in journal.objects_read.items()] + [(*r, "store") for r in journal.classes_read.items()]
-    for (key, name), owner, use in found:
+    found = [(*r, journal.uses.get(r[0], [((), "read")])) for r in journal.objects_read.items()]
+    for (key, name), owner, uses in found + [(*r, [((), "store")]) for r in journal.classes_read.items()]:
         if (key, name) in covered or not needs_guard(owner, name) or key in journal.paths or journal.is_fresh(owner):
             continue
         if lookup.is_computed(owner, name):
@@ -323,7 +323,7 @@ def _others(journal: Journal, covered: set[tuple[int, Any]]) -> Iterator[tuple[s
         elif _value(owner, (name,)) is _MISSING:
             journal.checks.append(functools.partial(_lacks, owner, name))
         else:
-            yield "object", owner, None, (name,), use
+            yield from (("object", owner, None, (name, *rest), use) for rest, use in uses)
 
 
 def _lacks(owner: Any, name: str) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from eagerjit.recording.traced_texts import TracedText
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching import lookup
+from eagerjit.watching import lookup, texts
 from eagerjit.watching.comparing import has_own_attributes, is_plain
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.journal import Journal
@@ -21,10 +22,11 @@ _CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name
 _SIMPLE = frozenset((int, float, str, bool, bytes, type(None), type, list, tuple, dict, set, FunctionType, Tensor))
 
 
-def note_attribute(journal: Journal, owner: Any, name: str) -> None:
-    """An attribute of an object from outside is about to be read."""
+def note_attribute(journal: Journal, owner: Any, name: str, use: tuple[tuple[str, ...], str] = ((), "read")) -> None:
+    """An attribute of an object from outside is about to be read; `use` is what `chain_from` says of it."""
     journal.note_read(owner, name)
     journal.objects_read[id(owner), name] = owner
+    journal.uses.setdefault((id(owner), name), {})[use] = None
     if isinstance(owner, (type, ModuleType)) or name in getattr(owner, "__dict__", ()):
         return
     for base in type(owner).__mro__:  # a method or property is its class's, unless the object gets one of its own
@@ -50,6 +52,7 @@ class Implicit:
     methods: dict[type, dict[CodeType, tuple[type, str]]]
     closures: dict[CodeType, list[dict[str, Any]]]
     _readable: bool
+    _formatting: set[FrameType]
 
     def _note_cells(self, frame: FrameType) -> None:
         """Remember the cells that code runs with; without sight of them, those of its function are not known."""
@@ -153,6 +156,49 @@ class Implicit:
         if size is not None:
             return frames.replace(frame, 0, size)
         self.operate(frame, operand)
+
+    # -- texts --------------------------------------------------------------------------------------------------------
+
+    def format_value(self, frame: FrameType, depth: int) -> None:
+        self.tie_texts(frame, range(depth))  # the specification
+        value = frames.stack(frame, depth + 1)[0]
+        self._note_all([value])
+        if texts.is_of_call(value):
+            frames.replace(frame, depth, texts.Marked(value))
+            self._formatting.add(frame)
+
+    def build_text(self, frame: FrameType, count: int) -> None:
+        """A text is made of others: of those with numbers of the call, marks."""
+        for depth, value in enumerate(reversed(frames.stack(frame, count))):
+            if type(value) is TracedText:
+                frames.replace(frame, depth, texts.with_mark(value))
+                self._formatting.add(frame)
+
+    def fill_in(self, frame: FrameType, operand: tuple[int, tuple[str, ...]]) -> None:
+        """An operator `%` that may fill in a text."""
+        self.operate(frame, operand)
+        template, values = frames.stack(frame, 2)
+        if type(template) is str and texts.fills_in(values):
+            frames.replace(frame, 1, texts.Template(template))
+
+    def tell_text(self, frame: FrameType, _: None) -> None:
+        """A special method returns a text, which C code that has called it needs itself."""
+        (value,) = frames.stack(frame, 1)
+        caller = frame.f_back
+        if type(value) is TracedText and (caller is None or caller.f_globals is not vars(texts)):
+            frames.replace(frame, 0, str(value))
+
+    def tie_texts(self, frame: FrameType, depths: Sequence[int]) -> None:
+        """Values that lie so deep on the stack are about to be hashed, or say how to format: texts as in this call."""
+        for depth in depths:
+            value = frames.stack(frame, depth + 1)[0]
+            if type(value) is TracedText:
+                frames.replace(frame, depth, str(value))
+
+    def _with_key(self, frame: FrameType) -> Any:
+        """A container and a key, on top of the stack."""
+        self.tie_texts(frame, (0,))
+        return frames.stack(frame, 2)
 
     def note_lacking(self, kind: type, names: tuple[str, ...]) -> None:
         """The user's classes that do not have a special method, and may get it."""

@@ -8,7 +8,6 @@ import sys
 from types import CodeType
 from typing import Any
 
-from eagerjit.watching import texts
 from eagerjit.watching.callables import REFUSED
 from eagerjit.watching.containers import CHANGING
 
@@ -37,6 +36,22 @@ _READING_ALL = {
 }  # fmt: skip
 """What reads all that a value holds, and how deep that lies on the stack."""
 
+_FORMATTING = {"FORMAT_VALUE": 0, "FORMAT_SIMPLE": 0, "CONVERT_VALUE": 0, "FORMAT_WITH_SPEC": 1}
+"""What makes a text of a value, and how deep that lies on the stack."""
+
+
+def _converts(i: dis.Instruction) -> bool:
+    """Whether an instruction formats what `str` or `repr` gives, or escapes letters beyond ASCII."""
+    conversion = (i.arg or 0) & 3
+    return conversion == 3 or (i.opname == "FORMAT_VALUE" and conversion > 0 and (i.arg or 0) & 4 > 0)
+
+
+_KEYS: dict[str, Any] = {
+    "BUILD_MAP": lambda count: range(1, 2 * count, 2), "MAP_ADD": lambda _: (1,),
+    "BUILD_SET": range, "SET_ADD": lambda _: (0,),
+}  # fmt: skip
+"""What hashes values, and how deep these lie on the stack."""
+
 _CALL = "PRECALL" if sys.version_info < (3, 12) else "CALL"
 _IN_PLACE = {
     "+=": "__iadd__", "-=": "__isub__", "*=": "__imul__", "/=": "__itruediv__", "//=": "__ifloordiv__",
@@ -50,7 +65,7 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
     """The method of an observer to call before instructions of a code object, and its operand, by offset."""
     out: dict[int, tuple[str, Any]] = {}
     names: tuple[str, ...] = ()
-    copies, formats = 0, texts.given_to_calls(code)
+    copies = 0
     for i in dis.get_instructions(code):
         name, operand = i.opname, i.argval
         if name == "KW_NAMES" and i.arg is not None:
@@ -60,10 +75,18 @@ def handlers(code: CodeType) -> dict[int, tuple[str, Any]]:
             names = ()
         elif name == "CALL_KW":
             out[i.offset] = "call", (i.arg, None)
-        elif i.offset in formats:
-            out[i.offset] = "format_value", formats[i.offset]
+        elif name in _FORMATTING and not _converts(i):
+            out[i.offset] = "format_value", int(i.arg or 0) >> 2 if name == "FORMAT_VALUE" else _FORMATTING[name]
+        elif name == "BUILD_STRING":
+            out[i.offset] = "build_text", i.arg
+        elif name in _KEYS:
+            out[i.offset] = "tie_texts", _KEYS[name](i.arg or 0)
+        elif name == "RETURN_VALUE" and code.co_name in ("__str__", "__repr__", "__format__"):
+            out[i.offset] = "tell_text", None
+        elif name == "BINARY_OP" and i.argrepr == "%":
+            out[i.offset] = "fill_in", (2, ())
         elif name in _READING_ALL:
-            out[i.offset] = "read_all", int(i.arg or 0) >> 2 if name == "FORMAT_VALUE" else _READING_ALL[name]
+            out[i.offset] = "read_all", _READING_ALL[name]
         elif name == "CALL_FUNCTION_EX":
             out[i.offset] = "call_with", (i.arg or 0) & 1
         elif name == "BINARY_OP" and i.argrepr in _IN_PLACE:

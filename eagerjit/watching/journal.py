@@ -80,6 +80,7 @@ class Journal(Ages, Reads):
         self.checks: list[Callable[[], bool]] = []
         self.owners: list[Any] = []
         self.objects_read: dict[tuple[int, str], Any] = {}
+        self.uses: dict[tuple[int, str], dict[tuple[tuple[str, ...], str], None]] = {}  # of what is in `objects_read`
         self.classes_read: dict[tuple[int, str], Any] = {}
         self.told_apart: dict[int, tuple[Any, ...]] = {}
         self.kinds_read: dict[int, Any] = {}
@@ -96,7 +97,6 @@ class Journal(Ages, Reads):
         self.catches = False  # whether an error may end inside of the function
         self._undo: list[tuple[Any, Callable[[], None]]] = []
         self._saved: set[tuple[int, Any]] = set()
-        self._tables: set[int] = set()  # dictionaries of attributes
         self.snapshots = Snapshots(tracer, self._alive)
         self.arrays_written: list[np.ndarray] = []
 
@@ -127,10 +127,10 @@ class Journal(Ages, Reads):
         if isinstance(table, dict) and not self.is_fresh(owner):
             self._outside.add(id(table))
             self._alive.append(table)
-            self._tables.add(id(table))
+            self.tables[id(owner)] = id(table)
 
     def _refuse_table(self, holder: Any, source: str) -> None:
-        if id(holder) in self._tables:
+        if id(holder) in self.tables.values():
             self.refuse("it changes attributes through __dict__", source)
 
     def look_behind(self, value: Any) -> None:
@@ -370,7 +370,8 @@ class Journal(Ages, Reads):
 
     def changing(self) -> set[tuple[int, Any]]:
         """The slots that compiled calls need not find as they were: inputs, and those written before they are read."""
-        return self.inputs | {slot for slot in self.written if slot not in self.read_first}
+        found = self.inputs | {slot for slot in self.written if slot not in self.read_first}
+        return found | {(self.tables[owner], name) for owner, name in found if owner in self.tables}
 
 
 def plain_key(key: Any) -> Any:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eagerjit.compiler import sizes
-from eagerjit.recording.numbers import SymbolicInt
+from eagerjit.recording.traced_texts import at_present, tied
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.comparing import attributes_of, has_attributes, holds_containers
@@ -36,7 +35,7 @@ class Keyed:
         self._read: set[tuple[int, Any]] = set()
         self._known: dict[int, Any] = {}
         self._whole: set[int] = set()  # of which more was read than guards of items tell
-        self._numbered: list[tuple[Any, SymbolicInt]] = []
+        self._numbered: list[tuple[Any, Any]] = []
 
     def covers(self, value: Any, attributes: tuple[str, ...], use: str) -> bool:
         """Whether code at the end of a chain of names reads nothing of a dictionary but items that have guards."""
@@ -93,19 +92,17 @@ class Keyed:
             self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
         return True
 
-    # -- items under numbers of the call -------------------------------------------------------------------------------
+    # -- items under numbers and texts of the call ---------------------------------------------------------------------
 
-    def assign(self, container: Any, key: Any, value: Any, source: str) -> int | None:
-        """Code assigns an item under a number that is another one in other calls: its number in this call.
+    def assign(self, container: Any, key: Any, value: Any, source: str) -> int | str | None:
+        """Code assigns an item under a number or text that is another one in other calls: that of this call.
 
-        None where the recording has to be tied to this number, as it is once the dictionary is read: see `settle`.
+        None where the recording has to be tied to it, as it is once the dictionary is read: see `settle`.
         """
         journal = self.journal
-        if type(key) is not SymbolicInt or type(container) not in _KINDS:
+        number = at_present(key) if type(container) in _KINDS else None
+        if number is None or journal.is_fresh(container) or id(container) in journal.paths:
             return None
-        if journal.is_fresh(container) or id(container) in journal.paths:
-            return None
-        number = int(sizes.evaluate(key.expression, journal.tracer.assumptions.hints))
         known = len(journal.operations)
         journal.assign(container, number, value, "item", source)
         if len(journal.operations) == known:
@@ -116,15 +113,17 @@ class Keyed:
 
     def settle(self, container: Any) -> None:
         """Something depends on what a dictionary holds, and so on the numbers under which items were assigned."""
-        tied = [key for holder, key in self._numbered if holder is container]
+        keys = [key for holder, key in self._numbered if holder is container]
         self._numbered = [pair for pair in self._numbered if pair[0] is not container]
-        for key in tied:
-            int(key)
+        for key in keys:
+            tied(key)
 
-    def settle_compared(self, values: list[Any]) -> None:
-        """Calls compare these objects, and what they hold."""
+    def settle_compared(self, containers: list[Any], objects: list[Any]) -> None:
+        """Calls compare containers with the containers in them, and objects with all that they hold."""
         for container in [holder for holder, _ in self._numbered]:
-            if any(_reaches(value, container) for value in values):
+            if any(_reaches(value, container, False) for value in containers) or any(
+                _reaches(value, container, True) for value in objects
+            ):
                 self.settle(container)
 
     # -- guards --------------------------------------------------------------------------------------------------------
@@ -169,8 +168,8 @@ class Keyed:
         return leaf
 
 
-def _reaches(value: Any, container: Any) -> bool:
-    """Whether a container is an object, or lies in what that holds; so it seems where there is very much."""
+def _reaches(value: Any, container: Any, attributes: bool) -> bool:
+    """Whether a container is a value, or lies in what that holds; so it seems where there is very much."""
     pending, seen = [value], set[int]()
     while pending and len(seen) < _MOST_LOOKED_AT:
         value = pending.pop()
@@ -181,6 +180,6 @@ def _reaches(value: Any, container: Any) -> bool:
         seen.add(id(value))
         if isinstance(value, (list, tuple, dict, set, frozenset, deque)):
             pending += items_of(value)
-        if has_attributes(value):
+        if attributes and has_attributes(value):
             pending += attributes_of(value).values()
     return bool(pending)

@@ -78,7 +78,7 @@ def is_any_of(function: Any, known: Iterable[Any]) -> bool:
 
 def calls_back(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], judged: Callable[[Any], Any]) -> Any:
     """What C code is given that calls functions of C: these, judged whenever it does. None where it calls none."""
-    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1 and isinstance(args[0], _IN_C)
+    first = is_any_of(function, _CALLING_FIRST) and len(args) > 1 and (isinstance(args[0], _IN_C) or args[0] is str)
     by_key = is_any_of(function, _CALLING_KEY) or (type(function) in _METHODS and function.__name__ == "sort")
     names = [n for n in ("key", "func") if by_key and isinstance(kwargs.get(n), _IN_C)]
     second = is_any_of(function, _CALLING_SECOND) and len(args) > 1 and isinstance(args[1], _IN_C)

@@ -16,11 +16,12 @@ from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.trace import Tracer
+from eagerjit.recording.traced_texts import TracedText
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
-from eagerjit.watching.bytecode import accesses, catches, stored_names, use_of_result
+from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
 from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CHANGING, CONTAINERS
@@ -34,7 +35,7 @@ from eagerjit.watching.putting_off import Refusing
 from eagerjit.watching.reads import KEYS
 from eagerjit.watching.slots import ABSENT, look
 
-_STAND_INS = (Tensor, TracedArray, TracedNumber)
+_STAND_INS = (Tensor, TracedArray, TracedNumber, TracedText)
 
 
 class Observer(Implicit, Imports):
@@ -54,6 +55,7 @@ class Observer(Implicit, Imports):
         self._names: dict[CodeType, frozenset[str]] = {}
         self._read: tuple[FrameType, Any, Any, str] | None = None
         self._making: dict[FrameType, tuple[Any, Any, str]] = {}
+        self._formatting: set[FrameType] = set()
         self._readable = frames.readable()
         self._importing = False
 
@@ -99,11 +101,16 @@ class Observer(Implicit, Imports):
                 self._after_read(frame)
             if frame in self._making:
                 self._after_making(frame)
+            if frame in self._formatting:
+                self._formatting.discard(frame)
+                frames.replace(frame, 0, texts.without_marks(frames.stack(frame, 1)[0]))
             self.journal.step += 1
             handler = handlers(frame.f_code).get(frame.f_lasti)
             if handler is not None:
                 getattr(self, handler[0])(frame, handler[1])
             return self._event
+        if event == "exception" and argument[0] is TypeError and self.journal.tracer.formatted and self.journal.catches:
+            self.journal.refuse("it catches an error that a text may have caused", source(frame))
         if event == "line":
             self.lines[frame.f_code].add(frame.f_lineno)
             if not self._readable and may_change(frame.f_code, frame.f_lineno):
@@ -151,7 +158,7 @@ class Observer(Implicit, Imports):
             self.journal.note_table(owner)
         if type(owner) is super:
             return self._note_super(owner, name)
-        note_attribute(self.journal, owner, name)
+        note_attribute(self.journal, owner, name, chain_from(frame.f_code, frame.f_lasti))
         if lookup.is_cached_later(owner, name):
             self.journal.save(owner, name, "attribute")
             self._making[frame] = owner, name, "attribute"
@@ -188,7 +195,7 @@ class Observer(Implicit, Imports):
             self._read = frame, cell, "contents", "cell"
 
     def load_item(self, frame: FrameType, augmented: bool) -> None:
-        container, key = frames.stack(frame, 2)
+        container, key = self._with_key(frame)
         if self.journal.windows.histories.take(container, key):
             return
         if not isinstance(container, (dict, list)):
@@ -243,6 +250,7 @@ class Observer(Implicit, Imports):
         number = self.journal.keyed.assign(container, key, value, source(frame))
         if number is not None:
             return frames.replace(frame, 0, number)
+        container, key = self._with_key(frame)
         self._stop(frame, 1, self._item(container, key, value, source(frame)))
 
     def load_slice(self, frame: FrameType, _: None) -> None:
@@ -255,7 +263,7 @@ class Observer(Implicit, Imports):
         self._stop(frame, 2, self._item(container, slice(start, stop), value, source(frame)))
 
     def delete_item(self, frame: FrameType, _: None) -> None:
-        container, key = frames.stack(frame, 2)
+        container, key = self._with_key(frame)
         self._stop(frame, 1, self._item(container, key, ABSENT, source(frame)))
 
     def _stop(self, frame: FrameType, depth: int, refused: Any) -> None:
@@ -311,9 +319,6 @@ class Observer(Implicit, Imports):
         plain = upper is frames.NoValue if _CALLABLE_FIRST else lower is frames.NoValue
         function = upper if plain and not _CALLABLE_FIRST else lower
         args = args if plain else [upper, *args]
-        if texts.settle(args, len(names), function):
-            for depth, value in enumerate(reversed(args), operand[1] is None):
-                frames.replace(frame, depth, value)
         positional = tuple(args[: len(args) - len(names)])
         keywords = dict(zip(names, args[len(args) - len(names) :], strict=True))
         self.calls.use = use_of_result(frame.f_code, frame.f_lasti)
@@ -336,10 +341,6 @@ class Observer(Implicit, Imports):
         if instead is not None:
             frames.replace(frame, depth, instead)
 
-    def format_value(self, frame: FrameType, depth: int) -> None:
-        value = frames.stack(frame, depth + 1)[0]
-        if texts.is_formatted_later(value):
-            frames.replace(frame, depth, texts.Marked(value))
 
     def iterate(self, frame: FrameType, _: None) -> None:
         self._take(frame, 0, frames.stack(frame, 1)[0])
@@ -367,6 +368,7 @@ class Observer(Implicit, Imports):
         self.calls.compare(*operands)
 
     def search(self, frame: FrameType, _: None) -> None:
+        self.tie_texts(frame, (1,))
         key, holder = frames.stack(frame, 2)
         self.calls.compare(key, holder)
         if holder is sys.modules:

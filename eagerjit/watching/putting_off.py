@@ -12,12 +12,14 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from eagerjit.cautions import warn_again
+from eagerjit.recording.traced_texts import TracedText
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.clocks import Later
 from eagerjit.watching.containers import containers_in
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.observation import TraceBreak
-from eagerjit.watching.texts import LOGGED, Text, is_marked, text_of, with_texts
+from eagerjit.watching.texts import LOGGED
 
 
 def prints_later(value: Any) -> bool:
@@ -32,13 +34,11 @@ def prints_later(value: Any) -> bool:
 
 
 def _as_it_is(value: Any) -> Any:
-    """A value that shows later what it shows now: of a tensor, a copy, of a text with marks, its parts."""
+    """A value that shows later what it shows now: of a tensor, a copy."""
     if type(value) in (tuple, list):
         return type(value)(map(_as_it_is, value))
     if type(value) is dict:
         return {key: _as_it_is(held) for key, held in value.items()}
-    if is_marked(value):
-        return text_of(value)
     return value.clone() if isinstance(value, Tensor) else value
 
 
@@ -46,17 +46,14 @@ def put_off(journal: Journal, function: Callable[..., Any], source: str, *args: 
     """Note a call to be made when the compiled call ends."""
     if args and isinstance(args[0], logging.Logger):
         args = args[1:]
-    kept = tuple(map(_as_it_is, args))
-    if any(type(a) is Text for a in kept):
-        function = functools.partial(with_texts, function)
-    journal.call(function, kept, kwargs, source)
+    journal.call(function, tuple(map(_as_it_is, args)), kwargs, source)
 
 
 def write_later(journal: Journal, write: Callable[..., Any], source: str, *args: Any) -> Any:
     """Note a text to be written when the compiled call ends; returns what `write` does."""
     text = args[-1] if args and isinstance(args[-1], (str, bytes)) else None
     journal.call(write, () if text is None else (text,), {}, source)
-    return None if text is None else len(text)
+    return None if text is None else Later(len, (text,), int) if type(text) is TracedText else len(text)
 
 
 def log_again(logger: logging.Logger, name: str, place: Any, message: Any, *args: Any, **kwargs: Any) -> None:

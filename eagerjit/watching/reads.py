@@ -24,6 +24,7 @@ class Reads:
     def __init__(self) -> None:
         self.read_first: set[tuple[int, Any]] = set()
         self.step = 0
+        self.tables: dict[int, int] = {}  # dictionaries of attributes that code has seen, by the objects whose they are
         self._read_at: dict[tuple[int, Any], int] = {}
 
     def note_read(self, holder: Any, key: Any) -> None:
@@ -41,9 +42,10 @@ class Reads:
 
     def was_read(self, holder: Any, key: Any) -> bool:
         """Whether an earlier instruction has read a slot, or all that its holder holds."""
-        found = (self._read_at.get((id(holder), k), self.step) for k in (key, None))
+        places = id(holder), self.tables.get(id(holder))
+        found = (self._read_at.get((place, k), self.step) for place in places for k in (key, None))
         return any(step != self.step for step in found)
 
     def is_read_whole(self, holder: Any) -> bool:
         """Whether all that an object holds was read."""
-        return (id(holder), None) in self._read_at
+        return any((place, None) in self._read_at for place in (id(holder), self.tables.get(id(holder))))

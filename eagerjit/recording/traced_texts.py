@@ -1,0 +1,97 @@
+"""Texts with numbers of a call being traced: compiled calls make them, of each call's numbers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from eagerjit.compiler import sizes
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+
+
+class Piece(NamedTuple):
+    """A number in a text, `write(number, specification)`; sizes or a list may stand for the number."""
+
+    write: Callable[[Any, str], str]
+    number: Any
+    specification: str
+
+
+class TracedText:
+    """A text of strings and Pieces, at least one of these; `isinstance` takes it for a str.
+
+    Where Python code needs the text itself, it gets that of this call, and the trace is tied to the numbers.
+    """
+
+    __slots__ = ("parts",)
+    __class__ = property(lambda self: str)  # type: ignore[assignment]
+    __array__ = None  # NumPy refuses it
+
+    def __init__(self, parts: Iterable[str | Piece]):
+        self.parts = tuple(parts)
+
+    def __str__(self) -> str:
+        return written(self.parts, [plain(p.number) for p in self.parts if type(p) is Piece])
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __add__(self, other: Any) -> Any:
+        return TracedText((*self.parts, *parts_of(other))) if isinstance(other, str) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return TracedText((*parts_of(other), *self.parts)) if isinstance(other, str) else NotImplemented
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(f"'str' object has no attribute '{name}'")
+        return getattr(str(self), name)
+
+
+def parts_of(text: Any) -> tuple[str | Piece, ...]:
+    """The parts of a text."""
+    return text.parts if type(text) is TracedText else (text,)
+
+
+def written(parts: Iterable[Any], numbers: Iterable[Any]) -> str:
+    """A text with these numbers in the places of its own; parts are strings and (write, ..., specification)."""
+    given = iter(numbers)
+    return "".join([p if isinstance(p, str) else p[0](next(given), p[-1]) for p in parts])
+
+
+def at_present(value: Any) -> Any:
+    """What a number or text of the trace is in this call, to which the trace is not tied.
+
+    None for other values, and where tensors have not been asked yet.
+    """
+    if type(value) is TracedText:
+        numbers = [at_present(p.number) for p in value.parts if type(p) is Piece]
+        return None if None in numbers else written(value.parts, numbers)
+    if type(value) is SymbolicInt and sizes.active.assumptions is not None:
+        return int(sizes.evaluate(value.expression, sizes.active.assumptions.hints))
+    return value.value if type(value) is TracedFloat else None
+
+
+def tied(value: Any) -> Any:
+    """A number or text of the trace as Python's own, which ties the trace to it; other values as they are."""
+    return str(value) if type(value) is TracedText else plain(value)
+
+
+def tied_text(value: Any) -> Any:
+    """A text of the trace as Python's own, which ties the trace to its numbers; other values as they are."""
+    return str(value) if type(value) is TracedText else value
+
+
+def _on_text(function: Callable[..., Any]) -> Any:
+    """What only the text itself tells."""
+    return lambda self, *others: function(str(self), *map(tied, others))
+
+
+for _name, _function in (
+    ("repr", repr), ("format", format), ("hash", hash), ("len", len), ("iter", iter), ("contains", operator.contains),
+    ("getitem", operator.getitem), ("mul", operator.mul), ("rmul", operator.mul), ("mod", operator.mod),
+    *((name, getattr(operator, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+):  # fmt: skip
+    setattr(TracedText, f"__{_name}__", _on_text(_function))
+TracedText.__reduce_ex__ = lambda self, protocol: "itself"  # type: ignore  # for copies
