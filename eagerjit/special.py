@@ -23,11 +23,12 @@ __all__ = [
 ]  # fmt: skip
 __all__ += sorted(POLYNOMIALS)
 
-erf, exp2, expit = POINTWISE["erf"].call, POINTWISE["exp2"].call, POINTWISE["sigmoid"].call
+erf, erfc, erfinv = POINTWISE["erf"].call, POINTWISE["erfc"].call, POINTWISE["erfinv"].call
+exp2, expit = POINTWISE["exp2"].call, POINTWISE["sigmoid"].call
 expm1, log1p = POINTWISE["expm1"].call, POINTWISE["log1p"].call
-erfc, logit, sinc, xlogy = (ELEMENTARY[name].call for name in ("erfc", "logit", "sinc", "xlogy"))
+logit, sinc, xlogy = (ELEMENTARY[name].call for name in ("logit", "sinc", "xlogy"))
 digamma = psi = _gamma.digamma.call
-gammaln, erfinv, zeta = _gamma.lgamma.call, _gamma.erfinv.call, _gamma.zeta.call
+gammaln, zeta = _gamma.lgamma.call, _gamma.zeta.call
 i0, i0e, i1, i1e = (op.call for op in (_gamma.i0, _gamma.i0e, _gamma.i1, _gamma.i1e))
 entr, xlog1py = _numeric.entr.call, _numeric.xlog1py.call
 gammainc, gammaincc = _gamma.igamma.call, _gamma.igammac.call
@@ -66,7 +67,7 @@ def _erfcx(input: Tensor) -> Tensor:
     for k in range(60, 0, -1):
         fraction = x + (0.5 * k) / fraction
     near = input.where(large.logical_not(), 0.0)
-    direct = (near * near).exp() * (1.0 - near.erf())
+    direct = (near * near).exp() * near.erfc()
     return ((1.0 / math.sqrt(math.pi)) / fraction).where(large, direct)
 
 

@@ -6,6 +6,7 @@ from eagerjit.compiler.ops import (
     conditions,
     convolution,
     elementwise,
+    error_functions,
     host,
     indexing,
     linear,
@@ -19,6 +20,6 @@ from eagerjit.compiler.ops import (
 from eagerjit.compiler.ops.declare import TABLE, Primitive
 
 __all__ = [
-    "TABLE", "Primitive", "bits", "complexes", "conditions", "convolution", "elementwise", "host", "indexing", "linear",
-    "reductions", "routines", "sampling", "searches", "sparse", "views",
+    "TABLE", "Primitive", "bits", "complexes", "conditions", "convolution", "elementwise", "error_functions",
+    "host", "indexing", "linear", "reductions", "routines", "sampling", "searches", "sparse", "views",
 ]  # fmt: skip

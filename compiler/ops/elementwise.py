@@ -79,11 +79,6 @@ def _float(name: str, reference: Any, rule: Derivative, doc: str, domain: Any = 
     return _unary(name, reference, rule, doc, promotion="float", domain=domain, cost=cost)
 
 
-def _vectorized(function: Callable[[float], float]) -> Callable[[np.ndarray], np.ndarray]:
-    """A NumPy function from a scalar one that the math module has and NumPy lacks."""
-    return lambda x: np.vectorize(function, otypes=[np.float64])(np.asarray(x, dtype=np.float64))
-
-
 def _sign(x: np.ndarray) -> np.ndarray:
     return (x > 0).astype(x.dtype) - (x < 0).astype(x.dtype) if x.dtype.kind != "b" else x
 
@@ -122,12 +117,6 @@ sinh = _float("sinh", np.sinh, lambda g, out, x: g * x.cosh(), "Hyperbolic sine.
 cosh = _float("cosh", np.cosh, lambda g, out, x: g * x.sinh(), "Hyperbolic cosine.")
 tanh = _float("tanh", np.tanh, lambda g, out, x: g * (1.0 - out * out), "Hyperbolic tangent.")
 sigmoid = _float("sigmoid", _sigmoid, lambda g, out, x: g * (1.0 - out) * out, "1 / (1 + exp(-x)).")
-erf = _float(
-    "erf",
-    _vectorized(math.erf),
-    lambda g, out, x: g * (2.0 / math.sqrt(math.pi)) * (-(x * x)).exp(),
-    "Error function.",
-)
 logical_not = _unary(
     "logical_not", np.logical_not, None, "Not x.", promotion="logical", result="bool", scalar="not", traits=FLIPS
 )

@@ -69,7 +69,6 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers."""
-    from eagerjit.ops.gamma import erfinv
 
     if not tensor.is_floating_point():
         raise RuntimeError(f"trunc_normal_: numbers are drawn for floating-point tensors, not for {tensor.dtype}")
@@ -78,7 +77,7 @@ def trunc_normal_(
         return (1.0 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2.0
 
     drawn = tensor.detach().double().uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
-    return tensor.copy_((erfinv.call(drawn) * (std * math.sqrt(2.0)) + mean).clamp(a, b))
+    return tensor.copy_((drawn.erfinv() * (std * math.sqrt(2.0)) + mean).clamp(a, b))
 
 
 @no_grad()

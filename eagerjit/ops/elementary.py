@@ -40,12 +40,6 @@ def define(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 @define
-def _erfc(input: Tensor) -> Tensor:
-    """1 - erf(input)."""
-    return 1.0 - input.erf()
-
-
-@define
 def _asinh(input: Tensor) -> Tensor:
     """Inverse hyperbolic sine."""
     size = input.abs()

@@ -1,4 +1,4 @@
-"""The gamma function and its kin, inverse error function, modified Bessel functions: in float64, from their series."""
+"""The gamma function and its kin, modified Bessel functions: in float64, from their series."""
 
 from __future__ import annotations
 
@@ -191,32 +191,6 @@ igamma = Op("igamma", _incomplete(False), _IGAMMA_RULES[0])
 igammac = Op("igammac", _incomplete(True), _IGAMMA_RULES[1])
 
 
-# -- inverse error function -------------------------------------------------------------------------------------------
-
-_CENTRAL = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-    0.246640727, 1.50140941,
-)  # fmt: skip
-_TAIL = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-    1.00167406, 2.83297682,
-)  # fmt: skip
-
-
-@_op("erfinv", (lambda g, out, input: g * (math.sqrt(math.pi) / 2) * (out * out).exp(),))
-def erfinv(input: Tensor) -> Tensor:
-    """Inverse of the error function: M. Giles' approximation (2010), then two steps of Newton's method."""
-    w = -((1.0 - input) * (1.0 + input)).log()
-    near = w < 5.0
-    central = _horner(w.where(near, 0.0) - 2.5, _CENTRAL)
-    tail = _horner(w.where(near.logical_not(), 5.0).sqrt() - 3.0, _TAIL)
-    y = central.where(near, tail) * input
-    for _ in range(2):
-        y = y - (y.erf() - input) / ((2 / math.sqrt(math.pi)) * (-y * y).exp())
-    inside = input.abs() < 1.0
-    return y.where(inside, (input * math.inf).where(input.abs() == 1.0, math.nan))
-
-
 # -- Bessel functions -------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +247,7 @@ def i1e(input: Tensor) -> Tensor:
     return input.sign() * _bessel(1, input.abs())
 
 
-lgamma_, digamma_, erfinv_, i0_ = (inplace(op).method() for op in (lgamma, digamma, erfinv, i0))
+lgamma_, digamma_, i0_ = (inplace(op).method() for op in (lgamma, digamma, i0))
 igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))
 mvlgamma_ = written(mvlgamma)
 

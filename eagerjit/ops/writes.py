@@ -19,7 +19,7 @@ def _of(name: str) -> Callable[..., Tensor]:
 
 
 acosh_, asinh_, atanh_, copysign_, deg2rad_ = map(_of, ("acosh", "asinh", "atanh", "copysign", "deg2rad"))
-rad2deg_, erfc_, frac_, logit_, sinc_ = map(_of, ("rad2deg", "erfc", "frac", "logit", "sinc"))
+rad2deg_, frac_, logit_, sinc_ = map(_of, ("rad2deg", "frac", "logit", "sinc"))
 xlogy_ = _of("xlogy")
 arccosh_, arcsinh_, arctanh_ = acosh_, asinh_, atanh_
 arccosh, arcsinh, arctanh = (elementary.ELEMENTARY[n] for n in ("acosh", "asinh", "atanh"))
