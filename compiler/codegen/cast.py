@@ -104,7 +104,9 @@ def from_f16_bits(value: Value) -> Value:
         kind = b.type("u16", value.lanes)
         half = kind.replace("i16", "half")
         cast = b.pure("u16", value.lanes, f"bitcast {kind} {value.text} to {half}", value.depth)
-        return b.pure("f16", value.lanes, f"fpext {half} {cast.text} to {b.type('f32', value.lanes)}", value.depth)
+        wide = b.pure("f32", value.lanes, f"fpext {half} {cast.text} to {b.type('f32', value.lanes)}", value.depth)
+        # Otherwise LLVM rounds and compares halves, for which there are no instructions, number by number.
+        return b.intrinsic("arithmetic.fence", wide).view("f16")
     bits = b.convert("zext", value, "u32")
     magnitude = bits & 0x7FFF
     # Scaling by 2^112 rebiases the exponent, subnormals included; that of inf and NaN needs the rest of the way.
