@@ -88,7 +88,7 @@ def _scanned(input: Tensor, dim: int, dtype: Any, combine: str) -> Tensor:
     if input.ndim == 0:
         return emit(elementwise.cast, x, dtype=target)
     if target not in routines.SCANNED and not target.is_complex:
-        x = as_dtype(x, dtypes.float64 if target.is_floating_point else dtypes.int64)
+        x = as_dtype(x, dtypes.float32 if target.is_floating_point else dtypes.int64)
     return as_dtype(emit(routines.scan, x, dim=d, combine=combine), target)
 
 

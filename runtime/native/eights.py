@@ -15,10 +15,10 @@ def count(code: ExpressionTranslator, node: ast.Call, least: int, most: int | No
         code.fail(node, f"{ast.unparse(node.func)} takes {least} arguments, {len(node.args)} are given")
 
 
-def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int) -> str:
-    """The address of a row of a matrix of floats."""
-    floats = code.emit("i64", f"mul i64 {row}, {number}").text
-    return code.emit("ptr", f"getelementptr float, ptr {matrix}, i64 {floats}").text
+def row_of(code: ExpressionTranslator, matrix: str, row: str, number: int, kind: str = "float") -> str:
+    """The address of a row of a matrix."""
+    before = code.emit("i64", f"mul i64 {row}, {number}").text
+    return code.emit("ptr", f"getelementptr {kind}, ptr {matrix}, i64 {before}").text
 
 
 def transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
@@ -46,6 +46,29 @@ def transpose_tile(code: ExpressionTranslator, node: ast.Call) -> Value:
             pair = f"<8 x float> {turned}, <8 x float> poison"
             turned = code.emit("vector", f"shufflevector {pair}, <4 x i32> <{half}>").text
         code.lines.append(f"  store <{n_rows} x float> {turned}, ptr {place}, align 4")
+    return Value("void", "")
+
+
+def transpose_wide(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """Rows of four in registers, as `transpose_tile` does."""
+    count(code, node, 4)
+    to, to_row, source, source_row = (code.typed(a, kind).text for a, kind in zip(node.args, _TURNED, strict=True))
+    rows = []
+    for r in range(4):
+        place = row_of(code, source, source_row, r, "double")
+        rows.append(code.emit("vector", f"load <4 x double>, ptr {place}, align 8").text)
+    for step in (1, 2):
+        for r in range(4):
+            if r & step:
+                continue
+            pair = f"<4 x double> {rows[r]}, <4 x double> {rows[r + step]}"
+            upper = [4 + lane - step if lane & step else lane for lane in range(4)]
+            lower = [4 + lane if lane & step else lane + step for lane in range(4)]
+            for row, lanes in ((r, upper), (r + step, lower)):
+                mask = ", ".join(f"i32 {lane}" for lane in lanes)
+                rows[row] = code.emit("vector", f"shufflevector {pair}, <4 x i32> <{mask}>").text
+    for r in range(4):
+        code.lines.append(f"  store <4 x double> {rows[r]}, ptr {row_of(code, to, to_row, r, 'double')}, align 8")
     return Value("void", "")
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from types import FunctionType
 
-from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile
+from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile, transpose_wide
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.fourier_code import (
     fourier_stage,
@@ -341,6 +341,7 @@ _SPECIAL = {
     "multiply_tile": _multiply_tile,
     "multiply_seen": _multiply_seen,
     "transpose_tile": transpose_tile,
+    "transpose_wide": transpose_wide,
     "run_eight": run_eight,
     "fourier_stage": fourier_stage,
     "take_pairs": take_pairs,

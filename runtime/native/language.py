@@ -39,6 +39,8 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            where the i-th vectors are at b + i * b_row floats and `rows`, a power of two, is found at run time.
            transpose_tile(rows, to, to_row, from, from_row): the transpose of 4 or 8 rows of 8 floats; rows are so many
              floats apart.
+           transpose_wide(to, to_row, from, from_row): the transpose of 4 rows of 4 numbers of 8 bytes, rows so many
+             numbers apart.
            run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
            address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
            is stored. The first three are constants.
@@ -158,6 +160,7 @@ multiply_panel = Intrinsic("multiply_panel")
 multiply_tile = Intrinsic("multiply_tile")
 multiply_seen = Intrinsic("multiply_seen")
 transpose_tile = Intrinsic("transpose_tile")
+transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")
 fourier_stage, turn_pairs, scale_pairs = map(Intrinsic, ("fourier_stage", "turn_pairs", "scale_pairs"))
 take_pairs, put_pairs = map(Intrinsic, ("take_pairs", "put_pairs"))

@@ -27,13 +27,14 @@ from eagerjit.runtime.native.language import (
     store_i64,
     store_ptr,
     transpose_tile,
+    transpose_wide,
 )
 from eagerjit.runtime.native.threads import parallel_for, thread_count
 
 X, OUT, N, INNER, LINES, ITEM, FLOAT, PRODUCT = 0, 8, 16, 24, 32, 40, 48, 56  # a job's words, in bytes
 TOGETHER = 8
 BESIDE = 64  # lines that advance together at most, for tasks that are done one after the other
-COLUMNS = 16  # floats of a cache line
+COLUMNS = 16  # numbers of a line that are turned around together: a cache line of floats
 LONG = 1 << 16  # integers of a line from which on threads share it
 PARTS = 64
 
@@ -223,19 +224,29 @@ def _apart(job: ptr, line: i64) -> None:
         columns = COLUMNS if begin + COLUMNS <= n else n - begin
         at = load_ptr(job, X) + begin * step
         out = load_ptr(job, OUT) + begin * step
-        squares = item == 4 and step == 4 and columns == COLUMNS
-        if squares:
+        squares = step == item and columns == COLUMNS
+        if squares and item == 4:
             transpose_tile(8, turned, TOGETHER, at + first, n)
             transpose_tile(8, turned + 256, TOGETHER, at + first + 32, n)
+        elif squares:
+            for column in range(0, COLUMNS, 4):
+                square: ptr = at + first + column * 8
+                transpose_wide(turned + column * 64, TOGETHER, square, n)
+                transpose_wide(turned + column * 64 + 32, TOGETHER, square + n * 32, n)
         else:
             for i in range(TOGETHER):
                 _copy(turned + i * item, TOGETHER * item, at + _start(job, line + i), step, columns, item)
         for column in range(columns):
             row: ptr = turned + column * TOGETHER * item
             _advance(job, totals, row, row)
-        if squares:
+        if squares and item == 4:
             transpose_tile(8, out + first, n, turned, TOGETHER)
             transpose_tile(8, out + first + 32, n, turned + 256, TOGETHER)
+        elif squares:
+            for column in range(0, COLUMNS, 4):
+                square = out + first + column * 8
+                transpose_wide(square, n, turned + column * 64, TOGETHER)
+                transpose_wide(square + n * 32, n, turned + column * 64 + 32, TOGETHER)
         else:
             for i in range(TOGETHER):
                 _copy(out + _start(job, line + i), step, turned + i * item, TOGETHER * item, columns, item)
