@@ -15,7 +15,29 @@ def divide(a: Value, c: Value) -> Value:
     if a.dtype not in SIGNED:
         return b.binary("udiv", a, b.select(zero, 1, c))
     minus = c.eq(-1)
-    return b.select(minus, -a, b.binary("sdiv", a, b.select(zero | minus, 1, c)))
+    a, c = b.align(a, b.select(zero | minus, 1, c))
+    return b.select(minus, -a, _divide_by_doubles(a, c) if a.lanes else b.binary("sdiv", a, c))
+
+
+def _divide_by_doubles(a: Value, c: Value) -> Value:
+    """i64 vectors of numbers that an f64 shows in its low bits; where a lane's is larger, all lanes one by one."""
+    b = a.builder
+    double, shown = 2.0**52 + 2.0**51, 0x4338000000000000
+
+    def real(value: Value) -> Value:
+        return (value + shown).bitcast("f64") - double
+
+    large = ((a + 2**51) | (c + 2**51)).view("u64") >= 2**52
+    quotient = (b.intrinsic("trunc", real(a) / real(c)) + double).bitcast("i64") - shown
+    before, apart, done = b.block, b.name("apart"), b.name("done")
+    kept = set(b.frames[-1].known)
+    b.emit(f"br i1 {b.any_lane(large).text}, label %{apart}, label %{done}")
+    b.label(apart)
+    exact = b.binary("sdiv", a, c)
+    b.emit(f"br label %{done}")
+    b.forget_since(kept)
+    b.label(done)
+    return b.phi("i64", a.lanes, [(quotient.text, before), (exact.text, apart)], b.depth)
 
 
 def _divide_by_floats(a: Value, c: Value) -> Value:

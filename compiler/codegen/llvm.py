@@ -397,4 +397,4 @@ class _Emitter(VectorLoops):
         if tasks == lanes:
             part(zero, zero)
         else:
-            repeat(b, zero, lanes, count, lambda row: repeat(b, zero, lanes, count, lambda column: part(row, column)))
+            repeat(b, zero, lanes, count, lambda column: repeat(b, zero, lanes, count, lambda row: part(row, column)))
