@@ -16,7 +16,8 @@ BOTH = {
     "eagerjit.ops.strided": "diagonal diagonal_scatter as_strided as_strided_scatter",
     "eagerjit.ops.memory": "as_strided_ resize_as_ select_scatter slice_scatter",
     "eagerjit.ops.shaping": "tensor_split hsplit vsplit dsplit split_with_sizes unsafe_split unsafe_chunk "
-    "unsafe_split_with_sizes narrow_copy rot90 diag_embed diagflat adjoint positive broadcast_to",
+    "unsafe_split_with_sizes narrow_copy rot90 adjoint positive broadcast_to",
+    "eagerjit.ops.diagonals": "diag_embed diagflat",
     "eagerjit.ops.statistics": "var_mean std_mean nansum nanmean aminmax count_nonzero dist renorm cumsum cumprod "
     "cov corrcoef",
     "eagerjit.ops.running": "cummax cummin logcumsumexp",
@@ -72,8 +73,9 @@ FUNCTIONS = {
     "eagerjit.ops.adaptive": "adaptive_avg_pool1d adaptive_max_pool1d",
     "eagerjit.ops.shaping": "expand_copy permute_copy transpose_copy t_copy select_copy squeeze_copy unsqueeze_copy "
     "unbind_copy split_copy view_copy detach_copy alias_copy atleast_1d atleast_2d atleast_3d hstack vstack row_stack "
-    "dstack column_stack block_diag cartesian_prod combinations vander broadcast_shapes broadcast_tensors "
+    "dstack column_stack cartesian_prod combinations vander broadcast_shapes broadcast_tensors "
     "unravel_index tril_indices triu_indices",
+    "eagerjit.ops.diagonals": "block_diag",
     "eagerjit.ops.differences": "trapezoid trapz cumulative_trapezoid gradient",
     "eagerjit.ops.bins": "searchsorted bucketize",
     "eagerjit.ops.positions": "where",

@@ -39,6 +39,11 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "distances": [make((matrix, values[:, :1] * matrix[:1] + 0.3, p)) for p in (1.0, 1.5, 2.0, 3.0, float("inf"))],
         "sparse_adagrad": [make((matrix, matrix * matrix + 0.5, 0.1, 1e-8))],
         "sparse_adam": [make((matrix, matrix * 0.5, matrix * matrix + 0.5, 0.9, 0.99, 0.1, 1e-8))],
+        **{name: [make((matrix, None, 0.5, 1)), make((matrix, vector, 1, -1)), make((vector, None, 2, 0))] for name in
+           ("trapezoid", "cumulative_trapezoid")},
+        "nansum": reductions(),
+        "block_diag": [make(([matrix, values],)), make(([matrix],))],
+        "diag_embed": [make((vector, offset)) for offset in (0, 1, -2)] + [make((matrix, 1))],
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],
         "erfinv": elementwise(1, low=-0.9, high=0.9),
         "bernoulli": [make((draw("u", (2, 3), 0.1, 0.9), draw("v", (3,), 0.0, 1.0)))],

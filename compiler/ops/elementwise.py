@@ -206,6 +206,16 @@ remainder = _binary(
     scalar="rem",
     traits=("integer_zero_divisor",),
 )
+fmod = _binary(
+    "fmod",
+    np.fmod,
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g * (x / y).trunc(),
+    "What the division rounded towards zero leaves: has x's sign.",
+    domain=POSITIVE,
+    cost=6,
+    traits=("integer_zero_divisor",),
+)
 pow_ = _binary(
     "pow",
     np.power,

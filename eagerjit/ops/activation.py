@@ -8,15 +8,9 @@ from typing import Any
 
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.runtime import dtypes
-from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Tensor
-
-
-def wide(dtype: DType) -> DType:
-    """The dtype that values of a dtype are computed in."""
-    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
 
 
 def widened(*tensors: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
-from eagerjit.ops.pointwise import as_dtype, is_operand, promoted
+from eagerjit.ops.pointwise import as_dtype, is_operand, wide
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.fitting import clamp_fits, filled_fits, promoting_limits
 from eagerjit.tensors.promotion import result_type
@@ -104,7 +104,8 @@ masked_fill.fitting = filled_fits
 def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
     """input + value * tensor1 * tensor2."""
     dtype = result_type(input, tensor1, tensor2)
-    return input + (value if dtype.is_differentiable else as_dtype(value, dtype)) * tensor1 * tensor2
+    input, tensor1, tensor2 = (as_dtype(x, wide(dtype)) for x in (input, tensor1, tensor2))
+    return as_dtype(input + (value if dtype.is_differentiable else as_dtype(value, dtype)) * tensor1 * tensor2, dtype)
 
 
 addcmul = Op("addcmul", _addcmul, None, ("value",))
@@ -114,7 +115,9 @@ def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) ->
     """input + value * tensor1 / tensor2."""
     if not result_type(tensor1, tensor2).is_differentiable:
         raise RuntimeError("addcdiv of integers is no longer supported: use true_divide, or trunc of it")
-    return input + value * tensor1 / tensor2
+    dtype = result_type(input, tensor1, tensor2)
+    input, tensor1, tensor2 = (as_dtype(x, wide(dtype)) for x in (input, tensor1, tensor2))
+    return as_dtype(input + value * tensor1 / tensor2, dtype)
 
 
 addcdiv = Op("addcdiv", _addcdiv, None, ("value",))
@@ -128,10 +131,11 @@ def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
         raise RuntimeError(f"expected dtype {input.dtype} for `end` but got dtype {end.dtype}")
     if not input.dtype.is_differentiable:
         raise NotImplementedError(f'"lerp_kernel" not implemented for {input.dtype}')
-    w = as_dtype(weight, input.dtype)
+    dtype = input.dtype
+    input, end, w = (as_dtype(x, wide(dtype)) for x in (input, end, weight))
     near = input + w * (end - input)
     far = end - (end - input) * (1.0 - w)
-    return near.where(w.abs() < 0.5, far)
+    return as_dtype(near.where(w.abs() < 0.5, far), dtype)
 
 
 lerp = Op(
@@ -143,21 +147,6 @@ lerp = Op(
         lambda g, out, input, end, weight: g * (end - input),
     ),
     ("weight",),
-)
-
-
-def _fmod(input: Any, other: Any) -> Tensor:
-    """Remainder of the division rounded towards zero: has input's sign."""
-    x, y = promoted("fmod", "arithmetic", (input, other))
-    rest = x.abs() - y.abs() * (x.abs() // y.abs())
-    return (-rest).where(x < 0, rest)
-
-
-fmod = Op(
-    "fmod",
-    _fmod,
-    (lambda g, out, input, other: g, lambda g, out, input, other: -g * (input / other).trunc()),
-    ("input", "other"),
 )
 
 

@@ -195,7 +195,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         return input.diagonal(diagonal).clone()
     if input.ndim != 1:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
-    from eagerjit.ops.shaping import diag_embed
+    from eagerjit.ops.diagonals import diag_embed
 
     return diag_embed(input, diagonal)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import public
+from eagerjit.dispatch import Op
 from eagerjit.ops import index, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
@@ -54,11 +55,24 @@ def _strips(y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int
     return sums * diff(x, 1, along) / 2.0, d
 
 
+def _trapezoid(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    areas, d = _strips(y, x, dx, dim)
+    return areas.sum(d)
+
+
+def _cumulative_trapezoid(y: Tensor, x: Any, dx: Any, dim: int) -> Tensor:
+    areas, d = _strips(y, x, dx, dim)
+    return areas.cumsum(d)
+
+
+_integral = Op("trapezoid", _trapezoid, None, ("dx",))
+_integrals = Op("cumulative_trapezoid", _cumulative_trapezoid, None, ("dx",))
+
+
 @public
 def trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
     """The integral along a dimension by the trapezoidal rule, over places x or steps dx."""
-    areas, d = _strips(y, x, dx, dim)
-    return areas.sum(d)
+    return _integral.call(y, x, dx, dim)
 
 
 trapz = trapezoid
@@ -67,8 +81,7 @@ trapz = trapezoid
 @public
 def cumulative_trapezoid(y: Tensor, x: Any = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
     """The integral up to each place along a dimension by the trapezoidal rule."""
-    areas, d = _strips(y, x, dx, dim)
-    return areas.cumsum(d)
+    return _integrals.call(y, x, dx, dim)
 
 
 @public

@@ -45,6 +45,11 @@ def as_dtype(x: Any, dtype: DType) -> Tensor:
     return tracer.wrap(tracer.constant(x, dtype))
 
 
+def wide(dtype: DType) -> DType:
+    """The dtype that formulas of several operations compute in: halves are rounded once."""
+    return dtypes.float32 if dtype in (dtypes.float16, dtypes.bfloat16) else dtype
+
+
 def promoted(name: str, promotion: str, operands: tuple[Any, ...]) -> list[Tensor]:
     """The operands in the one dtype that the operation computes in."""
     for x in operands:

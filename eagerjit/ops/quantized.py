@@ -10,9 +10,8 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
-from eagerjit.ops.activation import wide
 from eagerjit.ops.conditions import required
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import full
 from eagerjit.tensors.promotion import TYPE_NAMES

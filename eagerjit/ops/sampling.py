@@ -6,9 +6,9 @@ from itertools import product
 from typing import Any
 
 from eagerjit.dispatch import Op
-from eagerjit.ops.activation import wide, widened
+from eagerjit.ops.activation import widened
 from eagerjit.ops.index import stack
-from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.resampling import CUBIC, along, far, near
 from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor

@@ -14,7 +14,6 @@ from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange, finish
 from eagerjit.tensors.making import makes
-from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Shape, Tensor
 
 # -- cutting ----------------------------------------------------------------------------------------------------------
@@ -169,25 +168,6 @@ column_stack = _joined(
 )  # fmt: skip
 
 
-def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with these matrices along its diagonal and zeros elsewhere."""
-    parts = [
-        atleast_2d(x) for x in (tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors)
-    ]
-    for x in parts:
-        if x.ndim != 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Found {x.ndim}-D")
-    dtype = result_type(*parts)
-    rows, columns = sum(x.shape[0] for x in parts), sum(x.shape[1] for x in parts)
-    out = parts[0].new_zeros((rows, columns), dtype=dtype)
-    row, column = 0, 0
-    for x in parts:
-        lines = out.narrow(0, row, x.shape[0]).replace_slice(x.to(dtype), 1, column, column + x.shape[1], 1)
-        out = out.replace_slice(lines, 0, row, row + x.shape[0], 1)
-        row, column = row + x.shape[0], column + x.shape[1]
-    return out
-
-
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element of each vector, as rows."""
     from eagerjit.ops.composite import meshgrid
@@ -278,28 +258,6 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     if turns == 2:
         return input.flip(a, b)
     return input.flip(a).transpose(a, b) if turns == 3 else input.clone()
-
-
-@public
-def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices, in two dimensions of the result, with vectors on a diagonal."""
-    rank = input.ndim + 1
-    a, b = views.dimension(dim1, rank), views.dimension(dim2, rank)
-    if a == b:
-        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
-    size = input.shape[-1] + abs(offset)
-    if size == 0:
-        return input.reshape((*input.shape, 0))
-    from eagerjit.ops.strided import diagonal_scatter
-
-    matrices = input.new_zeros((*input.shape[:-1], size, size))
-    return diagonal_scatter(matrices, input, offset, rank - 2, rank - 1).movedim((-2, -1), (a, b))
-
-
-@public
-def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with all elements of input on a diagonal."""
-    return diag_embed(input.reshape(-1), offset)
 
 
 def _fill_long_diagonal(self: Tensor, fill_value: Any) -> None:

@@ -33,11 +33,13 @@ def std_mean(
     return deviation, reduce.mean.call(input, axes, keepdim)
 
 
-@public
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def _nansum(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """Sum of the elements that are not NaN."""
     kept = input.where(input.isnan().logical_not(), 0.0) if input.dtype.is_floating_point else input
     return reduce.sum_.call(kept, dim, keepdim, dtype)
+
+
+nansum = Op("nansum", _nansum)
 
 
 @public
@@ -46,7 +48,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"nanmean(): expected input to have floating point or complex dtype but got {input.dtype}")
     count = reduce.sum_.call(input.isnan().logical_not(), dim, keepdim)
-    return nansum(input, dim, keepdim, dtype=dtype) / count
+    return nansum.call(input, dim, keepdim, dtype) / count
 
 
 class MinMax(NamedTuple):

@@ -51,7 +51,7 @@ OPS = {
     **{name: op.call for name, op in POINTWISE.items() if name not in ("add", "sub", "div", "where", "cast")},
     "clamp": arithmetic.clamp.call, "clip": arithmetic.clamp.call, "square": arithmetic.square.call,
     "masked_fill": arithmetic.masked_fill.call, "addcmul": arithmetic.addcmul.call, "addcdiv": arithmetic.addcdiv.call,
-    "lerp": arithmetic.lerp.call, "fmod": arithmetic.fmod.call, "isclose": arithmetic.isclose.call,
+    "lerp": arithmetic.lerp.call, "isclose": arithmetic.isclose.call,
     "sum": reduce.sum_.call, "mean": reduce.mean.call, "prod": reduce.prod.call, "amax": reduce.amax.call,
     "amin": reduce.amin.call, "all": reduce.all_.call, "any": reduce.any_.call, "argmax": reduce.argmax.call,
     "argmin": reduce.argmin.call, "logsumexp": reduce.logsumexp.call,
@@ -334,7 +334,7 @@ def _augmented(name: str) -> Any:
 
 for _op in (
     arithmetic.square, arithmetic.clamp, arithmetic.masked_fill, arithmetic.addcmul, arithmetic.addcdiv,
-    arithmetic.lerp, arithmetic.fmod, activation.relu,
+    arithmetic.lerp, activation.relu,
 ):  # fmt: skip
     if f"{_op.name}_" not in INPLACE:
         inplace(_op)

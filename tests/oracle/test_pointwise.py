@@ -299,3 +299,43 @@ def test_made_of_others(name: str) -> None:
 )
 def test_conversion(source: str, target: str) -> None:
     compare(lambda t, x: x.to(getattr(t, target)), draw((6,), source, 0, 3, 1), dtypes=[source])
+
+
+def test_remainders_of_quotients_that_no_float_holds() -> None:
+    a = np.array([1e10, 1e38, -1e38, -0.0, 5.0, np.inf, 3.0], np.float32)
+    b = np.array([3.0, 1e-10, 7.0, 2.0, np.inf, 2.0, 0.0], np.float32)
+    compare(lambda t, x, y: t.fmod(x, y), a, b, grad=False, tolerance=0.0)
+
+
+def test_the_complement_of_the_error_function_far_out() -> None:
+    x = np.array([0.1, 4.0, 9.0, -10.0, 30.0, np.nan])
+    for dtype in (np.float32, np.float64):
+        compare(lambda t, x: t.erfc(x).log(), x.astype(dtype), grad=False)
+
+
+@pytest.mark.parametrize("bits", [20, 50, 51, 52, 53, 62])
+def test_division_of_large_and_small_integers(bits: int) -> None:
+    random = np.random.default_rng(bits)
+    a, b = (random.integers(-(2**bits), 2**bits, 77) for _ in range(2))
+    few = random.integers(1, 9, 77)
+    for divisor in (np.where(b == 0, 1, b), few, -few):
+        for name in ("floor_divide", "remainder", "fmod"):
+            compare(lambda t, x, y, name=name: getattr(t, name)(x, y), a, divisor)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_formulas_of_halves_are_rounded_once(dtype: str) -> None:
+    """As PyTorch rounds them; a fused multiplication of its own may differ in the last place."""
+    import torch
+
+    import eagerjit as ej
+
+    arrays = np.random.default_rng(0).uniform(0.5, 3, (3, 4000)).astype(np.float32)
+    formulas = {
+        "lerp": lambda t, x, y, z: t.lerp(x, y, z),
+        "addcmul": lambda t, x, y, z: t.addcmul(x, y, z),
+        "addcdiv": lambda t, x, y, z: t.addcdiv(x, y, z, value=0.7),
+    }
+    for formula in formulas.values():
+        found, expected = (formula(t, *(t.from_numpy(a).to(getattr(t, dtype)) for a in arrays)) for t in (ej, torch))
+        assert (found.float().numpy() != expected.float().numpy()).mean() < 0.002

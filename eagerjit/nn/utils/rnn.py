@@ -189,14 +189,14 @@ def pad_sequence(
     if any(s.ndim == 0 for s in sequences):
         raise RuntimeError("pad_sequence: Expected sequences with at least one dimension")
     longest = max(int(s.shape[0]) for s in sequences)
-    padded = []
+    first = sequences[0]
+    padding = first.new_full((longest - min(int(s.shape[0]) for s in sequences), *first.shape[1:]), padding_value)
+    parts = []
     for s in sequences:
-        gap = longest - int(s.shape[0])
-        if gap:
-            padding = s.new_full((gap, *s.shape[1:]), padding_value)
-            s = cat.call([padding, s] if padding_side == "left" else [s, padding], 0)
-        padded.append(s.unsqueeze(0 if batch_first else 1))
-    return cat.call(padded, 0 if batch_first else 1)
+        gap = padding[: longest - int(s.shape[0])]
+        parts += [gap, s] if padding_side == "left" else [s, gap]
+    padded = cat.call(parts, 0).view(len(sequences), longest, *first.shape[1:])
+    return padded if batch_first else padded.transpose(0, 1).contiguous()
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
