@@ -211,7 +211,7 @@ def _digest(launch: Launch) -> str:
     """Of all that a kernel is compiled from, which its name and comments are not."""
     source = launch.source
     code = ast.unparse(ast.parse(source.text.replace(source.name, "kernel")))
-    how = source.signature(launch.wide), launch.constants, launch.warps, launch.stages, launch.aligned, source.contract
+    how = launch.signature, launch.constants, launch.warps, launch.stages, launch.aligned, source.contract
     return hashlib.sha256(repr((code, how)).encode()).hexdigest()
 
 

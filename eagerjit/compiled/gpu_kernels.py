@@ -136,11 +136,11 @@ class InterpretedExecutable(PythonExecutable):
         words |= {"tasks": count, "status": status.ctypes.data, "tables": self.tables.ctypes.data}
         partials, counters = np.empty(launch.partials, np.uint8), np.zeros(launch.counters, np.int32)
         words |= {"partials": partials.ctypes.data, "counters": counters.ctypes.data}
-        arguments = [_number(words[p.name]) if p.kind == "number" else words[p.name] for p in launch.source.params]
+        described: dict[str, Any] = {d.param: (d, words[d.param]) for d in launch.descriptors}
+        numbers = {p.name: _number(words[p.name]) for p in params if p.kind == "number"}
+        arguments = [(words | numbers | described)[p.name] for p in launch.source.params]
         source = launch.source
-        compiler.interpret(
-            source.text, source.name, source.signature(launch.wide), launch.constants, launch.grid, arguments
-        )
+        compiler.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
         if status[0]:
             raise self.program.errors[int(status[0]) - 1].error(frame.slots)
 
@@ -236,7 +236,7 @@ def binary(launch: Launch, architecture: int) -> compiler.Binary:
     return compiler.compile(
         source.text,
         source.name,
-        source.signature(launch.wide),
+        launch.signature,
         launch.constants,
         architecture,
         launch.warps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,6 +18,7 @@ from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.cuda import tuning
 from eagerjit.runtime.gpu import arrays
+from eagerjit.runtime.gpu.descriptors import TensorMap
 from eagerjit.runtime.gpu.devices import Device, platform
 from eagerjit.runtime.gpu.direct import direct
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
@@ -33,18 +34,31 @@ _tables: WeakKeyDictionary[Device, arrays.Array] = WeakKeyDictionary()
 
 
 def layouts(launch: Launch) -> list[str]:
-    """How the arguments of a launch's kernel lie in memory; a float64 as the 64 bits that Programs hold."""
-    types = [t for t in launch.source.signature(launch.wide).values() if t != "constexpr"]
-    return ["pointer" if t[0] == "*" else "i64" if t == "fp64" else t for t in types]
+    """How the arguments of a launch's kernel lie in memory; a float64 as the 64 bits that Programs hold.
+
+    After a tensor map Triton has the tensor's extents and strides, which no kernel of ours asks for.
+    """
+    ranks = {d.param: len(d.shape) for d in launch.descriptors}
+    found: list[str] = []
+    for name, t in launch.signature.items():
+        if name in ranks:
+            found += ["map", *["i32"] * ranks[name], *["i64"] * ranks[name]]
+        elif t != "constexpr":
+            found.append("pointer" if t[0] == "*" else "i64" if t == "fp64" else t)
+    return found
 
 
 def compiled(launch: Launch, device: Device) -> Kernel:
-    """The kernel of a launch for the device that there is."""
+    """The kernel of a launch for the device that there is; with fewer steps ahead where these leave no room."""
     properties = device.properties
-    binary = gpu_kernels.binary(launch, 10 * properties.major + properties.minor)
+    architecture, most = 10 * properties.major + properties.minor, properties.shared_memory_per_block_optin
+    binary = gpu_kernels.binary(launch, architecture)
+    while binary.shared > most and launch.stages > 1:
+        launch = replace(launch, stages=launch.stages - 1)
+        binary = gpu_kernels.binary(launch, architecture)
     own = layouts(launch)
     hidden = parameters(binary.ptx, binary.name) - len(own)
-    return Kernel(device, binary.cubin, binary.name, own, binary.warps, binary.shared, hidden)
+    return Kernel(device, binary.cubin, binary.name, own, binary.warps, binary.shared, hidden, binary.boxes)
 
 
 def parameters(ptx: str, name: str) -> int:
@@ -65,7 +79,10 @@ def tables(device: Device) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A kernel as it is launched on some sizes: `picks` says which of all words are its arguments."""
+    """A kernel as it is launched on some sizes: `picks` says which of all words are its arguments.
+
+    `maps` are of the tensors whose addresses are among them, and of which it is given maps instead.
+    """
 
     kernel: Kernel
     grid: tuple[int, int, int]
@@ -73,6 +90,7 @@ class Prepared:
     partials: int
     counters: int
     tables: int
+    maps: list[TensorMap]
 
 
 class Function:
@@ -104,8 +122,11 @@ class Function:
         if found.counters:
             partials, counters = frame.allocate(found.partials), frame.allocate(4 * found.counters)
             fill_words(counters, 0, found.counters, frame.stream)
-        everything = (*words, tasks, status, found.tables, partials, counters)
-        found.kernel.launch(found.grid, frame.stream, *[everything[index] for index in found.picks])
+        everything = (*words, tasks, status, found.tables, partials, counters, 0)
+        arguments: list[Any] = [everything[index] for index in found.picks]
+        for tensor in found.maps:
+            arguments[tensor.argument] = tensor.at(arguments[tensor.argument])
+        found.kernel.launch(found.grid, frame.stream, *arguments)
 
     def ready(self, tasks: int, words: Sequence[int]) -> Prepared:
         """How it is launched on these words, of which those that are compared count."""
@@ -133,14 +154,23 @@ class Function:
 
     def _compiled(self, launch: Launch) -> Prepared:
         how = launch.warps, launch.stages, launch.aligned
-        key = (launch.source.name, launch.source.shape, *how, *sorted(launch.constants.items()))
+        types = tuple(d.type for d in launch.descriptors)
+        key = (launch.source, types, *how, *sorted(launch.constants.items()))
         if key not in self._kernels:
             self._kernels[key] = self.compile(launch, self.device)
         if not self._tables and any(p.name == "tables" for p in launch.source.params):
             self._tables = tables(self.device)
-        picks = [self._place[p.name] for p in launch.source.params]
-        grid = (*launch.grid, 1)
-        return Prepared(self._kernels[key], grid, picks, launch.partials, launch.counters, self._tables)
+        kernel, described = self._kernels[key], {d.param: d for d in launch.descriptors}
+        picks, maps = list[int](), list[TensorMap]()
+        for p in launch.source.params:
+            if p.name in described:
+                found = described[p.name]
+                maps.append(TensorMap(self.device.driver, found, kernel.boxes[len(maps)], len(picks)))
+                picks += [self._place[p.name], *[self.null] * 2 * len(found.shape)]
+            else:
+                picks.append(self._place[p.name])
+        grid = (*launch.grid_on(self.device.properties.multi_processor_count), 1)
+        return Prepared(kernel, grid, picks, launch.partials, launch.counters, self._tables, maps)
 
 
 compile: Compile = compiled

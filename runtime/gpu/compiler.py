@@ -18,6 +18,7 @@ import numpy as np
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.gpu.cubin import resources
+from eagerjit.runtime.gpu.descriptors import NAMES, Box, Descriptor
 
 _lock = threading.RLock()
 
@@ -26,7 +27,8 @@ _lock = threading.RLock()
 class Binary:
     """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch.
 
-    A thread has so many `registers`, and `spilled` bytes of values that found none.
+    A thread has so many `registers`, and `spilled` bytes of values that found none. `boxes` say how it takes blocks of
+    the tensors that it is given maps of.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Binary:
     warps: int
     registers: int
     spilled: int
+    boxes: tuple[Box, ...] = ()
 
 
 def available() -> bool:
@@ -120,7 +123,9 @@ def compile(
     if about.global_scratch_size or about.profile_scratch_size:
         raise RuntimeError(f"{name} was compiled to need scratch memory of its own, which no launch gives it")
     used = about.shared, about.num_warps, *resources(asm["cubin"])
-    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], *used)
+    maps = getattr(about, "tensordesc_meta", None) or ()
+    boxes = tuple(Box(tuple(box["block_size"]), box["swizzle"]) for box in maps)
+    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], *used, boxes)
 
 
 def interpret(
@@ -129,9 +134,12 @@ def interpret(
     signature: Mapping[str, str],
     constants: Mapping[str, int],
     grid: tuple[int, int],
-    arguments: Sequence[int | float],
+    arguments: Sequence[int | float | tuple[Descriptor, int]],
 ) -> None:
-    """Run a kernel on this machine: pointers are addresses of its memory, in `signature`'s order without constants."""
+    """Run a kernel on this machine: pointers are addresses of its memory, in `signature`'s order without constants.
+
+    A tensor whose blocks are loaded is its descriptor and an address.
+    """
     function = _function(text, name, True)
     types = [t for t in signature.values() if t != "constexpr"]
     with _lock, _exact_interpreter():
@@ -142,14 +150,27 @@ def interpret(
 _NUMPY = {"i32": np.int32, "i64": np.int64, "fp64": np.float64}
 
 
-def _argument(type_: str, value: int | float) -> Any:
-    """A number or an address as the interpreter holds it."""
+def _argument(type_: str, value: int | float | tuple[Descriptor, int]) -> Any:
+    """A number, an address or a described tensor as the interpreter holds it."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
+    if isinstance(value, tuple):
+        return _described(*value)
     made = tl.str_to_ty(type_, None)
     kind = np.uint64 if type_.startswith("*") else _NUMPY[type_]
     return tl.tensor(TensorHandle(np.array([value], kind), made), made)
+
+
+def _described(descriptor: Descriptor, address: int) -> Any:
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    base = _argument(f"*{NAMES[descriptor.dtype]}", address)
+    shape = [_argument("i32", extent) for extent in descriptor.shape]
+    strides = [*(_argument("i64", stride) for stride in descriptor.strides[:-1]), tl.constexpr(1)]
+    block = [tl.constexpr(extent) for extent in descriptor.block]
+    return interpreter.interpreter_semantic.make_tensor_descriptor(base, shape, strides, block)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from eagerjit.runtime import heap_types, layout, log, mode
 from eagerjit.runtime.check import check_program
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.runtime.execute import NativeExecutable, install_run
+from eagerjit.runtime.gpu.descriptors import TensorMap
 from eagerjit.runtime.gpu.executor import DeviceExecutable
 from eagerjit.runtime.gpu.launch import Kernel
 from eagerjit.runtime.gpu.memory import DeviceMemory
@@ -25,8 +26,8 @@ from eagerjit.runtime.gpu.segments import Block
 from eagerjit.runtime.gpu.stream import current_stream
 from eagerjit.runtime.interpret import MISS
 from eagerjit.runtime.native import context as c
-from eagerjit.runtime.native import device as there
 from eagerjit.runtime.native import device_memory as blocks
+from eagerjit.runtime.native import ready as launches
 from eagerjit.runtime.native.context import MAX_NDIM
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock, once
@@ -55,6 +56,8 @@ class Ready(Protocol):
     def counters(self) -> int: ...
     @property
     def tables(self) -> int: ...
+    @property
+    def maps(self) -> Sequence[TensorMap]: ...
 
 
 class Launched(Protocol):
@@ -160,8 +163,8 @@ class _Table:
         self.kernel = kernel
         self._ready: dict[tuple[int, ...], Any] = {}
         prepare = self.prepare
-        compared = [index | there.ALIGNMENT_ONLY * alignment for index, alignment in kernel.compared]
-        entries = [0] * there.WAYS
+        compared = [index | launches.ALIGNMENT_ONLY * alignment for index, alignment in kernel.compared]
+        entries = [0] * launches.WAYS
         self.words = (ctypes.c_int64 * (6 + len(compared)))(len(compared), id(prepare), *entries, *compared)
         self._kept = prepare
         self.address = ctypes.addressof(self.words)
@@ -176,19 +179,22 @@ class _Table:
         made = self._ready.get(key)
         if made is None:
             made = self._ready[key] = self._launch(key, self.kernel.ready(tasks, words))
-        first = there.TABLE_ENTRIES // 8
-        before = [self.words[first + i] for i in range(there.WAYS - 1)]
-        self.words[first : first + there.WAYS] = [ctypes.addressof(made[0]), *before]
+        first = launches.TABLE_ENTRIES // 8
+        before = [self.words[first + i] for i in range(launches.WAYS - 1)]
+        self.words[first : first + launches.WAYS] = [ctypes.addressof(made[0]), *before]
 
     def _launch(self, key: tuple[int, ...], ready: Ready) -> Any:
         kernel = ready.kernel
         chosen = [*ready.picks, *[self.kernel.null] * kernel.hidden]
         compared, picks = (ctypes.c_int64 * len(key))(*key), (ctypes.c_int64 * max(len(chosen), 1))(*chosen)
+        encode = kernel.device.driver.address("cuTensorMapEncodeTiled") if ready.maps else 0
+        maps = (ctypes.c_int64 * (2 + len(ready.maps)))(len(ready.maps), encode, *(m.address for m in ready.maps))
         words = (
             kernel.function, *ready.grid, kernel.threads, kernel.shared, len(chosen), ready.partials,
             ready.counters, ready.tables, ctypes.addressof(picks), ctypes.addressof(compared),
+            ctypes.addressof(maps) if ready.maps else 0,
         )  # fmt: skip
-        return (ctypes.c_int64 * len(words))(*words), picks, compared, ready
+        return (ctypes.c_int64 * len(words))(*words), picks, compared, maps, ready
 
 
 class DirectExecutable(NativeExecutable):
@@ -198,9 +204,9 @@ class DirectExecutable(NativeExecutable):
         program = plain.program
         check_program(program, len(kernels), len(plain.objects))
         tables = [_Table(kernel) for kernel in kernels]
-        launches = itertools.count()
+        numbers = itertools.count()
         steps = [
-            (DeviceOp.KERNEL, *rest[:3], next(launches), *rest[4:])
+            (DeviceOp.KERNEL, *rest[:3], next(numbers), *rest[4:])
             if code == Op.KERNEL
             else (_THERE.get(Op(code), code), *rest)
             for code, *rest in program.instructions

@@ -71,6 +71,9 @@ PROTOTYPES: dict[str, Any] = {
     "cuFuncLoad": _waiting(FUNCTION),
     "cuFuncSetAttribute": _quick(FUNCTION, c_int, c_int),
     "cuFuncGetAttribute": _quick(POINTER(c_int), c_int, FUNCTION),
+    "cuTensorMapEncodeTiled": _quick(
+        HOST, c_int, c_uint, ADDRESS, HOST, HOST, HOST, HOST, c_int, c_int, c_int, c_int
+    ),
     "cuLaunchKernel": _quick(FUNCTION, *(c_uint,) * 7, STREAM, c_void_p, c_void_p),
     # -- graphs ---------------------------------------------------------------------------------------------------
     "cuStreamBeginCapture_v2": _quick(STREAM, c_int),

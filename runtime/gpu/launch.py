@@ -16,15 +16,16 @@ from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock, once
 
 if TYPE_CHECKING:
+    from eagerjit.runtime.gpu.descriptors import Box
     from eagerjit.runtime.gpu.devices import Device
     from eagerjit.runtime.gpu.stream import Stream
 
 WARP = 32
 STATIC_SHARED = 48 << 10  # bytes of shared memory that a kernel has without asking for more
-# How each type of parameter lies in its eight bytes; native byte order.
+# How each type of parameter lies in its eight bytes, a tensor map (`descriptors.py`) in 128; native byte order.
 LAYOUTS = {
     "pointer": "Q", "i64": "q", "u64": "Q", "i32": "i4x", "u32": "I4x", "i16": "h6x", "u16": "H6x", "i8": "b7x",
-    "u8": "B7x", "i1": "?7x", "f64": "d", "f32": "f4x",
+    "u8": "B7x", "i1": "?7x", "f64": "d", "f32": "f4x", "map": "128s",
 }  # fmt: skip
 
 
@@ -62,12 +63,14 @@ class Kernel:
                 null
     warps       of 32 threads in a block
     shared      bytes of shared memory that a block needs
+    boxes       how it takes blocks of the tensors of its maps, in the order of these parameters
     """
 
     def __init__(
         self, device: Device, image: bytes, name: str, parameters: Sequence[str], warps: int, shared: int = 0,
-        hidden: int = 0,
+        hidden: int = 0, boxes: Sequence[Box] = (),
     ):  # fmt: skip
+        self.boxes = tuple(boxes)
         self.device, self.name, self.shared, self.threads = device, name, shared, WARP * warps
         self.parameters, self.hidden = (*parameters, *["pointer"] * hidden), hidden
         self._hidden = (0,) * hidden
@@ -108,13 +111,15 @@ class Kernel:
 
     def _new_frame(self) -> tuple[ctypes.Array[ctypes.c_char], int]:
         """Memory for a launch, as `native/launch.py` describes it, and its address."""
-        count = len(self.parameters)
-        frame = ctypes.create_string_buffer(layout.ARGUMENTS + 16 * count)
+        places = [layout.ARGUMENTS]
+        for kind in self.parameters:
+            places.append(places[-1] + struct.calcsize(LAYOUTS[kind]))
+        count, pointers = len(self.parameters), places.pop()
+        frame = ctypes.create_string_buffer(pointers + 8 * count)
         start = ctypes.addressof(frame)
-        pointers = layout.ARGUMENTS + 8 * count
         words = (self.device.driver.address("cuLaunchKernel"), self.function, self.threads, self.shared)
         struct.pack_into("5Q", frame, 0, *words, start + pointers)
-        struct.pack_into(f"{count}Q", frame, pointers, *(start + layout.ARGUMENTS + 8 * i for i in range(count)))
+        struct.pack_into(f"{count}Q", frame, pointers, *(start + place for place in places))
         return frame, start
 
 

@@ -1,12 +1,11 @@
 """Programs on a device: guards on tensors that lie there, results in its memory, launches.
 
-A kernel has a table of launches that are ready, one per kind of sizes: what its words are compared with, then what the
-driver is told. Python adds to it (`runtime/gpu/direct.py`). All calls hold the GIL: a launch only queues work.
+All calls hold the GIL: a launch only queues work.
 """
 
 from __future__ import annotations
 
-from eagerjit.runtime.mode import DEVICE, PRECISION_WORD, STREAM, WATCHED_WORD
+from eagerjit.runtime.mode import DEVICE, STREAM, WATCHED_WORD
 from eagerjit.runtime.native.context import (
     ALIGNED_FLAG,
     ARRAY_DATA,
@@ -35,6 +34,7 @@ from eagerjit.runtime.native.context import (
     WRITEABLE_FLAG,
     context,
 )
+from eagerjit.runtime.native.descriptors import give_maps
 from eagerjit.runtime.native.device_memory import (
     BLOCK_ADDRESS,
     COMPLAIN,
@@ -78,25 +78,28 @@ from eagerjit.runtime.native.objects import (
     storage_of,
     tensor_over,
 )
+from eagerjit.runtime.native.ready import (
+    READY_COUNT,
+    READY_COUNTERS,
+    READY_FUNCTION,
+    READY_GRID,
+    READY_MAPS,
+    READY_PARTIALS,
+    READY_PICKS,
+    READY_SHARED,
+    READY_TABLES,
+    READY_THREADS,
+    ready_launch,
+)
 
 PyErr_Fetch = external("void PyErr_Fetch(ptr, ptr, ptr)")
 PyErr_Restore = external("void PyErr_Restore(ptr, ptr, ptr)")
 
 NOWHERE = 64  # where the elements of an array without any lie: NumPy takes memory for it at null
 
-# A kernel's table: how many words are compared, the function that prepares a launch, the launches that were used last,
-# and which words are compared: a parameter, and whether only its alignment counts
-TABLE_WORDS, TABLE_PREPARE, TABLE_ENTRIES, TABLE_COMPARED = 0, 8, 16, 48
-WAYS = 4
-ALIGNMENT_ONLY = 1 << 32
-# A launch: what was compared begins at COMPARED, which argument is which word at PICKS
-READY_FUNCTION, READY_GRID, READY_THREADS, READY_SHARED, READY_COUNT, READY_PARTIALS, READY_COUNTERS = (
-    0, 8, 32, 40, 48, 56, 64,
-)  # fmt: skip
-READY_TABLES, READY_PICKS, READY_COMPARED = 72, 80, 88
 # Words beside a kernel's own
 BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
-MOST_HIDDEN = 8  # parameters that the compiler may add to a kernel
+MOST_HIDDEN = 24  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
 
 
 def device_is_ready(keeper: ptr) -> bool:
@@ -271,41 +274,6 @@ def end_temporaries(keeper: ptr, arenas: ptr, n: i64) -> None:
             Py_DecRef(block)
 
 
-def _fits(table: ptr, launch: ptr, tasks: i64, words: ptr) -> bool:
-    """Whether a launch is one for these words."""
-    compared = load_ptr(launch, READY_COMPARED)
-    precision = load_i64(load_ptr(context, MODE_WORDS), 8 * PRECISION_WORD)
-    if load_i64(compared, 0) != tasks or load_i64(compared, 8) != precision:
-        return 0
-    for i in range(load_i64(table, TABLE_WORDS)):
-        which = load_i64(table, TABLE_COMPARED + 8 * i)
-        word = load_i64(words, 8 * (which & 0xFFFF_FFFF))
-        if which & ALIGNMENT_ONLY:
-            word = word & 15
-        if load_i64(compared, 16 + 8 * i) != word:
-            return 0
-    return 1
-
-
-def _ready_launch(table: ptr, tasks: i64, words: ptr) -> ptr:
-    """The launch for these words, prepared now if need be; null with an exception set."""
-    for i in range(WAYS):
-        launch = load_ptr(table, TABLE_ENTRIES + 8 * i)
-        if launch and _fits(table, launch, tasks, words):
-            return launch
-    number = PyLong_FromLongLong(tasks)
-    address = PyLong_FromLongLong(i64(words))
-    made: ptr = 0
-    if number and address:
-        made = PyObject_CallFunctionObjArgs(load_ptr(table, TABLE_PREPARE), number, address, ptr(0))
-    Py_DecRef(number)
-    Py_DecRef(address)
-    if made == 0:
-        return 0
-    Py_DecRef(made)
-    return load_ptr(table, TABLE_ENTRIES)
-
-
 def _complain(keeper: ptr, status: i64) -> i64:
     """Sets the exception of a status of the driver; -1."""
     number = PyLong_FromLongLong(status)
@@ -342,7 +310,7 @@ def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, are
     for i in range(n):
         store_i64(arguments, 8 * i, load_i64(slots, 8 * load_i64(operands, 40 + 8 * i)))
     table = load_ptr(load_ptr(executable, EXECUTABLE_FUNCTIONS), 8 * load_i64(operands, 0))
-    launch = _ready_launch(table, tasks, arguments)
+    launch = ready_launch(table, tasks, arguments)
     if launch == 0:
         return -1
     beside = arguments + 8 * n
@@ -373,6 +341,10 @@ def launch_there(executable: ptr, operands: ptr, slots: ptr, arguments: ptr, are
     for i in range(count):
         store_i64(given, 8 * i, load_i64(arguments, 8 * load_i64(picks, 8 * i)))
         store_ptr(pointers, 8 * i, given + 8 * i)
+    maps = load_ptr(launch, READY_MAPS)
+    status = give_maps(maps, given, pointers) if maps else 0
+    if status:
+        return _complain(keeper, status)
     status = call_i32(
         load_ptr(keeper, LAUNCH_FUNCTION),
         load_ptr(launch, READY_FUNCTION),

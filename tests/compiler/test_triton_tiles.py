@@ -82,7 +82,7 @@ def test_16_bit_convolutions_are_read_as_they_are() -> None:
     with gpu_kernels.interpreted() as made:
         actual = jit(lambda x, w: Function.conv2d(x, w, padding=1), fullgraph=True)(x, w)
     assert np.allclose(actual._data, expected._data, rtol=1e-3, atol=1e-3)
-    types = [launch.source.signature(False) for m in made for launch in m.launched if "GROUPS" in launch.constants]
+    types = [launch.signature for m in made for launch in m.launched if "GROUPS" in launch.constants]
     assert [list(t.values())[:3] for t in types] == [["*fp16", "*fp16", "*fp32"]]
 
 

@@ -25,9 +25,7 @@ def start(launch: Launch, words: dict[str, int | float], tasks: int) -> int:
     words = words | {"tasks": tasks, "status": status.ctypes.data, "tables": TABLES.ctypes.data}
     source = launch.source
     arguments = [words[p.name] for p in source.params]
-    compiler.interpret(
-        source.text, source.name, source.signature(launch.wide), launch.constants, launch.grid, arguments
-    )
+    compiler.interpret(source.text, source.name, launch.signature, launch.constants, launch.grid, arguments)
     return int(status[0])
 
 

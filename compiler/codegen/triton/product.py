@@ -2,6 +2,9 @@
 
 Tiles are numbered so that programs that run at the same time share rows and columns in the L2 cache. 16-bit factors are
 multiplied exactly and summed in f32; f32 factors as they are, or as TF32 where that is allowed.
+
+A program has a tile, a part of the sum of one, or, where the GPU itself loads blocks (`described.py`) and no other
+program would work meanwhile, several tiles: the next one's blocks are loaded while the results of one are stored.
 """
 
 from __future__ import annotations
@@ -9,8 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from enum import Enum
+from functools import lru_cache
 
+from eagerjit.compiler.codegen.triton.described import FIRST, TURNED, block_loads, descriptors
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.names import Axes, Name
@@ -24,8 +29,9 @@ from eagerjit.compiler.codegen.triton.source import (
     file_text,
     multiples,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, Tile, choose, gpu, room
 from eagerjit.compiler.loops import Index, Kernel, Let, Loop, Product, walk
+from eagerjit.runtime.gpu.descriptors import Descriptor
 from eagerjit.runtime.gpu.precision import precision
 
 GROUP = 8
@@ -37,12 +43,18 @@ CHEAP = 6
 """Operations that are done on all results at once."""
 
 
-class ProductText(KernelText):
-    """Writes a product and the loops that read it."""
+class Part(Enum):
+    """What a program does."""
 
-    def __init__(self, kernel: Kernel, split: bool = False):
+    TILE, SPLIT, SEVERAL = range(3)
+
+
+class ProductText(KernelText):
+    """Writes a product and the loops that read it; `described`: the GPU loads the factors' blocks."""
+
+    def __init__(self, kernel: Kernel, part: Part = Part.TILE, described: bool = False):
         self.product = next(s for s in kernel.body if isinstance(s, Product))
-        self.split = split
+        self.part, self.described = part, described
         super().__init__(kernel, Shape(True, "whole"))
         self.rest = [s for s in kernel.body if not isinstance(s, Product)]
 
@@ -53,34 +65,72 @@ class ProductText(KernelText):
         self._lines(
             f"high = ({m} + ROWS - 1) // ROWS",
             f"wide = ({n} + COLUMNS - 1) // COLUMNS",
-            "program = tl.program_id(0)",
-            *(PART_OF_TILE if self.split else ()),
+        )
+        if self.part is Part.SEVERAL:
+            tiles = " * ".join(["high", "wide", *(str(extent) for extent, *_ in p.batch)])
+            self.emit(f"for program in tl.range(tl.program_id(0), {tiles}, tl.num_programs(0), flatten=True):")
+            self.depth += 1
+        else:
+            self.emit("program = tl.program_id(0)")
+        self._lines(
+            *(PART_OF_TILE if self.part is Part.SPLIT else ()),
             "batch = program // (high * wide)",
             "tile = program % (high * wide)",
             "first = tile // (GROUP * wide) * GROUP",
             "height = tl.minimum(high - first, GROUP)",
             "within = tile % (GROUP * wide)",
-            "y = (first + within % height) * ROWS + tl.arange(0, ROWS)[:, None]",
+            "down = (first + within % height) * ROWS",
             "across = within // height * COLUMNS",
-            "if WIDE:",
-            "    y = y.to(tl.int64)",
-            "    across = across.to(tl.int64)",
-            "    batch = batch.to(tl.int64)",
-            "x = across + tl.arange(0, COLUMNS)[None, :]",
         )
-        self._batch()
+        begin, end = "0", k
+        if self.part is Part.SPLIT:
+            self._lines(*shared_sum(k))
+            begin, end = "begin", "end"
+        wide = "64" if self.dtypes[p.left] == "f64" else "32"
+        if self.described:
+            self._sum_of_blocks(begin, end)
+            self._lines(*PLACES)
+        else:
+            self._lines(*PLACES)
+            self._sum(begin, end, wide)
+        self.emit(f"row = y < {m}")
+        if self.part is Part.SPLIT:
+            self._lines(*gathered(wide), "row = row & last")
+        self._follow(m, n)
+        return self.lines
+
+    def _sum_of_blocks(self, begin: str, end: str) -> None:
+        """The loop over the summed extent, of blocks that the GPU loads: a place outside is 0."""
+        places, lines = self._batch()
+        self._lines(
+            *lines,
+            "product = tl.full((ROWS, COLUMNS), 0.0, tl.float32)",
+            f"for done in range({begin}, {end}, DEPTH):",
+            *(f"    {line}" for line in block_loads(self.product, places)),
+            "    product = tl.dot(a, b, product)",
+        )
+
+    def _sum(self, begin: str, end: str, wide: str) -> None:
+        """The same of blocks whose addresses are computed."""
+        p = self.product
+        m, n, _ = p.sizes
+        starts: list[list[str]] = [[], []]
+        places, lines = self._batch()
+        self._lines(*lines)
+        for place, (_, *steps) in reversed(list(zip(places, p.batch, strict=True))):
+            for terms, step in zip(starts, steps, strict=False):
+                terms.append(_times(place, step))
+        for side, terms in zip(("a", "b"), starts, strict=True):
+            if terms:
+                self.emit(f"start_{side} = {' + '.join(terms)}")
         (a_row, a_column), (b_row, b_column) = p.steps[:2]
         across, down = "tl.arange(0, DEPTH)[None, :]", "tl.arange(0, DEPTH)[:, None]"
         start_a, start_b = (f"start_{side} + " if p.batch else "" for side in ("a", "b"))
-        begin, end = "0", k
-        if self.split:
-            self._lines(*shared_sum(k))
-            begin, end = "begin", "end"
+        if begin != "0":
             across, down = (f"(begin + {text})" for text in (across, down))
         self.emit(f"left = {p.left} + ({start_a}{_times('y', a_row)} + {_times(across, a_column)})")
         self.emit(f"right = {p.right} + ({start_b}{_times(down, b_row)} + {_times('x', b_column)})")
         across, down = "tl.arange(0, DEPTH)[None, :]", "tl.arange(0, DEPTH)[:, None]"
-        wide = "64" if self.dtypes[p.left] == "f64" else "32"
         self._lines(
             f"product = tl.full((ROWS, COLUMNS), 0.0, tl.float{wide})",
             f"for done in range({begin}, {end}, DEPTH):",
@@ -91,34 +141,20 @@ class ProductText(KernelText):
             f"    left += {_times('DEPTH', a_column)}",
             f"    right += {_times('DEPTH', b_row)}",
         )
-        self.emit(f"row = y < {m}")
-        if self.split:
-            self._gather(wide)
-        self._follow(m, n)
-        return self.lines
 
     def _lines(self, *lines: str) -> None:
         for line in lines:
             self.emit(line)
 
-    def _gather(self, wide: str) -> None:
-        """The whole tile, in the program that comes last."""
-        self._lines(*gathered(wide), "row = row & last")
-
-    def _batch(self) -> None:
-        """Where the factors of this product of several start."""
-        starts: list[list[str]] = [[], []]
-        rest = "batch"
-        for d, (extent, *steps) in reversed(list(enumerate(self.product.batch))):
+    def _batch(self) -> tuple[list[str], list[str]]:
+        """Which product of several it is, in each dimension of the batch, and lines that find it out."""
+        places, lines, rest = [], [], "batch"
+        for d, (extent, *_) in reversed(list(enumerate(self.product.batch))):
             if d:
-                self.emit(f"batch{d} = {rest} % {extent}")
-                self.emit(f"rest{d} = {rest} // {extent}")
-            for terms, step in zip(starts, steps, strict=False):
-                terms.append(_times(f"batch{d}" if d else rest, step))
+                lines += [f"batch{d} = {rest} % {extent}", f"rest{d} = {rest} // {extent}"]
+            places.append(f"batch{d}" if d else rest)
             rest = f"rest{d}"
-        for side, terms in zip(("a", "b"), starts, strict=True):
-            if terms:
-                self.emit(f"start_{side} = {' + '.join(terms)}")
+        return places[::-1], lines
 
     def _follow(self, m: str, n: str) -> None:
         """What is done with the product: at once, or by a function that takes it in halves until they are small."""
@@ -127,9 +163,9 @@ class ProductText(KernelText):
             value = "product" if dtype not in HALVES else f"product.to({HALVES[dtype]})"
             self.emit(f"tl.store({out} + ((batch * {m} + y) * {n} + x), {value}, mask=row & (x < {n}))")
             return
-        main, self.lines, self.depth = self.lines, [], 2
+        main, depth, self.lines, self.depth = self.lines, self.depth, [], 2
         self._rest(m, n)
-        written, self.lines, self.depth = self.lines, main, 1
+        written, self.lines, self.depth = self.lines, main, depth
         names = [*(p.name for p in self.kernel.params), "status", "tables"]
         text = "\n".join(written)
         used = [name for name in names if re.search(rf"\b{name}\b", f"{text} {n}")]
@@ -203,6 +239,14 @@ def shared_sum(k: str) -> tuple[str, ...]:
     )
 
 
+PLACES = (
+    "y = down + tl.arange(0, ROWS)[:, None]",
+    "if WIDE:",
+    "    y = y.to(tl.int64)",
+    "    across = across.to(tl.int64)",
+    "    batch = batch.to(tl.int64)",
+    "x = across + tl.arange(0, COLUMNS)[None, :]",
+)
 PART_OF_TILE = ("part = program % SPLIT", "program = program // SPLIT")
 
 
@@ -228,17 +272,15 @@ class ProductKernel:
     def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
         self.kernel, self.lines = kernel, tuple(lines)
         self.product = next(s for s in kernel.body if isinstance(s, Product))
+        self.source = lru_cache(self._source)
 
-    @cached_property
-    def sources(self) -> tuple[TritonSource, ...]:
-        """The file for a program per tile, and that for several."""
-        return self._source(False), self._source(True)
-
-    def _source(self, split: bool) -> TritonSource:
-        writer = ProductText(self.kernel, split)
+    def _source(self, part: Part, described: bool) -> TritonSource:
+        """The file for programs that do this."""
+        writer = ProductText(self.kernel, part, described)
         writer.body()
         params, constants = self.kernel.params, CONSTANTS + ("PART",) * ("finish" in writer.functions)
-        if split:
+        constants += TURNED * described
+        if part is Part.SPLIT:
             params, constants = (*params, replace(PARTIALS, dtype=self._sums), COUNTERS), (*constants, "SPLIT")
         return file_text(self.kernel, writer, params, constants, self.lines)
 
@@ -277,23 +319,42 @@ class ProductKernel:
             "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,
             "TF32": int(precision.tf32 and self._factors == "f32"), "WIDE": int(largest >= INT32),
         }  # fmt: skip
-        source = self.sources[tile.split > 1]
-        if "PART" in source.constants:
-            constants["PART"] = self._part(tile)
+        described: tuple[Descriptor, ...] = ()
+        turned: dict[str, int] = {}
+        if architecture >= FIRST and min(m, n, k, tasks) > 0:
+            described, turned = descriptors(self.product, self._factors, sizes, tile)
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
+        part = Part.SPLIT if tile.split > 1 else Part.TILE
+        if described and part is Part.TILE and tiles > gpu(architecture).processors and self._alone(tile, architecture):
+            part = Part.SEVERAL
+        source = self.source(part, bool(described))
+        constants |= turned
+        if "PART" in source.constants:
+            constants["PART"] = self._part(tile, part, architecture)
         own = (0, 0)
         if tile.split > 1:
             constants["SPLIT"] = tile.split
             own = tiles * tile.split * tile.rows * tile.columns * (8 if self._sums == "f64" else 4), tiles
         aligned = multiples(source, tasks, sizes) + ("partials",) * (tile.split > 1)
-        return Launch(source, constants, tile.warps, tiles * tile.split, aligned, tile.stages, *own)
+        aligned = tuple(name for name in aligned if name not in {d.param for d in described})
+        programs, going_round = tiles * tile.split, int(part is Part.SEVERAL)
+        return Launch(source, constants, tile.warps, programs, aligned, tile.stages, *own, described, going_round)
 
-    def _part(self, tile: Tile) -> int:
+    def _alone(self, tile: Tile, architecture: int) -> bool:
+        """Whether a multiprocessor has room for one program, and that for 16-bit results beside the next blocks."""
+        follows = len(self.kernel.body) > 1
+        return (follows or self.product.dtype in HALVES) and room(tile, self._factors, False, architecture)[0] == 1
+
+    def _part(self, tile: Tile, part: Part, architecture: int) -> int:
         """Columns that what follows the product takes at a time."""
         operations = sum(isinstance(s, Let) for s in walk(self.kernel.body))
-        if operations <= CHEAP:
-            return tile.columns
-        return max(min(PART * 32 * tile.warps // tile.rows, tile.columns), 16)
+        columns = tile.columns
+        if part is Part.SEVERAL:  # results of 32 bits change places in what shared memory is left
+            left = room(tile, self._factors, False, architecture)[1] // (4 * tile.rows)
+            columns = min(columns, 1 << left.bit_length() - 1 if left else 0)
+        if operations > CHEAP:
+            columns = min(columns, PART * 32 * tile.warps // tile.rows)
+        return max(columns, 16)
 
 
 def is_product(kernel: Kernel) -> bool:

@@ -18,6 +18,7 @@ from eagerjit.compiler.codegen.triton.mapping import (
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, walk
+from eagerjit.runtime.gpu.descriptors import Descriptor
 
 POINTERS = {
     "bool": "*u8", "i8": "*i8", "i16": "*i16", "i32": "*i32", "i64": "*i64", "u8": "*u8", "u16": "*u16", "u32": "*u32",
@@ -55,11 +56,6 @@ class TritonSource:
     shape: Shape
     contract: bool
 
-    def signature(self, wide: bool) -> dict[str, str]:
-        """Triton's type of every argument; `wide`: sizes have 64 bits."""
-        types = {p.name: _type(p, wide) for p in self.params}
-        return types | dict.fromkeys(self.constants, "constexpr")
-
 
 def _type(param: Param, wide: bool) -> str:
     if param.kind == "memory":
@@ -72,7 +68,9 @@ class Launch:
     """How a file is compiled and launched: its compile-time numbers, warps per program, and the grid.
 
     `aligned` are the arguments that are multiples of 16, so that memory is read in wide pieces; `stages` says how many
-    steps of a loop are under way. `partials` (in bytes) and `counters` are memory of the launch's own.
+    steps of a loop are under way. `partials` (in bytes) and `counters` are memory of the launch's own. `descriptors`
+    are of the tensors whose blocks the GPU loads by itself. Where `resident` says how many programs a multiprocessor
+    has room for, no more are launched: they share the work of all.
     """
 
     source: TritonSource
@@ -83,11 +81,24 @@ class Launch:
     stages: int = 3
     partials: int = 0
     counters: int = 0
+    descriptors: tuple[Descriptor, ...] = ()
+    resident: int = 0
 
     @property
     def grid(self) -> tuple[int, int]:
         """The programs as a grid of one dimension, the only one without a limit."""
         return self.programs, 1
+
+    def grid_on(self, processors: int) -> tuple[int, int]:
+        """The grid on a GPU of so many multiprocessors."""
+        return (min(self.programs, self.resident * processors), 1) if self.resident else self.grid
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """Triton's type of every argument."""
+        types = {p.name: _type(p, self.wide) for p in self.source.params}
+        types |= {d.param: d.type for d in self.descriptors}
+        return types | dict.fromkeys(self.source.constants, "constexpr")
 
     @property
     def wide(self) -> bool:

@@ -110,6 +110,23 @@ def _candidates(m: int, n: int, k: int, batch: int, kind: str, device: Gpu) -> I
                         yield Tile(rows, columns, depth, warps, stages, split)
 
 
+def room(tile: Tile, dtype: str, tf32: bool, architecture: int = DEFAULT) -> tuple[int, int]:
+    """Programs that a multiprocessor has room for, and bytes of shared memory that one of them would leave."""
+    kind, device = kind_of(dtype, tf32), gpu(architecture)
+    return _fitting(tile, kind, device), device.shared - _blocks(tile, kind)
+
+
+def _blocks(tile: Tile, kind: str) -> int:
+    """Bytes of blocks that a program has in shared memory."""
+    return (tile.rows + tile.columns) * tile.depth * {"16": 2, "f64": 8}.get(kind, 4) * tile.stages
+
+
+def _fitting(tile: Tile, kind: str, device: Gpu) -> int:
+    threads = 32 * tile.warps
+    registers = REGISTERS // (tile.rows * tile.columns + 48 * threads)
+    return max(1, min(device.shared // _blocks(tile, kind), registers, THREADS // threads))
+
+
 def cost(tile: Tile, m: int, n: int, k: int, batch: int, kind: str, device: Gpu) -> float:
     """Clocks that a product takes."""
     itemsize = {"16": 2, "f64": 8}.get(kind, 4)
@@ -119,9 +136,7 @@ def cost(tile: Tile, m: int, n: int, k: int, batch: int, kind: str, device: Gpu)
     area = tile.rows * tile.columns
     own = -(-programs // device.processors)
     threads = 32 * tile.warps
-    fitting = (device.shared // (step * tile.stages), REGISTERS // (area + 48 * threads), THREADS // threads)
-    resident = max(1, min(fitting))
-    together = min(own, resident)
+    together = min(own, _fitting(tile, kind, device))
     rate: float = device.rates[kind]
     if kind in ("16", "tf32"):
         rate *= (1.0 if tile.rows >= device.group else 0.5) * min(1.0, (64 + tile.columns) / 192)

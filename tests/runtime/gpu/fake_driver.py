@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+from fake_maps import Maps
 from fake_memory import Memory, Violation, merge
 from fake_streams import Operation, Stream
 from fake_work import Work
@@ -40,7 +41,7 @@ ATTRIBUTES = {75: 9, 76: 0, 16: 132, 10: 32, 1: 1024, 39: 2048, 97: 232448, 8: 4
 WITHOUT_CONTEXT = {
     "cuInit", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem_v2", "cuDeviceGetAttribute",
     "cuDeviceGetUuid", "cuDeviceCanAccessPeer", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
-    "cuThreadExchangeStreamCaptureMode",
+    "cuThreadExchangeStreamCaptureMode", "cuTensorMapEncodeTiled",
 }  # fmt: skip
 HARMLESS = {"cuGetErrorName", "cuGetErrorString", "cuDriverGetVersion"}
 BLOCKING_IN_CAPTURE = {
@@ -62,7 +63,7 @@ class FakeDevice:
         return f"device {self.index}"
 
 
-class FakeLibrary(Work):
+class FakeLibrary(Work, Maps):
     """The functions, and what a test wants to know of them: `calls`, `memory`, `fail`, `lose`, `leaks`."""
 
     def __init__(self, devices: int = 1, total: int = 1 << 30, progress: int | None = None):

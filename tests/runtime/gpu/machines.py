@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from fake_driver import FakeLibrary
+from fake_maps import MapWord, TensorMap
 
 from eagerjit.cuda.execution import Compile, compiled, layouts
 from eagerjit.runtime.gpu import compiler
+from eagerjit.runtime.gpu.descriptors import FORMATS, ITEMSIZE, Box, Descriptor
 from eagerjit.runtime.gpu.devices import Device, platform, using
 from eagerjit.runtime.gpu.launch import Kernel
 
@@ -100,7 +102,23 @@ def machine(kind: str) -> Iterator[Machine]:
         yield Machine(found.device(0), image, library)
 
 
-WORDS = {"pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "i32": ctypes.c_int32}
+WORDS = {"pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "i32": ctypes.c_int32, "map": MapWord}
+SWIZZLES = {32: 1, 64: 2, 128: 3}
+
+
+def box(descriptor: Descriptor) -> Box:
+    """How a compiler would let blocks be copied: lines of 128 bytes at most."""
+    *outer, inner = descriptor.block
+    line = min(inner * ITEMSIZE, 128)
+    return Box((*outer, line // ITEMSIZE), SWIZZLES[line])
+
+
+def check_map(descriptor: Descriptor, found: TensorMap) -> None:
+    """A map is of the tensor that a kernel was compiled for."""
+    given = found.format, found.dims, found.strides, found.box, found.swizzle
+    own = box(descriptor)
+    strides = tuple(ITEMSIZE * stride for stride in descriptor.strides[-2::-1])
+    assert given == (FORMATS[descriptor.dtype], descriptor.shape[::-1], strides, own.extents[::-1], own.swizzle)
 
 
 def interpreted(library: FakeLibrary) -> Compile:
@@ -109,20 +127,26 @@ def interpreted(library: FakeLibrary) -> Compile:
 
     def compile(launch: Any, device: Any) -> Kernel:
         source, own = launch.source, layouts(launch)
-        signature = source.signature(launch.wide)
-        types = [t for t in signature.values() if t != "constexpr"]
+        signature, described = launch.signature, {d.param: d for d in launch.descriptors}
+        names = [name for name, t in signature.items() if t != "constexpr"]
         name = f"{source.name}_{next(numbers)}"
 
-        def body(run: Any, *words: int) -> None:
-            for kind, word in zip(types, words, strict=True):
-                if kind[0] == "*" and word:
-                    library.memory.view(word, 1, name)
-            values = [
-                np.int64(w).view(np.float64).item() if t == "fp64" else w for t, w in zip(types, words, strict=True)
-            ]
+        def body(run: Any, *words: Any) -> None:
+            rest, values = iter(words), list[Any]()
+            for parameter in names:
+                word, kind = next(rest), signature[parameter]
+                if parameter in described:
+                    check_map(tensor := described[parameter], word)
+                    assert not any(next(rest) for _ in range(2 * len(tensor.shape)))
+                    word = tensor, word.address
+                address = word[1] if isinstance(word, tuple) else word if kind[0] == "*" else 0
+                if address:
+                    library.memory.view(address, 1, name)
+                values.append(np.int64(word).view(np.float64).item() if kind == "fp64" else word)
             compiler.interpret(source.text, source.name, signature, launch.constants, run.grid[:2], values)
 
-        return Kernel(device, library.define(name, tuple(WORDS[k] for k in own), body), name, own, launch.warps)
+        image, boxes = library.define(name, tuple(WORDS[k] for k in own), body), map(box, launch.descriptors)
+        return Kernel(device, image, name, own, launch.warps, boxes=tuple(boxes))
 
     return compile
 

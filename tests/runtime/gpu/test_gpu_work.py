@@ -363,12 +363,13 @@ def test_a_launch(library: FakeLibrary, device: Device) -> None:
 def test_every_type_of_parameter_arrives(library: FakeLibrary, device: Device) -> None:
     values = {
         "pointer": 1 << 63, "i64": -(1 << 62), "u64": 1 << 63, "i32": -(1 << 31), "u32": (1 << 32) - 1, "i16": -4,
-        "u16": 65535, "i8": -128, "u8": 255, "i1": True, "f64": 0.1, "f32": 0.5,
+        "u16": 65535, "i8": -128, "u8": 255, "i1": True, "f64": 0.1, "map": bytes(range(1, 129)), "f32": 0.5,
     }  # fmt: skip
     kinds = {
         "pointer": ctypes.c_uint64, "i64": ctypes.c_int64, "u64": ctypes.c_uint64, "i32": ctypes.c_int32,
         "u32": ctypes.c_uint32, "i16": ctypes.c_int16, "u16": ctypes.c_uint16, "i8": ctypes.c_int8,
-        "u8": ctypes.c_uint8, "i1": ctypes.c_bool, "f64": ctypes.c_double, "f32": ctypes.c_float,
+        "u8": ctypes.c_uint8, "i1": ctypes.c_bool, "f64": ctypes.c_double,
+        "map": ctypes.c_char * 128, "f32": ctypes.c_float,
     }  # fmt: skip
     assert values.keys() == LAYOUTS.keys()
     arrived: list[object] = []

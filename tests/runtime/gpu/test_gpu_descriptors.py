@@ -1,0 +1,177 @@
+"""Products whose factors' blocks a GPU loads by itself: the same bits, and maps that say where the factors are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_driver import FakeLibrary
+from machines import box
+
+import eagerjit as ej
+from eagerjit.compiled import gpu_kernels
+from eagerjit.compiler.codegen.triton import product
+from eagerjit.compiler.codegen.triton.source import Launch
+from eagerjit.compiler.codegen.triton.tiles import HOPPER, Tile, choose
+from eagerjit.cuda import execution
+from eagerjit.jit import jit
+from eagerjit.runtime.gpu import compiler, descriptors
+
+RANDOM = np.random.default_rng(3)
+Function = ej.nn.functional
+
+
+def numbers(*shape: int, dtype: Any = None) -> Any:
+    return ej.tensor(RANDOM.normal(size=shape)).to(dtype or ej.bfloat16)
+
+
+CALLS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "as they lie": (lambda x, w: x @ w, [(40, 72), (72, 24)]),
+    "turned": (lambda x, w: x.T @ w.T, [(72, 40), (24, 72)]),
+    "with what follows": (lambda x, w, b: Function.gelu(x @ w + b), [(40, 72), (72, 24), (24,)]),
+    "batched": (lambda x, w: x @ w.mT, [(3, 24, 72), (3, 40, 72)]),
+    "one factor for all": (lambda x, w: x @ w.expand(3, 72, 24), [(3, 40, 72), (72, 24)]),
+    "heads side by side": (
+        lambda x: (lambda q, k: q @ k.mT)(*(x.view(2, 24, 2, 3, 16).permute(3, 0, 2, 1, 4)[:2])), [(2, 24, 96)]
+    ),
+}  # fmt: skip
+
+
+def launched(call: Any, *arguments: Any, architecture: int = 90) -> tuple[list[Launch], list[bytes]]:
+    """The launches of the products of a call, and the bits of its result."""
+    original = product.ProductKernel.launch
+
+    def launch(kernel: Any, tasks: int, sizes: Any, *rest: Any) -> Launch:
+        return original(kernel, tasks, sizes, architecture)
+
+    product.ProductKernel.launch = launch  # type: ignore[method-assign]
+    try:
+        with gpu_kernels.interpreted() as made:
+            result = jit(call, fullgraph=True)(*arguments)
+    finally:
+        product.ProductKernel.launch = original  # type: ignore[method-assign]
+    found = [launch for m in made for launch in m.launched if "DEPTH" in launch.constants]
+    return found, [result._data.tobytes()]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "LEAST_BYTES", 0)
+
+
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("name", CALLS)
+def test_the_bits_are_those_of_computed_addresses(name: str, split: int, small: None, monkeypatch: Any) -> None:
+    monkeypatch.setattr(product, "choose", lambda *sizes: Tile(16, 32, 16, 4, 3, split))
+    call, shapes = CALLS[name]
+    arguments = [numbers(*shape) for shape in shapes]
+    described, bits = launched(call, *arguments)
+    plain, expected = launched(call, *arguments, architecture=80)
+    assert [len(launch.descriptors) for launch in (*described, *plain)] == [2, 0]
+    assert bits == expected
+
+
+def test_programs_that_are_alone_have_several_tiles(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On two multiprocessors with room for a program each."""
+    monkeypatch.setattr(product, "choose", lambda *sizes: Tile(16, 16, 16, 4, 3))
+    monkeypatch.setattr(product, "room", lambda *tile: (1, 1 << 17))
+    for name in ("as they lie", "batched", "with what follows"):
+        call, shapes = CALLS[name]
+        arguments = [numbers(*shape) for shape in shapes]
+        _, expected = launched(call, *arguments)
+        with monkeypatch.context() as fewer:
+            fewer.setattr(product, "gpu", lambda number: replace(HOPPER, processors=2))
+            fewer.setattr(Launch, "grid", property(lambda launch: launch.grid_on(2)))
+            (several,), bits = launched(call, *arguments)
+            assert several.resident == 1 and several.grid == (2, 1) and several.programs > 2
+        assert "num_programs" in several.source.text and bits == expected
+
+
+def test_machine_code_of_a_large_product(small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of several tiles a program, with what follows: no register in memory, and room for blocks and results."""
+    monkeypatch.setattr(product, "choose", lambda *sizes: choose(8192, 8192, 8192, 1, "bf16"))
+    monkeypatch.setattr(product, "gpu", lambda number: replace(HOPPER, processors=0))
+    monkeypatch.setattr(Launch, "grid", (1, 1))
+    x = numbers(64, 64)
+    calls = [lambda x: x @ x, lambda x: x.T @ x.T, lambda x: Function.gelu(x @ x + x[0]), lambda x: (x @ x).float() * 2]
+    for call in calls:
+        (launch,), _ = launched(call, x)
+        binary = gpu_kernels.binary(launch, 90)
+        assert launch.resident == 1 and launch.constants["COLUMNS"] == 256
+        assert all(word in binary.ptx for word in ("cp.async.bulk.tensor", "wgmma.mma_async"))
+        assert binary.shared <= HOPPER.shared and binary.registers <= 255 and binary.spilled == 0
+        if call is calls[0]:
+            wide = replace(launch, constants=launch.constants | {"WIDE": 1})
+            assert "bulk.tensor" in gpu_kernels.binary(wide, 90).ptx
+
+
+def test_fewer_steps_ahead_where_blocks_leave_no_room(device: Any, library: FakeLibrary, monkeypatch: Any) -> None:
+    x = numbers(256, 256)
+    (launch,), _ = launched(lambda x: x @ x, x)
+    stages: list[int] = []
+
+    def binary(launch: Launch, architecture: int) -> Any:
+        stages.append(launch.stages)
+        image = library.define("k0_matmul", (), lambda *given: None)
+        text = ".visible .entry k0_matmul(" + ".param " * 15 + ")"
+        boxes = tuple(map(box, launch.descriptors))
+        return compiler.Binary("k0_matmul", "", text, image, 80000 * launch.stages, 4, 32, 0, boxes)
+
+    monkeypatch.setattr(gpu_kernels, "binary", binary)
+    kernel = execution.compiled(replace(launch, stages=4), device)
+    assert stages == [4, 3, 2] and kernel.shared == 160000
+
+
+def test_factors_that_no_map_describes() -> None:
+    x = numbers(256, 256)
+    cases = {
+        "described": (lambda x: x @ x, 2),
+        "rows that 16 bytes do not divide": (lambda x: numbers(256, 257)[:, :256] @ x, 0),
+        "neighbours apart": (lambda x: x[:, ::2] @ x[::2], 0),
+        "small": (lambda x: x[:, :8] @ x[:8], 0),
+        "float32": (lambda x: (w := numbers(256, 256, dtype=ej.float32)) @ w, 0),
+    }
+    for name, (call, count) in cases.items():
+        found, _ = launched(call, x)
+        assert [len(launch.descriptors) for launch in found] == [count], name
+    unaligned = numbers(256 * 256 + 1)
+    found, _ = launched(lambda x: x[1:].view(256, 256) @ x[:-1].view(256, 256), unaligned)
+    assert not found[0].descriptors
+
+
+def test_maps_are_made_where_factors_lie_elsewhere(library: FakeLibrary, cuda: Any) -> None:
+    """The fake driver checks a map's fields, its kernel whether it is that of the factor."""
+    pairs = [(numbers(256, 256), numbers(256, 256)) for _ in range(2)]
+    there = [tuple(x.to("cuda") for x in pair) for pair in pairs]
+    expected = [x.float() @ w.float() for x, w in pairs]
+
+    def maps() -> int:
+        return sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls)
+
+    counts = []
+    for (x, w), wanted in zip([*there, there[1]], [*expected, expected[1]], strict=True):
+        before = maps()
+        result = x @ w
+        counts.append(maps() - before)
+        assert ej.allclose(result.cpu().float(), wanted, rtol=2e-2, atol=0.2)
+    assert counts == [2, 2, 0]
+    compiled = jit(lambda x, w: (x @ w.T).relu(), fullgraph=True)
+    for x, w in there:
+        assert ej.equal(compiled(x, w).cpu(), (x @ w.T).relu().cpu())
+
+
+def test_kernels_do_not_ask_maps_for_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "choose", lambda *sizes: Tile(64, 128, 64, 4, 3))
+    x = numbers(256, 256)
+    (launch,), _ = launched(lambda x: x @ x, x)
+    binary = gpu_kernels.binary(launch, 90)
+    layouts = execution.layouts(launch)
+    unread = [i for i, kind in enumerate(layouts) if kind == "i32" and "map" in layouts[max(i - 2, 0) : i]]
+    assert unread == [1, 2, 6, 7] and layouts[:5] == ["map", "i32", "i32", "i64", "i64"]
+    for i in (1, 2, 3, 4, 6, 7, 8, 9):
+        assert f"[{binary.name}_param_{i}]" not in binary.ptx
+    assert all(word in binary.ptx for word in ("cp.async.bulk.tensor", "wgmma.mma_async", "mbarrier"))
+    assert len(binary.boxes) == 2 and binary.spilled == 0
