@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from eagerjit.compiler import sizes
@@ -61,11 +61,7 @@ def unify(graph: Graph, values: Replacements, products: Products | None = None) 
     """The graph with symbols replaced, and products but in arguments; what every node became."""
     new: dict[Node, Node] = {}
     for node in (*graph.inputs, *graph.nodes):
-        kept = {} if node.op.family == "argument" else products or {}
-        shape = tuple(sizes.with_products(sizes.substitute(d, values), kept) for d in node.type.shape)
-        attributes = {k: _substituted(v, values, kept) for k, v in node.attributes.items()}
-        inputs = tuple(new[i] for i in node.inputs)
-        new[node] = Node(node.op, inputs, attributes, TensorType(node.type.dtype, shape), node.source)
+        new[node] = renewed(node, new, values, products)
     out = Graph(
         graph.name,
         [new[n] for n in graph.inputs],
@@ -74,6 +70,15 @@ def unify(graph: Graph, values: Replacements, products: Products | None = None) 
         [(new[a], new[b]) for a, b in graph.writes],
     )
     return out, new
+
+
+def renewed(node: Node, new: Mapping[Node, Node], values: Replacements, products: Products | None = None) -> Node:
+    """A node on new inputs, with symbols replaced, and products but in arguments."""
+    kept = {} if node.op.family == "argument" else products or {}
+    shape = tuple(sizes.with_products(sizes.substitute(d, values), kept) for d in node.type.shape)
+    attributes = {k: _substituted(v, values, kept) for k, v in node.attributes.items()}
+    inputs = tuple(new[i] for i in node.inputs)
+    return Node(node.op, inputs, attributes, TensorType(node.type.dtype, shape), node.source)
 
 
 def _substituted(value: Any, values: Replacements, products: Products) -> Any:

@@ -176,6 +176,7 @@ class Placement(Instructions):
         last: dict[Node, int] = {}
         names: dict[Node, str] = {}
         requests: list[Request] = []
+        ends = {a: i for i, w in enumerate(work) if w.built is not None for a in w.built.arguments}
         for position, w in enumerate(work):
             for root in map(self._last, [*w.reads, *w.results]):
                 if root.op.family == "argument" and root not in self.scheduler.step_of:
@@ -188,10 +189,7 @@ class Placement(Instructions):
             if w.built is not None:
                 for temporary, count in w.built.temporaries.items():
                     size = sizes.mul(count, BY_SHORT[temporary.dtype].itemsize)
-                    end = max(
-                        i for i, o in enumerate(work) if o.built is not None and temporary in o.built.arguments
-                    )
-                    requests.append(Request(temporary.name, size, position, end, self._phase(size)))
+                    requests.append(Request(temporary.name, size, position, ends[temporary], self._phase(size)))
         copied = [o.node for o in self.trace.outputs if isinstance(o, Fresh) and not o.aliases]
         for value in [*copied, *(value for _, value in self.trace.writes)]:
             root = layout(value).root

@@ -9,22 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eagerjit import debug
 from eagerjit.compiled import stored
 from eagerjit.compiled.machine_code import Code, machine_code
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes import run_pipeline
 from eagerjit.compiler.signature import (
-    Binding,
     FloatLeaf,
     Fresh,
     IntLeaf,
-    Load,
     Object,
     Output,
     Same,
@@ -34,8 +29,7 @@ from eagerjit.compiler.signature import (
 from eagerjit.compiler.unify import equal_products, replacements, unify
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime import cache, cpu, execute, log, routines
-from eagerjit.runtime.program import Op, Program
-from eagerjit.tensors.placement import host_array
+from eagerjit.runtime.program import Program
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak
 
@@ -213,42 +207,6 @@ def describe(
         device=tracer.device,
         **conditions,
     )
-
-
-def answer(tracer: Tracer, node: Node, leaves: Sequence[Any]) -> np.ndarray:
-    """The value that a node has in the call being recorded: what it is made of so far, compiled and run."""
-    bindings, objects = _as_found(tracer, len(leaves))
-    measured = [replace(q) for q in tracer.questions if q.size is not None]
-    nodes = [node, *(q.node for q in measured)]
-    used = ancestors(nodes)
-    graph = Graph(f"{tracer.name}_question", tracer.inputs, [n for n in tracer.nodes if n in used], nodes)
-    guards, hints = list(tracer.assumptions.guards), dict(tracer.assumptions.hints)
-    trace = Trace(graph, len(leaves), tracer.n_leaves, bindings, [Fresh(node)], guards, hints, questions=measured)
-    trace.device = tracer.device
-    executable, _ = executable_of(trace, graph, objects, pending=True)
-    found = executable.run(tuple(leaves))
-    if found is execute.MISS:
-        raise RuntimeError("the value of a traced tensor could not be computed for this call")
-    return host_array(found._data)
-
-
-def _as_found(tracer: Tracer, n_arguments: int) -> tuple[list[Binding], list[Any]]:
-    """The bindings with what they found when the call began, which it may have replaced since; the objects for it."""
-    hints = tracer.assumptions.hints
-    known: dict[int, Any] = dict(tracer.begun)
-    for b in tracer.bindings:
-        if isinstance(b, FloatLeaf):
-            known[b.leaf] = tracer.float_given(b.node)
-        elif isinstance(b, IntLeaf):
-            known[b.leaf] = int(sizes.evaluate(b.size, hints))
-    bindings, objects = list[Binding](), list(tracer.objects)
-    for b in tracer.bindings:
-        if isinstance(b, Load) and b.leaf in known and b.leaf >= n_arguments:
-            objects.append(known[b.leaf])
-            bindings.append(Load(b.leaf, Op.LOAD_OBJECT, (len(objects) - 1,)))
-        else:
-            bindings.append(replace(b, grad=2) if isinstance(b, TensorLeaf) else replace(b))
-    return bindings, objects
 
 
 def _line(tracer: Tracer, written: Node) -> int:

@@ -48,6 +48,10 @@ class Questions:
         """Arrays whose contents are those of every call, since each call compares them."""
         self.begun: dict[int, Any] = {}
         """What the slots that are inputs held when the call began: the function may have changed them since."""
+        self.answered: dict[Node, Any] = {}
+        """Values of the call that were computed for its questions, as tensors."""
+        self.asking: dict[str, Any] = {}
+        """What computes them, by the key of its program."""
         self._answers: dict[Node, Any] = {}
         self._sizes: dict[Any, Any] = {}
         self._symbols = 0
@@ -100,11 +104,11 @@ class Questions:
             return self.given.pop(0)
         if self.arguments is None:
             raise TraceBreak(reason, user_line())
-        from eagerjit.compiled.compilation import answer
+        from eagerjit.compiled.answers import answer
 
         before, observation = set_tracer(None), pause_observation()
         try:
-            self.values.append(answer(self, node, self.arguments))  # type: ignore[arg-type]
+            self.values.append(answer(self, node))  # type: ignore[arg-type]
             return self.values[-1]
         finally:
             set_tracer(before)

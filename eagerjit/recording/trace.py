@@ -17,45 +17,34 @@ from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.complexes import is_complex, is_split
-from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
-from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
 from eagerjit.recording.examples import Examples
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, wrap
+from eagerjit.recording.numbers import wrap
 from eagerjit.recording.reached import Memory
-from eagerjit.recording.traced_numbers import Numbers
-from eagerjit.recording.traced_places import Places
+from eagerjit.recording.traced_inputs import Inputs
 from eagerjit.runtime import busy, dtypes, mode
 from eagerjit.runtime.program import Op
 from eagerjit.runtime.source import here
 from eagerjit.state import set_tracer
 from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
-from eagerjit.watching.observation import TraceBreak, refuse_evaluated, refuse_subclass, user_line
+from eagerjit.watching.observation import TraceBreak, refuse_evaluated, user_line
 
 
-class Tracer(Places, Numbers, Examples):
+class Tracer(Inputs, Examples):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
 
     values_only = False
     """Whether this records the body of an op: nobody sees which of its values share memory."""
-
-    evaluated = False
-    """Whether NumPy evaluates the recording, instead of its being compiled."""
 
     def __init__(self, name: str, needs_grad: bool = False, begins: str = ""):
         super().__init__()
         self.name, self.begins = name, begins or name  # and the line where its code begins
         self.needs_grad = needs_grad
         self.first_sequence = mode.next_sequence()
-        self.inputs: list[Node] = []
         self.nodes: list[Node] = []
-        self.bindings: list[Binding] = []
-        self.objects: list[Any] = []
-        self.n_leaves = 0
         self.draws: Any = 1  # examples that draw random numbers of their own where the code draws once
         self.source: str | None = None
         self.gradients: dict[int, tuple[Tensor, Tensor | None]] = {}
         self.written: dict[int, Tensor] = {}
-        self.leaf_of: dict[int, int] = {}
         self.owners: list[Any] = []
         self.observation: Any = None
         self.broken: Any = None
@@ -66,8 +55,6 @@ class Tracer(Places, Numbers, Examples):
         self.slots: dict[int, Any] = {}  # leaf: where a tensor or number is found that the function replaces
         self.notes: list[tuple[Any, list[Tensor]]] = []
         self.created: list[weakref.ref[Tensor]] = []
-        self._values: dict[int, tuple[Tensor, Node, int]] = {}
-        self._arguments: dict[int, Node] = {}
         self._versions: dict[int, list[Any]] = {}
         self._writes: dict[int, int] = {}
         self._silent: dict[int, Tensor] = {}
@@ -90,87 +77,7 @@ class Tracer(Places, Numbers, Examples):
         for tensor, flag in self.flags.values():
             tensor._requires_grad = flag
 
-    # -- leaves -------------------------------------------------------------------------------------------------------
-
-    def new_leaf(self) -> int:
-        """The number of one more leaf."""
-        self.n_leaves += 1
-        return self.n_leaves - 1
-
-    def object(self, value: Any) -> int:
-        """The index of a constant object."""
-        for index, known in enumerate(self.objects):
-            if known is value:
-                return index
-        self.objects.append(value)
-        return len(self.objects) - 1
-
-    def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
-        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
-        refuse_subclass(tensor)
-        array: np.ndarray = tensor._data
-        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
-            refuse_evaluated(dtype)
-        shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
-        strides: tuple[sizes.Expr, ...] | None = None
-        if not array.flags.c_contiguous:
-            steps = tuple(s // array.itemsize for s in array.strides)
-            told = strides_of_permuted(array.shape, steps, shape) if symbolic else dict(enumerate(steps))
-            strides = tuple(told.get(d, s if s in (0, 1) else self.new_symbol("t", s)) for d, s in enumerate(steps))
-            self._refuse_contiguous(shape, strides)
-        type_ = TensorType(dtype, shape)
-        node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())
-        self.inputs.append(node)
-        grad = int(tensor._requires_grad) if self.needs_grad else 2
-        self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
-        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
-        self._arguments[id(tensor)] = node
-        self.leaf_of[id(tensor)] = leaf
-        return node
-
-    def _refuse_contiguous(self, shape: tuple[sizes.Expr, ...], strides: tuple[sizes.Expr, ...]) -> None:
-        """Note the stride that keeps memory from being contiguous: what is a view and what a copy depends on it."""
-        for d, actual, expected in zip(shape, strides, contiguous_strides(shape), strict=True):
-            if d != 1 and not sizes.equal(actual, expected):
-                return
-
-    def float_leaf(self, value: float, leaf: int) -> TracedFloat:
-        """Make a Python float an input."""
-        node = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, TensorType(dtypes.float64, ()))
-        self.inputs.append(node)
-        self.bindings.append(FloatLeaf(leaf, node))
-        self._floats[node] = (leaf, value)
-        return TracedFloat(node, value)
-
-    def int_leaf(self, value: int, leaf: int) -> Any:
-        """Make a Python int an input."""
-        symbol = self.new_symbol("n", value)
-        self.bindings.append(IntLeaf(leaf, symbol))
-        return SymbolicInt(symbol)
-
-    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
-        """Require that a leaf is (or equals, or is an instance of) this object."""
-        self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
-
-    def load(self, leaf: int, op: Op, *operands: int) -> None:
-        """How a leaf beyond the arguments is found when the compiled function is called."""
-        self.bindings.append(Load(leaf, op, operands))
-
-    def item_number(self, container: dict[str, Any], key: str) -> Any:
-        """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
-        value = container[key]
-        known = self._items.get((id(container), key))
-        if known is not None:
-            return known
-        holder, leaf = self.new_leaf(), self.new_leaf()
-        self.load(holder, Op.LOAD_OBJECT, self.object(container))
-        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
-        if type(value) is float:
-            value = self.float_leaf(value, leaf)
-        else:
-            self.guard_object(leaf, Op.EQUAL if type(value) in (int, str, tuple) else Op.IS, value)
-        self._items[id(container), key] = value
-        return value
+    # -- values -------------------------------------------------------------------------------------------------------
 
     def capture(self, tensor: Tensor) -> Node:
         """Make a tensor that the function reached without an argument an input: sizes are those it has."""
@@ -203,8 +110,6 @@ class Tracer(Places, Numbers, Examples):
         if tensor._requires_grad or not isinstance(tensor._data, np.ndarray):
             return False
         return id(tensor) not in self._arguments or self.leaf_of[id(tensor)] >= len(self.arguments or ())
-
-    # -- values -------------------------------------------------------------------------------------------------------
 
     def value(self, tensor: Tensor) -> Node:
         """The node that holds a tensor's present value."""
@@ -387,6 +292,12 @@ class Tracer(Places, Numbers, Examples):
     def outside(self) -> list[tuple[Tensor, int]]:
         """Every tensor from outside that was read, with its leaf."""
         return [(self._values[key][0], leaf) for key, leaf in self.leaf_of.items() if key in self._values]
+
+    def held(self) -> list[Node]:
+        """The present values of all tensors of the call that are still held."""
+        self.created = [r for r in self.created if r() is not None]
+        made = [t._data for t in (r() for r in self.created) if t is not None and type(t._data) is Node]
+        return [*made, *(node for _, node, _ in self._values.values())]
 
     def leaked(self) -> list[Tensor]:
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from eagerjit import pytree
-from eagerjit.compiled.compilation import answer, executable_of
+from eagerjit.compiled.answers import answer
+from eagerjit.compiled.compilation import executable_of
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.ops import elementwise
@@ -173,7 +174,7 @@ class World(Listener):
         before, observation = set_tracer(None), pause_observation()
         try:
             for node in raising:
-                answer(tracer, node, tracer.arguments or ())
+                answer(tracer, node)
             return executable_of(trace, graph, list(tracer.objects), pending=True)[0]
         except Exception as error:
             raise TraceBreak("it ends in an error before", tracer.begins) from error

@@ -1,0 +1,124 @@
+"""Inputs of a call being traced: tensors, numbers, and the objects that they are found in or compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eagerjit.compiler import sizes
+from eagerjit.compiler.ir import Node, TensorType
+from eagerjit.compiler.ops import elementwise
+from eagerjit.compiler.shapes import contiguous_strides, strides_of_permuted
+from eagerjit.compiler.signature import Binding, FloatLeaf, IntLeaf, Load, ObjectGuard, TensorLeaf
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.recording.traced_numbers import Numbers
+from eagerjit.recording.traced_places import Places
+from eagerjit.runtime import dtypes
+from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching.observation import refuse_evaluated, refuse_subclass, user_line
+
+
+class Inputs(Places, Numbers):
+    """The leaves of a recorded call, by number: its arguments, then what else the function reads."""
+
+    evaluated = False
+    """Whether NumPy evaluates the recording, instead of its being compiled."""
+
+    needs_grad = False
+    """Whether calls depend on which tensors require gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inputs: list[Node] = []
+        self.bindings: list[Binding] = []
+        self.objects: list[Any] = []
+        self.n_leaves = 0
+        self.leaf_of: dict[int, int] = {}
+        self._values: dict[int, tuple[Tensor, Node, int]] = {}
+        self._arguments: dict[int, Node] = {}
+
+    def writes_to(self, tensor: Tensor) -> int:
+        """How often the memory of a tensor was written in this trace."""
+        raise NotImplementedError
+
+    def new_leaf(self) -> int:
+        """The number of one more leaf."""
+        self.n_leaves += 1
+        return self.n_leaves - 1
+
+    def object(self, value: Any) -> int:
+        """The index of a constant object."""
+        for index, known in enumerate(self.objects):
+            if known is value:
+                return index
+        self.objects.append(value)
+        return len(self.objects) - 1
+
+    def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
+        """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
+        refuse_subclass(tensor)
+        array: np.ndarray = tensor._data
+        if (dtype := dtypes.BY_NUMPY[array.dtype]) in dtypes.FLOAT8 and not self.evaluated:
+            refuse_evaluated(dtype)
+        shape = tuple(self.new_symbol("s", d) if symbolic and d > 1 else d for d in array.shape)
+        strides: tuple[sizes.Expr, ...] | None = None
+        if not array.flags.c_contiguous:
+            steps = tuple(s // array.itemsize for s in array.strides)
+            told = strides_of_permuted(array.shape, steps, shape) if symbolic else dict(enumerate(steps))
+            strides = tuple(told.get(d, s if s in (0, 1) else self.new_symbol("t", s)) for d, s in enumerate(steps))
+            self._refuse_contiguous(shape, strides)
+        type_ = TensorType(dtype, shape)
+        node = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_, user_line())
+        self.inputs.append(node)
+        grad = int(tensor._requires_grad) if self.needs_grad else 2
+        self.bindings.append(TensorLeaf(leaf, node, strides, grad, self.place_leaf(node, array)))
+        self._values[id(tensor)] = (tensor, node, self.writes_to(tensor))
+        self._arguments[id(tensor)] = node
+        self.leaf_of[id(tensor)] = leaf
+        return node
+
+    def _refuse_contiguous(self, shape: tuple[sizes.Expr, ...], strides: tuple[sizes.Expr, ...]) -> None:
+        """Note the stride that keeps memory from being contiguous: what is a view and what a copy depends on it."""
+        for d, actual, expected in zip(shape, strides, contiguous_strides(shape), strict=True):
+            if d != 1 and not sizes.equal(actual, expected):
+                return
+
+    def float_leaf(self, value: float, leaf: int) -> TracedFloat:
+        """Make a Python float an input."""
+        node = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, TensorType(dtypes.float64, ()))
+        self.inputs.append(node)
+        self.bindings.append(FloatLeaf(leaf, node))
+        self._floats[node] = (leaf, value)
+        return TracedFloat(node, value)
+
+    def int_leaf(self, value: int, leaf: int) -> Any:
+        """Make a Python int an input."""
+        symbol = self.new_symbol("n", value)
+        self.bindings.append(IntLeaf(leaf, symbol))
+        return SymbolicInt(symbol)
+
+    def guard_object(self, leaf: int, op: Op, value: Any) -> None:
+        """Require that a leaf is (or equals, or is an instance of) this object."""
+        self.bindings.append(ObjectGuard(leaf, op, self.object(value)))
+
+    def load(self, leaf: int, op: Op, *operands: int) -> None:
+        """How a leaf beyond the arguments is found when the compiled function is called."""
+        self.bindings.append(Load(leaf, op, operands))
+
+    def item_number(self, container: dict[str, Any], key: str) -> Any:
+        """A Python float in a dictionary as an input of the compiled function; other values as they are, guarded."""
+        value = container[key]
+        known = self._items.get((id(container), key))
+        if known is not None:
+            return known
+        holder, leaf = self.new_leaf(), self.new_leaf()
+        self.load(holder, Op.LOAD_OBJECT, self.object(container))
+        self.load(leaf, Op.LOAD_ITEM, holder, self.object(key))
+        if type(value) is float:
+            value = self.float_leaf(value, leaf)
+        else:
+            self.guard_object(leaf, Op.EQUAL if type(value) in (int, str, tuple) else Op.IS, value)
+        self._items[id(container), key] = value
+        return value
