@@ -237,8 +237,13 @@ class Builder:
         return self.intrinsic("roundeven", value)
 
     def extreme(self, beyond: Value, a: Value, c: Value) -> Value:
-        """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it."""
-        return self.select(c.is_nan(), c, self.select(beyond, c, a))
+        """c where it is beyond a or NaN: one instruction if c is known to be a number, as no NaN of a's is below it.
+
+        A NaN's bits are put over the result's: whether a number that a loop does not change is one stays a vector.
+        """
+        bits = "i32" if c.dtype == "f32" else "i64"
+        missing = self.select(c.is_nan(), c.bitcast(bits), 0)
+        return (self.select(beyond, c, a).bitcast(bits) | missing).bitcast(c.dtype)
 
     def at_most(self, value: Value, number: float) -> Value:
         """The smaller of a value and a number; NaN stays NaN."""
