@@ -340,3 +340,14 @@ def _view_fields() -> dict[int, int]:
         c.REGISTER_VIEW: _keep(bound.storage_type.register),
         c.SHAPE_TYPE: _keep(bound.shape_type),
     }
+
+
+def has_each_element_once(array: np.ndarray) -> bool:
+    """Whether every stride leads beyond all that smaller ones reach."""
+    reach = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
+        if size > 1:
+            if stride < reach:
+                return False
+            reach += stride * (size - 1)
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class ViewOp(Op):
     overwrite   (tracer, base, value, *arguments) -> the base's value when the view has been set to `value`
     rule        (g, out, input, *arguments) -> gradient
     erase       (g, *arguments) -> g with zeros where the view is; None for views of everything
+    part        (g, *arguments) -> g where the view is, for a g that need not lie in memory as the base does
     """
 
     linear = True
@@ -42,9 +44,10 @@ class ViewOp(Op):
         overwrite: Callable[..., Node],
         rule: Callable[..., Any],
         erase: Callable[..., Any] | None = None,
+        part: Callable[..., Any] | None = None,
     ):
         self.name, self.view_eager, self.record, self.overwrite = name, eager, traced, overwrite
-        self.rules, self.erase = (rule,) + (None,) * 8, erase
+        self.rules, self.erase, self.part = (rule,) + (None,) * 8, erase, part or self
         self.differentiable, self.fused_rules = True, False
         self.numbers = self.shapes = frozenset()
         self.gradients = {}
@@ -74,6 +77,36 @@ class ViewOp(Op):
             return (rule(g, out, base, *arguments), *(None,) * len(arguments))
 
         return gradient
+
+
+class _Overwrite(Op):
+    """(base, value, *arguments of the view) -> base with the view overwritten: a node of the tape, never computed."""
+
+    def __init__(self, view: ViewOp):
+        self.name, self.view = f"overwrite_{view.name}", view
+        self.differentiable, self.fused_rules = True, False
+        self.rules = (lambda g, out, base, value: None,) * 2
+        self.numbers = self.shapes = frozenset()
+
+    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
+        """The value gets the view of the gradient; the base gets what the value left of it."""
+        view = self.view
+
+        def gradient(g: Any, out: Any, base: Any, value: Any, *arguments: Any) -> tuple[Any, ...]:
+            rest = part = None
+            if needs[0]:
+                rest = g.new_zeros(base.shape) if view.erase is None else view.erase(g, *arguments)
+            if needs[1]:
+                part = view.part(g, *arguments)
+            return (rest, part, *(None,) * len(arguments))
+
+        return gradient
+
+
+@cache
+def overwriting(view: ViewOp) -> Op:
+    """What is on the tape where a view was written."""
+    return _Overwrite(view)
 
 
 def by_ops(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,6 +206,7 @@ reshape_view = ViewOp(
     _reshape_node,
     lambda tracer, base, value, shape: _reshape_node(tracer, value, tuple(map(wrap, base.type.shape))),
     _reshape_rule,
+    part=lambda g, shape: g.reshape(shape),
 )
 permute_view = ViewOp(
     "permute",

@@ -14,9 +14,12 @@ import numpy as np
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read, record
 from eagerjit.compiler.ir import Node
 from eagerjit.dispatch import OPS, Op
+from eagerjit.ops.aliasing import overwriting
 from eagerjit.ops.pointwise import as_dtype
+from eagerjit.ops.strided import place_within, strided_view
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import OpCall
+from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.runtime.source import here
 from eagerjit.state import state
 from eagerjit.tensors.fitting import filled_fits
@@ -96,7 +99,7 @@ def _is_plain(view: Tensor) -> bool:
     array = view._data
     if type(array) is not np.ndarray or not array.flags.writeable:
         return False
-    if not (array.flags.c_contiguous or _has_each_element_once(array)):
+    if not (array.flags.c_contiguous or has_each_element_once(array)):
         return False
     if not mode.grad_mode():
         return True
@@ -105,17 +108,6 @@ def _is_plain(view: Tensor) -> bool:
             return False
         view = view._view.base
     return not view._requires_grad
-
-
-def _has_each_element_once(array: np.ndarray) -> bool:
-    """Whether every stride leads beyond all that smaller ones reach."""
-    reach = array.itemsize
-    for stride, size in sorted(zip(map(abs, array.strides), array.shape, strict=True)):
-        if size > 1:
-            if stride < reach:
-                return False
-            reach += stride * (size - 1)
-    return True
 
 
 def _plain(argument: Any, target: Tensor) -> Any:
@@ -282,14 +274,26 @@ def _mark_overwritten(target: Tensor) -> None:
 
 def _rebase(chain: list[Tensor], value: Tensor) -> None:
     """Give the base of a chain of views the history of having been overwritten with `value` in the innermost view."""
-    for tensor in chain:
-        view = tensor._view
-        old = _snapshot(view.base)
-        written = new_tensor(view.base._data)
-        record(_overwrite(view.op), (old, value, *view.arguments), written, replaced=old)
+    for base, view, arguments in _steps(chain):
+        old = _snapshot(base)
+        written = new_tensor(base._data)
+        record(overwriting(view), (old, value, *arguments), written, replaced=old)
         value = written
     if value._node is not None:
         _adopt(chain[-1]._view.base, value._node)
+
+
+def _steps(chain: list[Tensor]) -> list[tuple[Tensor, Any, tuple[Any, ...]]]:
+    """(base, view, arguments) per view of a chain. A written part of a view that shows an element of its base several
+    times is a view of that base by strides: the other places where the element shows are no values of their own.
+    """
+    steps = [(view.base, view.op, view.arguments) for view in (tensor._view for tensor in chain)]
+    if state.tracer is None:  # a trace refuses such writes
+        for last in range(len(chain) - 1, 0, -1):
+            if not has_each_element_once(chain[last]._data):
+                base = steps[last][0]
+                return [(base, strided_view, place_within(chain[0], base)), *steps[last + 1 :]]
+    return steps
 
 
 def _refresh_views(root: Tensor) -> None:
@@ -299,40 +303,6 @@ def _refresh_views(root: Tensor) -> None:
         if view is not None and view is not root and view._view.tracked and _lineage(view)[1] is root:
             old = _snapshot(view)
             record(view._view.op, (view._view.base, *view._view.arguments), view, replaced=old)
-
-
-class _Overwrite(Op):
-    """(base, value, *arguments of the view) -> base with the view overwritten: a node of the tape, never computed."""
-
-    def __init__(self, view: Any):
-        self.name, self.view = f"overwrite_{view.name}", view
-        self.differentiable, self.fused_rules = True, False
-        self.rules = (lambda g, out, base, value: None,) * 2
-        self.numbers = self.shapes = frozenset()
-
-    def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
-        """The value gets the view of the gradient; the base gets what the value left of it."""
-        view = self.view
-
-        def gradient(g: Any, out: Any, base: Any, value: Any, *arguments: Any) -> tuple[Any, ...]:
-            rest = part = None
-            if needs[0]:
-                rest = g.new_zeros(base.shape) if view.erase is None else view.erase(g, *arguments)
-            if needs[1]:
-                part = g.reshape(value.shape) if view.name == "view" else view(g, *arguments)
-            return (rest, part, *(None,) * len(arguments))
-
-        return gradient
-
-
-_overwrites: dict[str, _Overwrite] = {}
-
-
-def _overwrite(view: Any) -> _Overwrite:
-    known = _overwrites.get(view.name)
-    if known is None:
-        known = _overwrites[view.name] = _Overwrite(view)
-    return known
 
 
 # -- writes that are nothing else -------------------------------------------------------------------------------------

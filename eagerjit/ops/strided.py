@@ -15,10 +15,16 @@ from eagerjit.ops import views
 from eagerjit.ops.aliasing import ViewOp, by_ops, inverse
 from eagerjit.ops.index import own_array
 from eagerjit.runtime.device_array import DeviceArray
+from eagerjit.runtime.layout import has_each_element_once
 from eagerjit.state import state
 from eagerjit.tensors.creation import arange
-from eagerjit.tensors.tensor import Tensor, check_writable
+from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
+
+_SHARED = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
 
 
 def restrided(array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], first: int = 0) -> np.ndarray:
@@ -115,10 +121,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 # -- sliding windows --------------------------------------------------------------------------------------------------
 
 
-def _windows(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
-    """The indices in each window along a dimension: (windows, size)."""
-    firsts = arange((input.shape[dim] - size) // step + 1, device=input.device).unsqueeze(1) * step
-    return firsts + arange(size, device=input.device)
+def _windows(length: Any, size: Any, step: int, device: Any) -> Tensor:
+    """The indices in each window along a dimension of this length: (windows, size)."""
+    firsts = arange((length - size) // step + 1, device=device).unsqueeze(1) * step
+    return firsts + arange(size, device=device)
 
 
 def _unfold_array(array: np.ndarray, dim: int, size: int, step: int) -> np.ndarray:
@@ -132,28 +138,26 @@ def _unfold_array(array: np.ndarray, dim: int, size: int, step: int) -> np.ndarr
 def _unfold_copy(input: Tensor, dim: int, size: Any, step: int) -> Tensor:
     if input.ndim == 0:
         return input.reshape(1)[:size]
-    rows = input.movedim(dim, 0).take_rows(_windows(input, dim, size, step))
+    rows = input.movedim(dim, 0).take_rows(_windows(input.shape[dim], size, step, input.device))
     return rows.movedim(1, -1).movedim(0, dim)
 
 
 def _unfold_replaced(input: Tensor, value: Tensor, dim: int, size: Any, step: int) -> Tensor:
     if step < size:
-        raise RuntimeError(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. Please clone() the tensor before performing the operation."
-        )
+        raise RuntimeError(_SHARED)
     if input.ndim == 0:
         return value.reshape(()) if size else input
     rows = value.movedim(dim, 0).movedim(-1, 1)
-    return input.movedim(dim, 0).put_rows(_windows(input, dim, size, step), rows).movedim(0, dim)
+    places = _windows(input.shape[dim], size, step, input.device)
+    return input.movedim(dim, 0).put_rows(places, rows).movedim(0, dim)
 
 
 def _unfold_rule(g: Any, out: Any, input: Any, dim: int, size: Any, step: int) -> Any:
     if input.ndim == 0:
         return g.sum()
     rows = g.movedim(dim, 0).movedim(-1, 1)
-    index_ = _windows(input, dim, size, step)
-    return g.new_zeros(input.movedim(dim, 0).shape).add_rows(index_, rows).movedim(0, dim)
+    places = _windows(input.shape[dim], size, step, g.device)
+    return g.new_zeros(input.shape).movedim(dim, 0).add_rows(places, rows).movedim(0, dim)
 
 
 unfold_view = ViewOp(
@@ -225,6 +229,10 @@ def _strided_erased(g: Any, geometry: Geometry, own: Geometry, total: int) -> An
     return memory.put_rows(_places(*geometry, g.device), g.new_zeros(geometry[0])).take_rows(_places(*own, g.device))
 
 
+def _strided_part(g: Any, geometry: Geometry, own: Geometry, total: int) -> Any:
+    return g.new_zeros(total).put_rows(_places(*own, g.device), g).take_rows(_places(*geometry, g.device))
+
+
 def _check_memory(node: Node, own: Geometry, total: int) -> None:
     """Refuse to count in memory that is not known: in order lie what the trace computes and contiguous arguments."""
     shape = node.type.shape
@@ -242,12 +250,14 @@ def _strided_copy(input: Tensor, geometry: Geometry, own: Geometry, total: int) 
 def _strided_replaced(input: Tensor, value: Tensor, geometry: Geometry, own: Geometry, total: int) -> Tensor:
     _check_memory(input._data, own, total)  # type: ignore[arg-type]  # a node
     size, stride, _ = geometry
-    check_writable(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride))
+    if not has_each_element_once(np.lib.stride_tricks.as_strided(np.empty(1, np.int8), size, stride)):
+        raise RuntimeError(_SHARED)
     return input.reshape(-1).put_rows(_places(*geometry, input.device), value).reshape(input.shape)
 
 
 strided_view = ViewOp(
-    "as_strided", _strided_array, by_ops(_strided_copy), by_ops(_strided_replaced), _strided_rule, _strided_erased
+    "as_strided", _strided_array, by_ops(_strided_copy), by_ops(_strided_replaced), _strided_rule, _strided_erased,
+    _strided_part,
 )
 for _view in (diagonal_view, unfold_view, strided_view):
     _view.in_place = False
@@ -278,6 +288,12 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         )
     own = (tuple(map(int, input.shape)), tuple(map(int, input.stride())), place)
     return strided_view(input, (size, stride, offset), own, total)
+
+
+def place_within(view: Tensor, base: Tensor) -> tuple[Geometry, Geometry, int]:
+    """What `strided_view` is told of a view of a base."""
+    (_, offset, total), (_, place, _) = memory_of(view), memory_of(base)
+    return (tuple(view.shape), tuple(view.stride()), offset), (tuple(base.shape), tuple(base.stride()), place), total
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

@@ -343,17 +343,17 @@ def test_rolling_by_another_number_compiles_nothing() -> None:
 
 
 def test_strides_that_reach_every_element_once() -> None:
-    from eagerjit.ops.inplace import _has_each_element_once
+    from eagerjit.runtime.layout import has_each_element_once
 
     memory = np.zeros(64, np.float32)
     threes = itertools.product((1, 2, 3), repeat=3), itertools.product(range(5), repeat=3)
     for shape, strides in itertools.product(*threes):
         view = np.lib.stride_tricks.as_strided(memory, shape, [4 * s for s in strides])
         places = sum(np.arange(n).reshape(-1, *[1] * (2 - d)) * strides[d] for d, n in enumerate(shape))
-        if _has_each_element_once(view):
+        if has_each_element_once(view):
             assert np.unique(places).size == view.size
-    assert _has_each_element_once(memory.reshape(8, 8)[1::2, 6:2:-2].T)
-    assert _has_each_element_once(memory.reshape(8, 8).diagonal())
+    assert has_each_element_once(memory.reshape(8, 8)[1::2, 6:2:-2].T)
+    assert has_each_element_once(memory.reshape(8, 8).diagonal())
 
 
 @pytest.mark.parametrize("view", [lambda x: x[:, 1], lambda x: x[:, ::2], lambda x: x.t(), lambda x: x.diagonal()])
