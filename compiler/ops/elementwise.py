@@ -199,7 +199,7 @@ remainder = _binary(
     "remainder",
     np.remainder,
     lambda g, out, x, y: g,
-    lambda g, out, x, y: -g * (x / y).floor(),
+    lambda g, out, x, y: -g * (x // y),
     "x - y * (x // y): has y's sign.",
     domain=POSITIVE,
     cost=6,

@@ -29,6 +29,9 @@ class Context:
         """Keep tensors; reading them back checks that they were not overwritten since."""
         self._saved = tuple((t, 0 if t is None else version_of(t)) for t in tensors)
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """For functions with a `jvp`: nothing is kept, because tangents come from the gradient, differentiated."""
+
     def kept(self) -> tuple[Tensor | None, ...]:
         """What `save_for_backward` kept, overwritten or not."""
         return tuple(t for t, _ in self._saved)
@@ -78,7 +81,25 @@ class _FunctionOp:
                 f"function {self.name}Backward returned an incorrect number of gradients (expected {count}, got "
                 f"{len(results)})"
             )
-        return results
+        fitted = enumerate(zip(results, node.inputs or (), needs, strict=False))
+        return [self._fitting(i, r, x) if need and r is not None else r for i, (r, x, need) in fitted]
+
+    def _fitting(self, index: int, grad: Any, input: Tensor) -> Tensor:
+        """A gradient in the shape and dtype of its input: added up where that was broadcast."""
+        if not isinstance(grad, Tensor):
+            raise RuntimeError(f"expected Variable or None (got {type(grad).__name__})")
+        shape, wanted = tuple(grad.shape), tuple(input.shape)
+        if shape != wanted:
+            pairs = zip(reversed(wanted), reversed(shape), strict=False)
+            if len(wanted) > len(shape) or not all(a in (1, b) for a, b in pairs):
+                raise RuntimeError(
+                    f"Function {self.name}Backward returned an invalid gradient at index {index} - got {list(shape)} "
+                    f"but expected shape compatible with {list(wanted)}"
+                )
+            grad = grad.sum_to_size(wanted)
+        if grad.dtype.is_complex and not input.dtype.is_complex:
+            raise RuntimeError(f"Function {self.name}Backward returned a complex gradient for {described(input)}")
+        return grad if grad.dtype is input.dtype else grad.to(input.dtype)
 
 
 FunctionCtx = Context

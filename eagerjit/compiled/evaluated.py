@@ -52,7 +52,7 @@ def with_tensors(arguments: tuple[Any, ...], numbers: frozenset[int]) -> tuple[A
     """The arguments of an eager call with tensors for complex `numbers`, so that another value compiles nothing."""
     if not any(type(arguments[i]) is complex for i in numbers):
         return arguments
-    dtype = result_type(*(arguments[i] for i in numbers))
+    dtype = result_type(*(arguments[i] for i in numbers if arguments[i] is not None))
     return tuple(new_tensor(np.array(a, dtype.numpy)) if type(a) is complex else a for a in arguments)
 
 

@@ -65,6 +65,9 @@ def _atanh(input: Tensor) -> Tensor:
     return 0.5 * (2.0 * input / (1.0 - input)).log1p()
 
 
+ELEMENTARY["atanh"].rules = (lambda g, out, input: g / (1.0 - input * input),)
+
+
 @define
 def _frac(input: Tensor) -> Tensor:
     """What trunc leaves."""

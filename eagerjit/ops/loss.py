@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.cautions import caution
@@ -80,12 +81,19 @@ def _difference_loss(name: str, measure: Any, of_weights: bool = True) -> Op:
 
 def _smooth(d: Tensor, beta: float) -> Tensor:
     size = d.abs()
-    return (0.5 * d * d / beta).where(size < beta, size - 0.5 * beta) if beta else size
+    if not beta:
+        return size
+    return (0.5 * _finite(d).square() / beta).where(size < beta, size - 0.5 * beta)
 
 
 def _huber(d: Tensor, delta: float) -> Tensor:
     size = d.abs()
-    return (0.5 * d * d).where(size <= delta, delta * (size - 0.5 * delta))
+    return (0.5 * _finite(d).square()).where(size <= delta, delta * (size - 0.5 * delta))
+
+
+def _finite(d: Tensor) -> Tensor:
+    """0 in the place of infinite differences, whose squares have no slope."""
+    return d.where(d.abs() != math.inf, 0.0)
 
 
 _mse = _difference_loss("mse_loss", lambda d, parameter: d * d)

@@ -62,6 +62,17 @@ def _xlog1py(input: Tensor, other: Tensor) -> Tensor:
     return (input * other.where(zero.logical_not(), 0.0).log1p()).where(zero.logical_not(), 0.0)
 
 
+def _xlog1py_input(g: Any, out: Any, input: Any, other: Any) -> Any:
+    return (g * other.log1p()).where((input == 0.0).logical_and(other <= -1.0).logical_not(), 0.0)
+
+
+def _xlog1py_other(g: Any, out: Any, input: Any, other: Any) -> Any:
+    return (g * (input / (other + 1.0))).where(input != 0.0, 0.0)
+
+
+ELEMENTARY["xlog1py"].rules = (_xlog1py_input, _xlog1py_other)
+
+
 @define
 def _entr(input: Tensor) -> Tensor:
     """-input * log(input): 0 at 0, -inf below."""

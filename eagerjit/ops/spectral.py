@@ -94,7 +94,7 @@ def _differences(values: Any) -> Any:
 def _eigh_rule(g: Any, out: Any, input: Any, UPLO: str) -> Any:
     values, vectors = out
     rotation, gaps = vectors.mH @ g[1], _differences(values)
-    rotation = rotation - rotation.tril().triu()
+    rotation = (rotation - rotation.mH) * 0.5  # of orthonormal vectors; what is symmetric only scales them
     gaps = gaps.masked_fill((gaps == 0) & (rotation == 0), 1)  # vectors of one value that nothing turns
     return vectors @ (rotation / gaps + g[0].to(rotation.dtype).diag_embed()) @ vectors.mH
 

@@ -105,21 +105,19 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Take the parameters of a module into the averages."""
-        own, given = self._averaged(self.module), [p.detach() for p in self._averaged(model)]
+        own = [p.detach() for p in self._averaged(self.module)]
+        given = [p.detach() for p in self._averaged(model)]
         if int(self.n_averaged) == 0:
             for mine, value in zip(own, given, strict=True):
-                mine.detach().copy_(value)
-        else:
-            real = [(a.detach(), b) for a, b in zip(own, given, strict=True) if a.dtype.is_floating_point]
-            if self.multi_avg_fn is not None:
-                self.multi_avg_fn([a for a, _ in real], [b for _, b in real], self.n_averaged)
-            else:
-                average = get_swa_avg_fn() if self.avg_fn is None else self.avg_fn
-                for mine, value in real:
-                    mine.copy_(average(mine, value, self.n_averaged))
+                mine.copy_(value)
+        elif self.multi_avg_fn is None:
+            average = get_swa_avg_fn() if self.avg_fn is None else self.avg_fn
             for mine, value in zip(own, given, strict=True):
-                if not mine.dtype.is_floating_point:
-                    mine.copy_(value)
+                mine.copy_(average(mine, value, self.n_averaged))
+        else:
+            for dtype in dict.fromkeys(mine.dtype for mine in own):
+                pairs = [(a, b) for a, b in zip(own, given, strict=True) if a.dtype is dtype]
+                self.multi_avg_fn([a for a, _ in pairs], [b for _, b in pairs], self.n_averaged)
         if not self.use_buffers:
             for mine, value in zip(self.module.buffers(), model.buffers(), strict=True):
                 mine.detach().copy_(value.detach())

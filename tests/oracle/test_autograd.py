@@ -137,8 +137,37 @@ def counted(t: Any, x: Any) -> Any:
     return Bad.apply(x)
 
 
+def fitted(change: Callable[..., Any]) -> Callable[..., Any]:
+    """A custom function whose gradient is changed before it returns it."""
+
+    def call(t: Any, x: Any) -> Any:
+        class Changed(t.autograd.Function):
+            @staticmethod
+            def forward(ctx: Any, a: Any) -> Any:
+                ctx.save_for_backward(a)
+                ctx.save_for_forward(a)
+                return a * 3
+
+            @staticmethod
+            def backward(ctx: Any, g: Any) -> Any:
+                return change(t, g)
+
+        return t.autograd.grad(Changed.apply(x * 1).sum(), x)
+
+    return call
+
+
 USES: dict[str, Callable[..., Any]] = {
     "custom": scaled,
+    "custom gradient broadcast": fitted(lambda t, g: g.expand(4, *g.shape)),
+    "custom gradient with a dimension more": fitted(lambda t, g: g.unsqueeze(0)),
+    "custom gradient of other sizes": fitted(lambda t, g: t.ones(7)),
+    "custom gradient without dimensions": fitted(lambda t, g: g.sum()),
+    "custom gradient wider": fitted(lambda t, g: g.double()),
+    "custom gradient narrower": fitted(lambda t, g: g.half()),
+    "custom gradient of integers": fitted(lambda t, g: g.long()),
+    "custom gradient complex": fitted(lambda t, g: g.to(t.complex64)),
+    "custom gradient no tensor": fitted(lambda t, g: 1.0),
     "custom several": several,
     "custom identity": identity,
     "custom bad": counted,

@@ -328,3 +328,16 @@ def test_gradients_of_eigenvalues_that_are_the_same(call):
         return x.grad.numpy()
 
     np.testing.assert_allclose(gradient(eagerjit), gradient(torch))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_gradients_of_eigenvectors_are_hermitian(dtype):
+    def gradient(t):
+        x = t.tensor(np.diag([1.0, 2.0, 4.0]) + 0.3, dtype=getattr(t, dtype))
+        x = (x + t.tensor([[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]) * (1j if dtype == "complex128" else 0)).to(x.dtype)
+        x.requires_grad_()
+        values, vectors = t.linalg.eigh(x)
+        (vectors.abs() * t.arange(9.0).reshape(3, 3)).sum().add((values**3).sum()).backward()
+        return x.grad.numpy()
+
+    np.testing.assert_allclose(gradient(eagerjit), gradient(torch), atol=1e-12)

@@ -311,8 +311,9 @@ def test_averaged_model(kind: str, use_buffers: bool) -> None:
                 for p in network.parameters():
                     p.mul_(1.5)
             average.update_parameters(network)
+        before = [(f"{k} before", np.array(v)) for k, v in average.state_dict().items()]
         swa.update_bn([(x,), (x * 2,)], average)
-        found.append([(k, np.array(v)) for k, v in average.state_dict().items()])
+        found.append([*before, *((k, np.array(v)) for k, v in average.state_dict().items())])
         assert average(x).shape == (4, 2)
     for (a, x), (b, y) in zip(*found, strict=True):
         assert a == b

@@ -116,6 +116,21 @@ def test_division_of_negative_numbers(name: str, dtype: str) -> None:
     compare(lambda t, x, y: getattr(t, name)(x, y), a, b, grad=name != "floor_divide")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_are_exact(dtype: str) -> None:
+    a = np.array([1e8, -1e10, 7.3, 5.0, -5.0, -0.0, 1e30, -3.0, np.inf, 3.0, np.nan], dtype)
+    b = np.array([0.3, 0.3, 0.1, np.inf, np.inf, 2.0, 3e-3, 3.0, 2.0, 0.0, 1.0], dtype)
+    compare(lambda t, x, y: (t.fmod(x, y), t.signbit(t.fmod(x, y))[:-3]), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_remainders_of_the_smallest_integer(dtype: str) -> None:
+    least, largest = np.iinfo(dtype).min, np.iinfo(dtype).max
+    a = np.array([least, least, least, largest, 7, -7], dtype)
+    b = np.array([3, -7, least, least, least, least], dtype)
+    compare(lambda t, x, y: (t.fmod(x, y), t.remainder(x, y)), a, b)
+
+
 @pytest.mark.parametrize("mode", [None, "floor", "trunc"])
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_rounded_division(mode: str | None, dtype: str) -> None:

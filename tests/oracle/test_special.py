@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,3 +74,26 @@ def test_polynomials(name: str) -> None:
     jitted, eager = (f(ej.tensor(x)) for f in (ej.jit(lambda x: getattr(ej.special, name)(x, 5)),
                                                lambda x: getattr(ej.special, name)(x, 5)))
     assert ej.equal(jitted, eager) and not jitted.requires_grad
+
+
+EDGES: dict[str, tuple[Any, list[float], list[float]]] = {
+    "xlog1py": (lambda t, x, y: t.special.xlog1py(x, y), [0.0, 0.0, 0.0, 2.0, -1.0], [1.0, -0.5, 3.0, 3.0, 0.5]),
+    "atanh": (lambda t, x, y: t.atanh(x), [1.0, -1.0, 0.5, 0.0], [0.0] * 4),
+    "remainder": (
+        lambda t, x, y: t.remainder(x, y), [1.0, 7.0, -7.0, 1.0, -1.0, 5.0], [0.001, 2.0, 2.0, -math.inf, math.inf, 0.1]
+    ),
+    "smooth_l1_loss": (
+        lambda t, x, y: t.nn.functional.smooth_l1_loss(x, y, reduction="none", beta=0.7),
+        [0.0, math.inf, 1.0, 3.0, math.nan], [math.inf, 0.0, 0.8, 1.0, 1.0],
+    ),
+    "huber_loss": (
+        lambda t, x, y: t.nn.functional.huber_loss(x, y, reduction="none", delta=0.7),
+        [0.0, math.inf, 1.0, 3.0, math.nan], [math.inf, 0.0, 0.8, 1.0, 1.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_gradients_at_the_edges(name: str) -> None:
+    call, x, y = EDGES[name]
+    compare(call, np.array(x), np.array(y))
