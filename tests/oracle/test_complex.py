@@ -321,3 +321,16 @@ def test_tangents_at_complex_points(name):
 
     for found, expected in zip(tangent(eagerjit), tangent(torch), strict=True):
         np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("limits", [{"max": 1j}, {"min": 1j}, {"min": 0, "max": 1j}])
+def test_complex_limits_are_refused(limits):
+    def clamped(t, x):
+        return x.clamp(**limits)
+
+    with pytest.raises(NotImplementedError):
+        torch.arange(3).clamp(**limits)
+    with pytest.raises(NotImplementedError):
+        clamped(eagerjit, eagerjit.arange(3))
+    with pytest.raises(NotImplementedError):
+        eagerjit.jit(clamped)(eagerjit, eagerjit.arange(3))
