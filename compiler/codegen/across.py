@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS
+from eagerjit.compiler.codegen.math import BINARY, UNARY
 from eagerjit.compiler.codegen.transpose import wrapping
 from eagerjit.compiler.loops import LANES, Accumulate, Check, Finish, Index, Init, Let, Load, Loop, Stmt, Store, walk
 
@@ -20,7 +21,8 @@ _LINE = 64
 SHORT = 16
 """Elements of rows that tasks take one at a time wherever they lie: as vectors they would fill few lanes."""
 EXTREMES = frozenset({"maximum", "minimum", "argmax", "argmin"})
-"""What it is done for: these take longest to fold lanes."""
+DEAR = frozenset(UNARY) | frozenset(BINARY)
+"""What it is done for: the first take longest to fold lanes, the others to compute lanes that a row leaves empty."""
 
 _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 
@@ -44,20 +46,20 @@ class Plan:
         return (self.lanes,)
 
 
-def plan(tasks: Loop) -> Plan | None:
-    """The plan for a loop over tasks most of whose accesses along inner loops are next to the next task's, or that do
-    nothing but find a row's extremes each, where rows are short."""
-    found = _together(tasks)
+def plan(tasks: Loop, scratch: set[str]) -> Plan | None:
+    """The plan for a loop over tasks most of whose accesses along inner loops are next to the next task's, or that
+    reduce rows each in ways worth it where these are short. Rows are kept in `scratch` memory meanwhile."""
+    found = _together(tasks, scratch)
     if found is None:
         return None
     wraps, lanes, across = found
     if across:
-        return Plan(wraps, lanes)
+        return None if scratch else Plan(wraps, lanes)
     extent = _reduced_extent(tasks, {s.name for s in wraps if s.op == "rem"} | {tasks.var})
     return Plan(wraps, lanes, SHORT, extent) if extent else None
 
 
-def _together(tasks: Loop) -> tuple[tuple[Let, ...], int, bool] | None:
+def _together(tasks: Loop, scratch: set[str]) -> tuple[tuple[Let, ...], int, bool] | None:
     """How tasks are numbered, how many may run together, and whether most accesses are next to the next task's."""
     statements = list(walk(tasks.body))
     if not all(isinstance(s, _KINDS) for s in statements):
@@ -75,8 +77,9 @@ def _together(tasks: Loop) -> tuple[tuple[Let, ...], int, bool] | None:
     if any(let.op in ("rem", "floordiv") and let.args[0] in varying for let in lets if let not in wraps):
         return None
     vectors = [s for s in loops if s.kind == "vector"]
-    accesses = [(s.index, v.var) for v in vectors for s in v.body if isinstance(s, Load | Store)]
-    stores = [s.index for s in statements if isinstance(s, Store)]
+    kept = [s for s in statements if isinstance(s, Load | Store) and s.param in scratch]
+    accesses = [(s.index, v.var) for v in vectors for s in v.body if isinstance(s, Load | Store) and s not in kept]
+    stores = [s.index for s in statements if isinstance(s, Store) and s not in kept]
     if not all(any(name in consecutive for name, _ in index) for index in stores):
         return None
     across = sum(_crosses(index, variable, consecutive) for index, variable in accesses)
@@ -86,24 +89,29 @@ def _together(tasks: Loop) -> tuple[tuple[Let, ...], int, bool] | None:
 
 
 def _reduced_extent(tasks: Loop, consecutive: set[str]) -> int | str:
-    """The size of the rows of which a kernel finds extremes and stores nothing else; 0 for other kernels."""
+    """The size of the rows that a kernel reduces where it does so in ways worth it, and always of one size; else 0."""
     statements = list(walk(tasks.body))
     vectors = [s for s in statements if isinstance(s, Loop) and s.kind == "vector"]
+    inner = [s for vector in vectors for s in vector.body]
     found = {s.op for s in statements if isinstance(s, Init)}
-    if len(vectors) != 1 or not found or not found <= EXTREMES:
+    extremes = len(vectors) == 1 and found <= EXTREMES and not any(isinstance(s, Store) for s in inner)
+    dear = any(isinstance(s, Let) and s.op in DEAR for s in inner)
+    if not found or not (extremes or dear) or any(isinstance(s, Check) for s in inner):
         return 0
-    (inner,) = vectors
-    loads = [s for s in inner.body if isinstance(s, Load)]
-    if any(isinstance(s, Store | Check) for s in inner.body) or not any(
-        name in consecutive for s in loads for name, _ in s.index
-    ):
+    if not any(name in consecutive for s in inner if isinstance(s, Load) for name, _ in s.index):
         return 0
-    if isinstance(inner.stop, int):
-        return inner.stop if inner.stop <= SHORT else 0
     named = {s.name: s for s in statements if isinstance(s, Let)}
-    stop = named.get(inner.stop)
+    extents = {_extent(vector, named) for vector in vectors}
+    return extents.pop() if len(extents) == 1 else 0
+
+
+def _extent(loop: Loop, named: dict[str, Let]) -> int | str:
+    """The size of the rows that a vector loop goes over, or over a part of which it goes; 0 where rows are long."""
+    if isinstance(loop.stop, int):
+        return loop.stop if loop.stop <= SHORT else 0
+    stop = named.get(loop.stop)
     if stop is None:
-        return inner.stop
+        return loop.stop
     ends = [a for a in stop.args if a not in named] if stop.op == "minimum" else []
     return ends[0] if len(ends) == 1 else 0
 

@@ -66,7 +66,6 @@ class _Emitter(VectorLoops):
         self.kernel = kernel
         self.accumulators: dict[str, acc.Accumulator] = {}
         self.folding = self._folding_accumulators()
-        self.together = False
         self.copies = LANES
         self.first = self.b.constant("i64", 0)
         self.sums: dict[tuple[str, Index], str] = {}
@@ -251,7 +250,7 @@ class _Emitter(VectorLoops):
         """The tasks of this call, in blocks where the plan says so; their indices count along."""
         b = self.b
         start, stop = (Value(b, "i64", 0, name, 0) for name in ("%begin", "%end"))
-        plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop)
+        plan = transpose.plan(loop, self.stored, b.width_bits) or across.plan(loop, self.scratch)
         indices = digits(loop, self.values)
         enter, done = b.name("enter"), b.name("done")
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")

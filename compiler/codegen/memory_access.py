@@ -42,12 +42,15 @@ class MemoryAccess:
     `values` are the kernel's names so far. Inside a vector loop `lanes` is its width and `mask` the lanes that are on
     (None: all), the first `active` ones; `by_rows`: it begins anew for every row, so that what is left of a row may be
     most of it; `tiles` are the loads whose vectors lie transposed on the stack. Loads that
-    don't vary in a loop move out of it, if their parameter is never stored to.
+    don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run `together` as lanes,
+    an element of `scratch` memory is a vector.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
         self.b = Builder(width_bits)
         self.params = {p.name: p for p in params}
+        self.scratch = {p.name for p in params if p.kind == "scratch"}
+        self.together = False
         self.values: dict[str, Value] = {}
         self.stored = stored
         self.variables: list[str] = []
@@ -75,6 +78,8 @@ class MemoryAccess:
                 step = distance + step if step else distance
         pointer = self.values[param]
         kind = LLVM_TYPES[memory_dtype(self.params[param].dtype)]
+        if self.together and param in self.scratch:
+            return self._from(pointer, kind, scalar_terms[0] * self.lanes), 1, None
         for term in sorted(scalar_terms, key=lambda t: t.depth):
             pointer = self._from(pointer, kind, term)
         if not lane_terms:

@@ -23,6 +23,9 @@ from eagerjit.compiler.shapes import contiguous_strides
 
 RECOMPUTE = 8
 """Values cheaper than this many operations are computed again in a later phase rather than kept."""
+TOGETHER = 256
+"""Elements of scratch memory that there are at least: short rows may be computed as many at a time as a cache line has
+elements."""
 
 
 @dataclass(slots=True)
@@ -188,7 +191,7 @@ class RowKernel:
         extent = sizes.product(self.group.dims[self.split :])
         scratch = Scratch(len(self.scratch_offsets), node.dtype.short, self.scratch)
         self.scratch_offsets[scratch] = self.scratch
-        size = sizes.mul(sizes.add(extent, 63), node.dtype.itemsize)
+        size = sizes.mul(sizes.add(extent, TOGETHER), node.dtype.itemsize)
         self.scratch = sizes.add(self.scratch, sizes.mul(sizes.floordiv(sizes.add(size, 63), 64), 64))
         return scratch
 

@@ -116,7 +116,7 @@ def total_of_rows(index):
 
 
 def test_only_rows_across_memory_run_together():
-    assert across.plan(total_of_rows((("t", 1), ("i", "s2")))) == across.Plan((), 16)
-    assert across.plan(total_of_rows((("t", "s2"), ("i", 1)))) is None
-    assert across.plan(total_of_rows((("t", "s2"), ("i", 3)))) is None
-    assert across.plan(total_of_rows((("i", 1),))) is None
+    assert across.plan(total_of_rows((("t", 1), ("i", "s2"))), set()) == across.Plan((), 16)
+    assert across.plan(total_of_rows((("t", "s2"), ("i", 1))), set()) is None
+    assert across.plan(total_of_rows((("t", "s2"), ("i", 3))), set()) is None
+    assert across.plan(total_of_rows((("i", 1),)), set()) is None
