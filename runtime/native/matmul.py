@@ -4,7 +4,8 @@ A product is cut into tiles of C by its sizes and the machine's processors, neve
 every element is computed the same way whatever runs it. float32 is multiplied in registers (`panels.py`), for which
 operands are packed as they lie; vectors, columns narrower than a register and float64 go to single-threaded BLAS. An
 operand BLAS can't read (no unit stride, another element type) is packed tile by tile into scratch memory; float16 and
-bfloat16 are computed in float32, integers in 64 bits by a plain loop, which does without BLAS what BLAS would.
+bfloat16 are computed in float32, integers in 64 bits by a plain loop, which does without BLAS what BLAS would. Products
+of a few numbers, of which a batch may have many, are such loops too: BLAS takes longer to be called than to compute.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ from eagerjit.runtime.native.products import (
     PER_OPERATION,
     SEVERAL,
     SEVERAL_TILE_WORK,
+    SHORT,
+    SMALL,
+    SMALL_WORK,
     TILE,
     TILE_ALIGNMENT,
     TOO_LARGE,
 )
 from eagerjit.runtime.native.threads import is_worth_threads, parallel_for, serial_for
-from eagerjit.runtime.native.tile_products import product_by_blas, product_of_integers
+from eagerjit.runtime.native.tile_products import product_by_blas, product_of_integers, small_f32, small_f64
 
 # Offsets in the job block that tasks read.
 DTYPE = 0
@@ -129,6 +133,10 @@ def matmul(
     store_i64(job, C_ROW, c_row)
     store_i64(job, N_BATCH, n_batch)
     store_ptr(job, BATCH, batch)
+    if m * n * k <= SMALL and k <= SHORT and (dtype == FLOAT32 or dtype == FLOAT64):
+        if is_worth_threads(batches * (m * n * k * PER_OPERATION + SMALL_WORK)):
+            return parallel_for(address_of(_small_kernel), job, batches, 0, TILE_ALIGNMENT)
+        return serial_for(address_of(_small_kernel), job, batches, 0)
     store_i64(job, PANELS, work_size(dtype) == 4 and suits_panels(m, n, k, b_row))
     tiles = batches * _choose_tiles(job, batches)
     scratch_bytes = _plan_packing(job)
@@ -232,6 +240,52 @@ def _tiles_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     return 0
 
 
+def _batch_offset(job: ptr, index: i64, field: i64) -> i64:
+    """Where a product of the batch has an operand or its result, in elements."""
+    table: ptr = load_ptr(job, BATCH)
+    offset = 0
+    for d in range(load_i64(job, N_BATCH) - 1, 0, -1):
+        extent = load_i64(table, d * 32)
+        offset += index % extent * load_i64(table, d * 32 + field)
+        index //= extent
+    return offset + index * load_i64(table, field) if load_i64(job, N_BATCH) else 0
+
+
+def _small_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
+    """Computes products begin..end of the batch."""
+    dtype = load_i64(job, DTYPE)
+    item = item_size(dtype)
+    a_row = load_i64(job, A_ROW) * item
+    a_column = load_i64(job, A_COLUMN) * item
+    b_row = load_i64(job, B_ROW) * item
+    b_column = load_i64(job, B_COLUMN) * item
+    c_row = load_i64(job, C_ROW) * item
+    rows = load_i64(job, M)
+    columns = load_i64(job, N)
+    k = load_i64(job, K)
+    table: ptr = load_ptr(job, BATCH)
+    single = load_i64(job, N_BATCH) == 1
+    a_step = load_i64(table, 8) * item if single else 0
+    b_step = load_i64(table, 16) * item if single else 0
+    c_step = load_i64(table, 24) * item if single else 0
+    a: ptr = load_ptr(job, A) + begin * a_step
+    b: ptr = load_ptr(job, B) + begin * b_step
+    c: ptr = load_ptr(job, C) + begin * c_step
+    for index in range(begin, end):
+        if not single:
+            a = load_ptr(job, A) + _batch_offset(job, index, 8) * item
+            b = load_ptr(job, B) + _batch_offset(job, index, 16) * item
+            c = load_ptr(job, C) + _batch_offset(job, index, 24) * item
+        if dtype == FLOAT32:
+            small_f32(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k)
+        else:
+            small_f64(a, a_row, a_column, b, b_row, b_column, c, c_row, rows, columns, k)
+        a = a + a_step
+        b = b + b_step
+        c = c + c_step
+    return 0
+
+
 def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> None:
     dtype = load_i64(job, DTYPE)
     item = item_size(dtype)
@@ -246,14 +300,9 @@ def _tile(job: ptr, batch_index: i64, down: i64, across: i64, scratch: ptr) -> N
     b_offset = column * load_i64(job, B_COLUMN)
     c_row = load_i64(job, C_ROW)
     c_offset = row * c_row + column
-    table: ptr = load_ptr(job, BATCH)
-    for d in range(load_i64(job, N_BATCH) - 1, -1, -1):
-        extent = load_i64(table, d * 32)
-        position = batch_index % extent
-        batch_index //= extent
-        a_offset += position * load_i64(table, d * 32 + 8)
-        b_offset += position * load_i64(table, d * 32 + 16)
-        c_offset += position * load_i64(table, d * 32 + 24)
+    a_offset += _batch_offset(job, batch_index, 8)
+    b_offset += _batch_offset(job, batch_index, 16)
+    c_offset += _batch_offset(job, batch_index, 24)
     a: ptr = load_ptr(job, A) + a_offset * item
     b: ptr = load_ptr(job, B) + b_offset * item
     c: ptr = load_ptr(job, C) + c_offset * item

@@ -33,5 +33,7 @@ LEAST_TILE_WORK = 1 << 18  # multiplications worth a task of their own: some 3 m
 SEVERAL = 2  # tiles of a large product per processor: one held up gets fewer; more would pack operands more often
 SEVERAL_TILE_WORK = 1 << 24  # multiplications of such a tile: some 300 microseconds
 SERIAL_WORK = 1 << 18  # multiplications of a whole product that one thread had better do alone
+SMALL, SHORT = 128, 32  # multiplications of a product and of an element that end before a call of BLAS would
+SMALL_WORK = 50  # scalar operations of a kernel in the time that is lost between two such products
 PER_OPERATION = 4  # multiplications in the time that a scalar operation of a kernel takes
 TILE_ALIGNMENT = 16

@@ -115,6 +115,39 @@ def _row_f64(a: ptr, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c
                 store_f64(c, j * 8, load_f64(c, j * 8) + factor * load_f64(line, j * b_column * 8))
 
 
+def small_f32(
+    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
+    k: i64,
+) -> None:  # fmt: skip
+    """A product that is not worth a call of BLAS; strides in bytes."""
+    for i in range(rows):
+        for j in range(columns):
+            total: f32 = 0.0
+            x: ptr = a + i * a_row
+            y: ptr = b + j * b_column
+            for _ in range(k):
+                total += load_f32(x) * load_f32(y)
+                x = x + a_column
+                y = y + b_row
+            store_f32(c, i * c_row + j * 4, total)
+
+
+def small_f64(
+    a: ptr, a_row: i64, a_column: i64, b: ptr, b_row: i64, b_column: i64, c: ptr, c_row: i64, rows: i64, columns: i64,
+    k: i64,
+) -> None:  # fmt: skip
+    for i in range(rows):
+        for j in range(columns):
+            total: f64 = 0.0
+            x: ptr = a + i * a_row
+            y: ptr = b + j * b_column
+            for _ in range(k):
+                total += load_f64(x) * load_f64(y)
+                x = x + a_column
+                y = y + b_row
+            store_f64(c, i * c_row + j * 8, total)
+
+
 def product_of_integers(a: ptr, b: ptr, c: ptr, rows: i64, columns: i64, k: i64) -> None:
     """One tile of packed 64-bit integers, which wrap."""
     fill_bytes(c, 0, rows * columns * 8)
