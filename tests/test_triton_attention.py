@@ -16,6 +16,7 @@ from eagerjit.compiled import gpu_kernels
 from eagerjit.compiler.codegen.triton import attention
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
+from eagerjit.runtime.gpu import descriptors
 
 RANDOM = np.random.default_rng(4)
 attend = torch.nn.functional.scaled_dot_product_attention
@@ -229,3 +230,36 @@ def test_blocks_fit_into_shared_memory(features: int, architecture: int, shared:
         known = {p.name: 512 for p in kernel.kernel.params if p.kind == "size"}
         launch = kernel.launch(8, known, architecture)
         assert gpu_kernels.binary(launch, architecture).shared <= shared
+
+
+@pytest.mark.parametrize("name", ["plain", "causal", "mask of heads", "heads as features", "other features", "groups"])
+def test_blocks_that_the_gpu_loads_have_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU whose programs compute addresses."""
+    monkeypatch.setattr(descriptors, "LEAST_BYTES", 0)
+    call, arguments = CASES[name]
+    arguments = [x.to(torch.bfloat16) if x.dtype is torch.float32 else x for x in arguments]
+    found = []
+    for first in (0, 1000):
+        monkeypatch.setattr(attention, "FIRST", first)
+        monkeypatch.setattr(attention, "blocks", lambda *described: (16, 16, 4, 3))
+        with gpu_kernels.interpreted() as made:
+            results = jit(with_gradients(call), fullgraph=True)(*arguments)
+        counts = [len(launch.descriptors) for m in made for launch in m.launched if "_attention_" in launch.source.name]
+        found.append([x.contiguous()._data.tobytes() for x in results])
+        assert counts == ([0, 0, 0] if first or name == "other features" else [3, 4, 4])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("features", [64, 128, 256])
+def test_machine_code_of_blocks_that_the_gpu_loads(features: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descriptors, "LEAST_BYTES", 0)
+    with gpu_kernels.interpreted() as made:
+        x = [real(1, 1, 2, features, dtype="bfloat16") for _ in range(3)]
+        jit(with_gradients(causal), fullgraph=True)(*x)
+    for kernel in (k for m in made for k in m.kernels if "attention" in k.kernel.name):
+        known, sizes = {p.name: 512 for p in kernel.kernel.params}, kernel.statement.sizes
+        known |= {name: features for name in sizes[2:] if isinstance(name, str)}
+        launch = kernel.launch(8, known)
+        binary = gpu_kernels.binary(launch, 90)
+        assert all(word in binary.ptx for word in ("cp.async.bulk.tensor", "wgmma.mma_async"))
+        assert binary.shared <= 232448 and binary.spilled <= (64 if features == 256 else 0)

@@ -4,6 +4,8 @@
     query       the same rows: weights again from the row's log of the sum, their gradient, times the keys
     key_value   a block of keys per program: rows in steps, the gradients of keys and values in registers
 
+Where the GPU can load blocks by itself (`described.py`), no thread has an address of what is read.
+
 Exponentials are powers of two, so scores carry log2(e) in their scale. What a causal mask hides is not computed; blocks
 that it or a length cuts are a loop of their own. Programs with the most work start first.
 """
@@ -12,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import lru_cache
 
+from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.operations import Function
@@ -42,15 +45,17 @@ INFINITY = 'float("inf")'
 
 
 class AttentionText(KernelText):
-    """Writes one such kernel."""
+    """Writes one such kernel; `described`: the GPU loads blocks by itself."""
 
-    def __init__(self, kernel: Kernel, statement: Attention):
+    def __init__(self, kernel: Kernel, statement: Attention, described: bool = False):
         super().__init__(kernel, Shape(True, "whole"))
-        self.statement = statement
+        self.statement, self.described = statement, described
+        self.places: dict[int, str] = {}
         self.memory = {name: (param, steps) for name, param, steps in statement.memory}
         self.rows, self.keys = map(str, statement.sizes[:2])
         self.sums = f"tl.float{64 if statement.dtype == 'f64' else 32}"
-        self.functions["fetch"] = Function("fetch", FETCH)
+        if not described:
+            self.functions["fetch"] = Function("fetch", FETCH)
 
     def body(self) -> list[str]:
         """The kernel's lines without its head."""
@@ -74,15 +79,17 @@ class AttentionText(KernelText):
 
     def _starts(self) -> None:
         """Where every tensor's part for this head starts."""
-        rest, places = "head", []
+        rest = "head"
         for d, extent in reversed(list(enumerate(self.statement.batch))):
-            places.append((f"head{d}" if d else rest, d))
+            self.places[d] = f"head{d}" if d else rest
             if d:
                 self._lines(f"head{d} = {rest} % {extent}", f"rest{d} = {rest} // {extent}")
                 rest = f"rest{d}"
         for name, (param, steps) in self.memory.items():
-            terms = [f"{place} * {steps[2 + d]}" for place, d in places if steps] or ["0"]
+            terms = [f"{place} * {steps[2 + d]}" for d, place in self.places.items() if steps] or ["0"]
             start = f"{name}_start"
+            if self.described and name in MATRICES:
+                continue
             if steps:
                 self.emit(f"{start} = {param} + ({' + '.join(terms)})")
             elif name in ("out", "dq"):
@@ -94,7 +101,13 @@ class AttentionText(KernelText):
 
     def _tile(self, name: str, index: str, limit: str, edge: bool, turned: bool = False) -> str:
         """Rows of a matrix, all their features; `turned`: as columns."""
-        row, column = self.memory[name][1][:2]
+        param, (row, column, *apart) = self.memory[name]
+        if self.described:
+            size, features = "ROWS" if name in ("q", "g") else "KEYS", "OUT" if name in ("v", "g") else "DIM"
+            inside = (size == "KEYS") == (self.statement.kind == "key_value")
+            first = f"block * {size}" if inside else "first"
+            outer = [self.places[d] for d, step in enumerate(apart) if step != 0]
+            return block_load(param, outer, (first, "0"), (size, features), False) + ".T" * turned
         down, along = (COLUMN, ROW) if turned else (ROW, COLUMN)
         feature, count, size = ("e", "VALUES", "OUT") if name in ("v", "g") else ("d", "FEATURES", "DIM")
         place = f"{name}_start + ({index}{down} * {row} + {feature}{along} * {column})"
@@ -274,13 +287,13 @@ class AttentionKernel:
         (statement,) = kernel.body
         assert isinstance(statement, Attention)
         self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
+        self.source = lru_cache(self._source)
 
-    @cached_property
-    def sources(self) -> tuple[TritonSource, ...]:
+    def _source(self, described: bool) -> TritonSource:
         """The file."""
-        writer = AttentionText(self.kernel, self.statement)
+        writer = AttentionText(self.kernel, self.statement, described)
         writer.body()
-        return (file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines),)
+        return file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of heads."""
@@ -291,7 +304,8 @@ class AttentionKernel:
         s = self.statement
         rows, keys, features, values = map(known, s.sizes)
         dim, out = (max(16, power_of_two(n)) for n in (features, values))
-        most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out))
+        loaded = architecture >= FIRST and bool(of_attention(s, sizes, dim, dim, (dim, out)))
+        most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out), architecture, loaded)
         high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
         extents = (max(rows, keys), max(rows, keys, features, values), *map(known, s.batch))
         reach = max(
@@ -305,23 +319,32 @@ class AttentionKernel:
         programs = -(-keys // wide) if s.kind == "key_value" else -(-rows // high)
         grid = max(programs, 1) * max(tasks, 1)
         own, step = (wide, high) if s.kind == "key_value" else (high, wide)
-        memory = gpu(architecture).shared // ((dim + out) * ITEMSIZE.get(s.dtype, 2))
-        stages = max(min(ahead, (memory - own) // step), 1)
-        return Launch(self.sources[0], constants, warps, grid, multiples(self.sources[0], tasks, sizes), stages)
+        kept = own * (dim if s.kind == "forward" else dim + out)
+        numbers = gpu(architecture).shared // ITEMSIZE.get(s.dtype, 2) - kept
+        stages = max(min(ahead, numbers // (step * (dim + out))), 1)
+        described = of_attention(s, sizes, high, wide, (dim, out)) if loaded else ()
+        source = self.source(loaded)
+        aligned = multiples(source, tasks, sizes, described)
+        return Launch(source, constants, warps, grid, aligned, stages, descriptors=described)
 
 
-def blocks(kind: str, dtype: str, dim: int) -> tuple[int, int, int, int]:
+def blocks(kind: str, dtype: str, dim: int, architecture: int, described: bool) -> tuple[int, int, int, int]:
     """(rows, keys, warps) of a block for heads of so many features, and steps that are loaded ahead.
 
     More steps ahead would take the room of another program, or registers: without these tensor cores wait for each
-    product of a step before they begin the next.
+    product of a step before they begin the next. Where the GPU itself loads blocks there are registers for more; sums
+    of gradients are added in the same order whatever the block is.
     """
     if dtype == "f64":
         return 16, 16, 4, 3
     if dtype == "f32":
         return (64, 32, 4, 3) if dim <= 64 else (32, 32, 4, 3) if dim <= 128 else (16, 16, 4, 3)
+    if kind == "forward" and architecture >= FIRST and dim > 64:
+        return (128, 128, 8, 2) if dim <= 128 else (128, 64, 8, 2)
     if kind == "forward":
         return (128, 64, 8, 3) if dim <= 128 else (64, 32, 4, 2)
     if kind == "query":
         return (64, 64, 4, 3) if dim <= 64 else (64, 64, 4, 2) if dim <= 128 else (64, 32, 8, 2)
+    if described and 64 < dim <= 128:
+        return 64, 64, 4, 2
     return (64, 64, 4, 3) if dim <= 64 else (32, 128, 8, 2) if dim <= 128 else (32, 64, 8, 2)

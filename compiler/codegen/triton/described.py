@@ -1,67 +1,108 @@
-"""Factors of products whose blocks a GPU loads by itself, from compute capability 9.0 on: no thread has an address.
+"""Tensors whose blocks a GPU loads by itself, from compute capability 9.0 on: no thread has an address.
 
-A descriptor has the dimensions of the batch that a factor has memory for, then the factor's two, last the one along
-which its elements are neighbours: of a factor that lies turned blocks are loaded so, and turned.
+A descriptor has the dimensions of the batch that a tensor has memory for, then the two of a matrix, last the one along
+which its elements are neighbours: of a matrix that lies turned blocks are loaded so, and turned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from eagerjit.compiler.codegen.triton.tiles import Tile
-from eagerjit.compiler.loops import Product
+from eagerjit.compiler.loops import Attention, Product
 from eagerjit.runtime.gpu.descriptors import FORMATS, Descriptor
 
 FIRST = 90
 """The first architecture that has it."""
 TURNED = ("LEFT_TURNED", "RIGHT_TURNED")
 """Constants: whether a factor's neighbours in memory are those along its first dimension."""
+MATRICES = ("q", "k", "v", "g")
+"""Of attention those that are loaded in blocks."""
 
 
-def block_loads(product: Product, batch: Sequence[str]) -> list[str]:
-    """Lines that load `a` and `b` at rows `down`, columns `across` and `done` of the summed extent, in 32 bits each."""
-    lines = []
-    sides = ("a", product.left, ("ROWS", "DEPTH"), ("down", "done")), (
-        "b", product.right, ("DEPTH", "COLUMNS"), ("done", "across"),
+def block_load(param: str, outer: Sequence[str], places: Sequence[str], block: Sequence[str], turned: bool) -> str:
+    """The text of a block at these places, of 32 bits each; `turned`: of a matrix that lies so."""
+    order = -1 if turned else 1
+    at = ", ".join(f"tl.cast({place}, tl.int32)" for place in (*outer, *places[::order]))
+    shaped = f".reshape({', '.join(block[::order])})" if outer else ""
+    return f"{param}.load([{at}]){shaped}{'.T' * turned}"
+
+
+def factor_loads(product: Product, batch: Sequence[str]) -> Iterator[str]:
+    """Lines that load `a` and `b` at rows `down`, columns `across` and `done` of the summed extent."""
+    sides = ("a", product.left, ("down", "done"), ("ROWS", "DEPTH")), (
+        "b", product.right, ("done", "across"), ("DEPTH", "COLUMNS"),
     )  # fmt: skip
-    for side, (name, param, block, places) in enumerate(sides):
+    for side, (name, param, places, block) in enumerate(sides):
         outer = [place for place, (_, *steps) in zip(batch, product.batch, strict=True) if steps[side] != 0]
         for turned, head in ((True, f"if {TURNED[side]}:"), (False, "else:")):
-            order = -1 if turned else 1
-            at = ", ".join(f"tl.cast({place}, tl.int32)" for place in (*outer, *places[::order]))
-            text = f"{param}.load([{at}])"
-            text += f".reshape({', '.join(block[::order])})" * bool(outer)
-            lines += [head, f"    {name} = {text}{'.T' * turned}"]
-    return lines
+            yield head
+            yield f"    {name} = {block_load(param, outer, places, block, turned)}"
 
 
-def descriptors(
-    product: Product, dtype: str, sizes: Mapping[str, int], tile: Tile
-) -> tuple[tuple[Descriptor, ...], dict[str, int]]:
-    """Those of both factors of these sizes and addresses, and the constants; none where one cannot be described."""
-
-    def known(x: int | str) -> int:
-        return sizes[x] if isinstance(x, str) else x
-
-    if dtype not in FORMATS:
-        return (), {}
-    m, n, k = map(known, product.sizes)
+def of_factors(product: Product, dtype: str, sizes: Mapping[str, int], tile: Tile) -> tuple[Descriptor, ...]:
+    """Those of both factors of these sizes and addresses; none where one cannot be described."""
+    m, n, k = (_known(x, sizes) for x in product.sizes)
     sides = (product.left, (m, k), (tile.rows, tile.depth)), (product.right, (k, n), (tile.depth, tile.columns))
-    found, constants = [], {}
+    found = []
     for side, (param, extents, block) in enumerate(sides):
-        steps = tuple(map(known, product.steps[side]))
-        turned = steps[1] != 1
-        order = -1 if turned else 1
-        outer = [(known(extent), known(rest[side])) for extent, *rest in product.batch if rest[side] != 0]
-        made = Descriptor(
-            param,
-            dtype,
-            (*(1 for _ in outer), *block[::order]),
-            (*(extent for extent, _ in outer), *extents[::order]),
-            (*(step for _, step in outer), *steps[::order]),
-        )
-        if sizes.get(param, 1) % 16 or not made.possible:
-            return (), {}
-        found.append(made)
-        constants[TURNED[side]] = int(turned)
-    return tuple(found), constants
+        outer = [(extent, rest[side]) for extent, *rest in product.batch]
+        found.append(_descriptor(param, dtype, outer, extents, product.steps[side], block, sizes))
+    return _all(found)
+
+
+def turned(product: Product, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The constants that say which factors lie turned."""
+    pairs = zip(TURNED, product.steps, strict=False)
+    return {name: int(_known(steps[1], sizes) != 1) for name, steps in pairs}
+
+
+def of_attention(
+    statement: Attention, sizes: Mapping[str, int], rows: int, keys: int, features: Sequence[int]
+) -> tuple[Descriptor, ...]:
+    """Those of the matrices for blocks of so many rows and keys, and features of q and of v."""
+    high, wide, dim, out = (_known(x, sizes) for x in statement.sizes)
+    shapes = {
+        "q": ((high, dim), (rows, features[0])), "k": ((wide, dim), (keys, features[0])),
+        "v": ((wide, out), (keys, features[1])), "g": ((high, out), (rows, features[1])),
+    }  # fmt: skip
+    found = []
+    for name, param, steps in statement.memory:
+        if name in MATRICES:
+            outer = list(zip(statement.batch, steps[2:], strict=True))
+            made = _descriptor(param, statement.dtype, outer, *shapes[name][:1], steps[:2], shapes[name][1], sizes)
+            found.append(None if made is None or made.shape[-1] != shapes[name][0][1] else made)
+    return _all(found)
+
+
+def _known(x: int | str, sizes: Mapping[str, int]) -> int:
+    return sizes[x] if isinstance(x, str) else x
+
+
+def _all(found: Sequence[Descriptor | None]) -> tuple[Descriptor, ...]:
+    return tuple(d for d in found if d is not None) if None not in found else ()
+
+
+def _descriptor(
+    param: str,
+    dtype: str,
+    outer: Sequence[tuple[int | str, int | str]],
+    extents: tuple[int, int],
+    steps: Sequence[int | str],
+    block: tuple[int, int],
+    sizes: Mapping[str, int],
+) -> Descriptor | None:
+    """That of a matrix in each place of a batch, of which `outer` has extents and steps."""
+    if dtype not in FORMATS or sizes.get(param, 1) % 16:
+        return None
+    known = tuple(_known(step, sizes) for step in steps)
+    order = 1 if known[1] == 1 else -1
+    apart = [(_known(extent, sizes), _known(step, sizes)) for extent, step in outer if step != 0]
+    made = Descriptor(
+        param,
+        dtype,
+        (*(1 for _ in apart), *block[::order]),
+        (*(extent for extent, _ in apart), *extents[::order]),
+        (*(step for _, step in apart), *known[::order]),
+    )
+    return made if made.possible else None

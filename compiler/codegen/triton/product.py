@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 
-from eagerjit.compiler.codegen.triton.described import FIRST, TURNED, block_loads, descriptors
+from eagerjit.compiler.codegen.triton.described import FIRST, TURNED, factor_loads, of_factors, turned
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.names import Axes, Name
@@ -106,7 +106,7 @@ class ProductText(KernelText):
             *lines,
             "product = tl.full((ROWS, COLUMNS), 0.0, tl.float32)",
             f"for done in range({begin}, {end}, DEPTH):",
-            *(f"    {line}" for line in block_loads(self.product, places)),
+            *(f"    {line}" for line in factor_loads(self.product, places)),
             "    product = tl.dot(a, b, product)",
         )
 
@@ -320,23 +320,21 @@ class ProductKernel:
             "TF32": int(precision.tf32 and self._factors == "f32"), "WIDE": int(largest >= INT32),
         }  # fmt: skip
         described: tuple[Descriptor, ...] = ()
-        turned: dict[str, int] = {}
-        if architecture >= FIRST and min(m, n, k, tasks) > 0:
-            described, turned = descriptors(self.product, self._factors, sizes, tile)
+        if architecture >= FIRST:
+            described = of_factors(self.product, self._factors, sizes, tile)
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
         part = Part.SPLIT if tile.split > 1 else Part.TILE
         if described and part is Part.TILE and tiles > gpu(architecture).processors and self._alone(tile, architecture):
             part = Part.SEVERAL
         source = self.source(part, bool(described))
-        constants |= turned
+        constants |= turned(self.product, sizes) if described else {}
         if "PART" in source.constants:
             constants["PART"] = self._part(tile, part, architecture)
         own = (0, 0)
         if tile.split > 1:
             constants["SPLIT"] = tile.split
             own = tiles * tile.split * tile.rows * tile.columns * (8 if self._sums == "f64" else 4), tiles
-        aligned = multiples(source, tasks, sizes) + ("partials",) * (tile.split > 1)
-        aligned = tuple(name for name in aligned if name not in {d.param for d in described})
+        aligned = multiples(source, tasks, sizes, described) + ("partials",) * (tile.split > 1)
         programs, going_round = tiles * tile.split, int(part is Part.SEVERAL)
         return Launch(source, constants, tile.warps, programs, aligned, tile.stages, *own, described, going_round)
 

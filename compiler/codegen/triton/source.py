@@ -185,11 +185,14 @@ class TritonKernel:
         return any(elements & index.keys() and all(index.get(i) != 1 for i in elements) for index in indices)
 
 
-def multiples(source: TritonSource, tasks: int, words: Mapping[str, int]) -> tuple[str, ...]:
-    """The arguments known to be multiples of 16."""
+def multiples(
+    source: TritonSource, tasks: int, words: Mapping[str, int], described: Sequence[Descriptor] = ()
+) -> tuple[str, ...]:
+    """The arguments known to be multiples of 16, of those that are numbers or addresses."""
     known = {**words, "tasks": tasks}
-    kinds = ("memory", "size")
-    return tuple(p.name for p in source.params if p.kind in kinds and p.name in known and known[p.name] % 16 == 0)
+    others = {d.param for d in described}
+    params = (p for p in source.params if p.kind in ("memory", "size") and p.name not in others)
+    return tuple(p.name for p in params if p.name in known and known[p.name] % 16 == 0)
 
 
 def power_of_two(number: int) -> int:
