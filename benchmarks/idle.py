@@ -91,9 +91,11 @@ class IdleLibrary:
 def compile_nothing(launch: Any, device: Any) -> Any:
     """A kernel of a launch that is never run."""
     from eagerjit.cuda.execution import layouts
+    from eagerjit.runtime.gpu.descriptors import Box
     from eagerjit.runtime.gpu.launch import Kernel
 
-    return Kernel(device, b"no code", launch.source.name, layouts(launch), launch.warps)
+    boxes = [Box(d.block, 0) for d in launch.descriptors]
+    return Kernel(device, b"no code", launch.source.name, layouts(launch), launch.warps, boxes=boxes)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,7 @@ class Blocking:
     running   whether a sum over a long row is taken in chunks
     scratch   whether a task has memory of its own for values that it needs again
     products  whether matrix products are kernels
+    beside    parts of one result, of equal sizes, that a kernel writes at most
     """
 
     lanes: int
@@ -41,6 +42,7 @@ class Blocking:
     running: bool = True
     scratch: bool = True
     products: bool = False
+    beside: int = 1
 
     def part(self, count: sizes.Expr) -> sizes.Expr:
         """Elements that one partial result of a total reduction covers."""
@@ -53,7 +55,7 @@ class Blocking:
         return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
 
 
-GPU = Blocking(1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True)
+GPU = Blocking(1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True, beside=8)
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 

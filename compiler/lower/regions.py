@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address, without_ones
 from eagerjit.compiler.ir import Node
@@ -35,9 +37,13 @@ class RegionBuilder:
 
     def _copy(self, part: int, value: Node, strides: Shape, offset: sizes.Expr) -> Built:
         """Store a value into a region of the result."""
-        group = Group(-1, without_ones(value.type.shape))
-        target = Target(value, self.out, strides, offset)
-        built = pointwise(f"{self.name}.{part}", group, [target], self.inline, self.failures, self.blocking)
+        return self._copies(part, [(value, offset)], strides)
+
+    def _copies(self, part: int, values: Sequence[tuple[Node, sizes.Expr]], strides: Shape) -> Built:
+        """The same of several values of equal sizes, each with its region's offset."""
+        group = Group(-1, without_ones(values[0][0].type.shape))
+        targets = [Target(value, self.out, strides, offset) for value, offset in values]
+        built = pointwise(f"{self.name}.{part}", group, targets, self.inline, self.failures, self.blocking)
         built.sources = (self.node.source,)
         return built
 
@@ -60,18 +66,24 @@ class RegionBuilder:
         return built
 
     def _concatenate(self) -> list[Built]:
-        return self._parts(self.node, 0, [])
+        runs: list[list[tuple[Node, sizes.Expr]]] = []
+        for value, start in self._parts(self.node, 0):
+            same = runs and runs[-1][0][0].type.shape == value.type.shape
+            if same and len(runs[-1]) < self.blocking.beside:
+                runs[-1].append((value, start))
+            else:
+                runs.append([(value, start)])
+        return [self._copies(number, run, self.strides) for number, run in enumerate(runs)]
 
-    def _parts(self, node: Node, start: sizes.Expr, built: list[Built]) -> list[Built]:
-        """Copies of a concatenation's parts to where it begins in the result, and of those of its concatenations."""
+    def _parts(self, node: Node, start: sizes.Expr) -> Iterator[tuple[Node, sizes.Expr]]:
+        """A concatenation's parts and where they begin in the result, and those of its concatenations."""
         dim = node.attributes["dim"]
         for value in node.inputs:
             if value.op is indexing.cat and self.inline.get(value, False):
-                self._parts(value, start, built)
+                yield from self._parts(value, start)
             else:
-                built.append(self._copy(len(built), value, self.strides, start))
+                yield value, start
             start = sizes.add(start, sizes.mul(value.type.shape[dim], self.strides[dim]))
-        return built
 
     def _replace_slice(self) -> list[Built]:
         a = self.node.attributes

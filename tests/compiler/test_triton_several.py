@@ -127,3 +127,19 @@ def test_what_a_convolution_writes_is_read_after_it() -> None:
         found = jit(gradients, fullgraph=True)(x, w, g)
     for a, b in zip(found, gradients(x, w, g), strict=True):
         np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), rtol=2e-2, atol=2e-2)
+
+
+def test_equal_parts_of_a_result_are_one_launch() -> None:
+    x = torch.tensor(np.random.default_rng(3).normal(size=(3, 5)))
+    calls = {
+        1: lambda x: torch.cat([x, x * 2, x + 1, x.exp()], 1),
+        2: lambda x: torch.stack([x * number for number in range(10)]),
+        3: lambda x: torch.cat([x, x, x[:, :2], x], 1),
+    }
+    for count, call in calls.items():
+        expected = call(x)
+        with gpu_kernels.interpreted() as made:
+            actual = jit(call, fullgraph=True)(x)
+        names = [launch.source.name for m in made for launch in m.launched]
+        assert actual._data.tobytes() == expected._data.tobytes()
+        assert sum("_cat" in name for name in names) == count, names

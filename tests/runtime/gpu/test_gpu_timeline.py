@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_driver import FakeLibrary
-from machines import WORDS
+from machines import WORDS, box
 
 from eagerjit.cuda import execution
 from eagerjit.cuda.execution import Compile, layouts
@@ -71,7 +71,7 @@ def compile_nothing(library: FakeLibrary) -> Compile:
     def compile(launch: Any, device: Any) -> Kernel:
         own, name = layouts(launch), f"{launch.source.name}_{next(numbers)}"
         image = library.define(name, tuple(WORDS[kind] for kind in own), lambda run, *words: None)
-        return Kernel(device, image, name, own, launch.warps)
+        return Kernel(device, image, name, own, launch.warps, boxes=[box(d) for d in launch.descriptors])
 
     return compile
 
