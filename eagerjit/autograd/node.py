@@ -57,10 +57,9 @@ class GradNode:
     replaced: Tensor | None
     overwritten: Place | None
 
-    @property
     def name(self) -> str:
-        """The operation's name."""
-        return self.op.name
+        """What the gradient of the operation is called."""
+        return f"{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0"
 
     @property
     def source(self) -> str:
@@ -69,7 +68,7 @@ class GradNode:
         return (code or "") if code is None or isinstance(code, str) else line_of((code, self.offset or 0))
 
     def __repr__(self) -> str:
-        return f"<{''.join(word.capitalize() for word in self.op.name.split('_'))}Backward0>"
+        return f"<{self.name()}>"
 
     def overwrite(self, index: int, place: Any) -> None:
         """Note where this result was overwritten, if its gradient reads it."""

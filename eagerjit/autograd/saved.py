@@ -77,13 +77,13 @@ def saved_by(
         reader = reader_of(node.op, node.inputs or (), edges)
         for index, result in made_by.get(id(node), ()) if read is None or 1 in read else ():
             if node.reads_result(index):
-                found[Saved(node.name, node.source, -1, result=result, reader=reader)] = None
+                found[Saved(node.op.name, node.source, -1, result=result, reader=reader)] = None
         for index, x in _tensors(node, read):
             base = _memory(x)
             if id(base) in tracer.leaf_of:
-                found[Saved(node.name, node.source, index, leaf=tracer.leaf_of[id(base)], reader=reader)] = None
+                found[Saved(node.op.name, node.source, index, leaf=tracer.leaf_of[id(base)], reader=reader)] = None
             elif id(base) in bases:
-                found[Saved(node.name, node.source, index, result=bases[id(base)], reader=reader)] = None
+                found[Saved(node.op.name, node.source, index, result=bases[id(base)], reader=reader)] = None
     return list(found)
 
 

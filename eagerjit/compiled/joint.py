@@ -194,7 +194,7 @@ def compile_call(
     )
     inner = _inner(tracer, [results[i] for i in roots])
     last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
-    end = last.name, last.source
+    end = last.op.name, last.source
     backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
     backward.apart = _apart(tracer, [results[i] for i in roots], targets)
     return partial(_compile_both, joint, tracer.objects, backward)

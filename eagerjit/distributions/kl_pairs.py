@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from eagerjit.distributions import bounded, counts, discrete, gammas, transformed
+from eagerjit.distributions import bounded, counts, discrete, gammas, matrices, transformed
 from eagerjit.distributions import continuous as c
 from eagerjit.distributions.distribution import ExponentialFamily, euler_constant, sum_rightmost
 from eagerjit.distributions.kl import register_kl
+from eagerjit.ops.gamma import mvlgamma
+from eagerjit.tensors.creation import arange
 from eagerjit.tensors.tensor import Tensor
 
 Beta, Gamma, Pareto, ContinuousBernoulli = gammas.Beta, gammas.Gamma, transformed.Pareto, bounded.ContinuousBernoulli
@@ -174,6 +176,17 @@ def _normal_laplace(p: Any, q: Any) -> Tensor:
 @register_kl(c.Cauchy, c.Cauchy)
 def _cauchy(p: Any, q: Any) -> Tensor:
     return ((p.scale + q.scale).square() + (p.loc - q.loc).square()).log() - (4 * p.scale * q.scale).log()
+
+
+@register_kl(matrices.Wishart, matrices.Wishart)
+def _wishart(p: Any, q: Any) -> Tensor:
+    half, other, size = p.df / 2, q.df / 2, p.event_shape[-1]
+    steps = arange(size, dtype=p.df.dtype, device=p.df.device) / 2
+    slopes = (half.unsqueeze(-1) - steps).digamma().sum(-1)
+    spread = (q.precision_matrix @ p.covariance_matrix).diagonal(dim1=-2, dim2=-1).sum(-1) - size
+    volumes = 2 * (q._log_scale() - p._log_scale())
+    norms = mvlgamma(other, size) - mvlgamma(half, size)
+    return other * volumes + half * spread + norms + (half - other) * slopes
 
 
 @register_kl(discrete.Bernoulli, counts.Poisson)

@@ -224,12 +224,12 @@ class Module(Calls, Tree, State):
         return self
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Move parameters and buffers, and convert floating point ones to a dtype, in place.
+        """Move parameters and buffers, and convert floating point and complex ones to a dtype, in place.
 
-        to(dtype), to(device, dtype), to(tensor). Raises TypeError for a dtype that is not floating point.
+        to(dtype), to(device, dtype), to(tensor). Raises TypeError for a dtype of integers or truth values.
         """
         device, dtype, _, _ = _parse_to(*args, **kwargs)
-        if dtype is not None and not dtype.is_floating_point:
+        if dtype is not None and not dtype.is_differentiable:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
@@ -239,7 +239,7 @@ class Module(Calls, Tree, State):
         return self if dtype is None else self._convert(dtype)
 
     def _convert(self, dtype: DType) -> Self:
-        return self._apply(lambda t: t.to(dtype) if t.dtype.is_floating_point else t)
+        return self._apply(lambda t: t.to(dtype) if t.dtype.is_differentiable else t)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give all parameters and buffers new memory with undefined contents."""

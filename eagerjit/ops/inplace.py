@@ -156,7 +156,7 @@ def _lineage(target: Tensor) -> tuple[list[Tensor], Tensor]:
 
 def _check_target(target: Tensor, chain: list[Tensor], root: Tensor) -> None:
     """Refuse writes that have no gradient."""
-    if any(x._node is None and x._requires_grad for x in (target, root)):
+    if any(x._node is None and x._requires_grad for x in (*chain, root)):
         what = "a view of a leaf Variable" if chain else "a leaf Variable"
         raise RuntimeError(f"{what} that requires grad is being used in an in-place operation.")
     for view in chain:

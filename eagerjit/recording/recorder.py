@@ -234,7 +234,7 @@ class Recording:
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
         freed = [
-            (i, freed_node(met.name, met.source)) for i, r in enumerate(results[: len(unique)])
+            (i, freed_node(met.op.name, met.source)) for i, r in enumerate(results[: len(unique)])
             if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
             and (met := first_freed(r._node)) is not None
         ]  # fmt: skip

@@ -260,6 +260,8 @@ def set_data(self: Tensor, value: Tensor) -> None:
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
             f"one lies on {device_of(self)} and the other on {device_of(value)}."
         )
+    if self._requires_grad and not value.dtype.is_differentiable:
+        raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
     self._data = value._data
 
 

@@ -504,3 +504,23 @@ def test_expanding_subclasses() -> None:
         assert type(Mine(0.0, 2.0).expand((3,))) is Mine and Mine(0.0, 2.0).expand((3,)).stddev.tolist() == [2.0] * 3
         with pytest.raises(NotImplementedError, match="Subclass Another of Mine that defines a custom __init__"):
             Another().expand((2,))
+
+
+def test_divergence_of_wishart_distributions() -> None:
+    found = []
+    for library in LIBRARIES:
+        matrix = library.tensor(MATRIX, dtype=library.float64)
+        p = library.distributions.Wishart(library.tensor(4.5, dtype=library.float64), matrix)
+        q = library.distributions.Wishart(library.tensor(5.5, dtype=library.float64), matrix * 1.5)
+        found.append([library.distributions.kl_divergence(*pair).detach() for pair in ((p, q), (q, p), (p, p))])
+    same(*found, 1e-8)
+
+
+def test_divergence_of_wishart_distributions_has_gradients() -> None:
+    def divergence(df: Any, factor: Any) -> Any:
+        matrix = ej.tensor(MATRIX, dtype=ej.float64)
+        q = ej.distributions.Wishart(ej.tensor([4.0, 5.0], dtype=ej.float64), matrix)
+        return ej.distributions.kl_divergence(ej.distributions.Wishart(df, matrix * factor), q)
+
+    given = [ej.tensor(v, dtype=ej.float64, requires_grad=True) for v in (4.5, 1.2)]
+    assert ej.autograd.gradcheck(divergence, given)

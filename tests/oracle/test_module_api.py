@@ -6,6 +6,7 @@ import copy
 import itertools
 import operator
 import pickle
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -256,3 +257,21 @@ def test_converted_state() -> None:
     ours, theirs = networks()
     same(ours.half().head.weight, theirs.half().head.weight)
     same(ours.bfloat16().inner.scale, theirs.bfloat16().inner.scale)
+
+
+def test_complex_dtypes_of_modules() -> None:
+    found = []
+    for library in LIBRARIES:
+        module = library.nn.Linear(2, 3)
+        module.register_buffer("phase", library.ones(2, dtype=library.complex64))
+        module.register_buffer("count", library.ones(2, dtype=library.int64))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kinds = [
+                [str(t.dtype).split(".")[-1] for t in module.to(dtype).state_dict().values()]
+                for dtype in (library.complex64, library.complex128, library.float32, library.bfloat16)
+            ]
+        found.append(kinds)
+        with pytest.raises(TypeError):
+            module.to(library.int32)
+    assert found[0] == found[1]
