@@ -83,7 +83,8 @@ def _together(tasks: Loop, scratch: set[str]) -> tuple[tuple[Let, ...], int, boo
     if not all(any(name in consecutive for name, _ in index) for index in stores):
         return None
     across = sum(_crosses(index, variable, consecutive) for index, variable in accesses)
-    along = sum(any(i == (variable, 1) for i in index) for index, variable in accesses)
+    own = [(index, variable) for index, variable in accesses if any(name in varying for name, _ in index)]
+    along = sum(any(i == (variable, 1) for i in index) for index, variable in own)
     wide = any(BITS[s.dtype] == 64 for s in statements if isinstance(s, Load))
     return wraps, _LINE // (8 if wide else 4), across > along
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from eagerjit.compiler.ir import Node, TensorType, rebuild
 from eagerjit.compiler.layout import is_contiguous, layout
 from eagerjit.compiler.lower.gathers import picked, picks
 from eagerjit.compiler.lower.libraries import is_attention
 from eagerjit.compiler.ops import elementwise, linear, reductions, views
+from eagerjit.compiler.ops.declare import Primitive
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.simplify import with_inputs
 from eagerjit.compiler.signature import Fresh, Trace
+from eagerjit.runtime import dtypes
 
 CONTIGUOUS = ("host", "routine")
 """Families whose inputs lie in row-major order, as those of convolutions do."""
@@ -29,7 +32,7 @@ def watched(node: Node) -> Node:
 
 def prepared(trace: Trace, narrow: bool = False) -> Trace:
     """The trace with explicit nodes where an operation would need a kernel of another kind than its family's."""
-    needed = (_is_copy(n) or _is_empty(n) or _reads_in_order(n) for n in trace.graph.nodes)
+    needed = (_is_copy(n) or _is_empty(n) or _reads_in_order(n) or _is_slender(n) for n in trace.graph.nodes)
     if not narrow and not trace.checks and not any(needed):
         return trace
     replaced: dict[Node, Node] = {}
@@ -45,6 +48,8 @@ def prepared(trace: Trace, narrow: bool = False) -> Trace:
             nodes += picked(current, results)
         elif narrow and current.op is linear.matmul:
             nodes.append(_narrowed(current))
+        elif _is_slender(current):
+            nodes += _summed(current)
         elif _reads_in_order(current) and not (narrow and is_attention(current)):
             nodes += _contiguous(_narrowed(current) if narrow and current.op.family == "linear" else current)
         else:
@@ -93,6 +98,30 @@ def _narrowed(node: Node) -> Node:
     if node.op is not linear.matmul and not all(map(is_contiguous, factors)):
         return node
     return Node(node.op, tuple(factors), node.attributes, node.type, node.source)
+
+
+def _is_slender(node: Node) -> bool:
+    """Whether this is a matrix times a vector of numbers that BLAS has not, for which it would convert the matrix."""
+    blas = node.dtype.is_complex or node.dtype.short in ("f32", "f64")
+    return node.op is linear.matmul and 1 in node.shape[-2:] and not blas
+
+
+def _summed(node: Node) -> Iterator[Node]:
+    """A product as sums along rows of the matrix, wherever these lie."""
+    left, right = node.inputs
+    rank = len(node.shape)
+    computed = dtypes.float32 if node.dtype.is_floating_point else dtypes.int64
+    turned = _made(views.permute, (right,), node.source, dims=(*range(rank - 2), rank - 1, rank - 2))
+    wide = [_made(elementwise.cast, (x,), node.source, dtype=computed) for x in (left, turned)]
+    products = _made(elementwise.mul, tuple(wide), node.source)
+    sums = _made(reductions.sum_, (products,), node.source, axes=(rank - 1,))
+    shaped = _made(views.reshape, (sums,), node.source, shape=node.shape)
+    yield from (turned, *wide, products, sums, shaped)
+    yield _made(elementwise.cast, (shaped,), node.source, dtype=node.dtype)
+
+
+def _made(op: Primitive, inputs: tuple[Node, ...], source: str, **attributes: Any) -> Node:
+    return Node(op, inputs, attributes, op.type_rule(*(i.type for i in inputs), **attributes), source)
 
 
 def _contiguous(node: Node) -> Iterator[Node]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.calling import planned_public
-from eagerjit.compiler.ops import elementwise, linear
+from eagerjit.compiler.ops import elementwise, linear, reductions
 from eagerjit.dispatch import Op, emit
+from eagerjit.ops.pointwise import as_dtype, wide
 from eagerjit.ops.views import reshaped
+from eagerjit.runtime import dtypes
 from eagerjit.runtime.planned import Plan
 from eagerjit.tensors.tensor import Tensor
 
@@ -28,6 +30,8 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
         )
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {input.dtype} != {other.dtype}")
+    if input.ndim == 1 and other.ndim == 1 and input.dtype is not dtypes.bool_:
+        return _inner(input, other)
     a = input.unsqueeze(0) if input.ndim == 1 else input
     b = other.unsqueeze(1) if other.ndim == 1 else other
     if _fold(a, b):
@@ -41,6 +45,19 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
     if other.ndim == 1:
         out = out.squeeze(-1)
     return out
+
+
+def _inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of two vectors' products, which threads share as any other sum."""
+    (n,), (m,) = input.shape, other.shape
+    if n != m:
+        raise RuntimeError(
+            f"inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but "
+            f"got {n} and {m} elements respectively"
+        )
+    computed = wide(input.dtype) if input.dtype.is_differentiable else dtypes.int64
+    products = as_dtype(input, computed) * as_dtype(other, computed)
+    return as_dtype(emit(reductions.sum_, products, axes=(0,)), input.dtype)
 
 
 def _product(shape: Any) -> Any:

@@ -120,3 +120,20 @@ def test_only_rows_across_memory_run_together():
     assert across.plan(total_of_rows((("t", "s2"), ("i", 1))), set()) is None
     assert across.plan(total_of_rows((("t", "s2"), ("i", 3))), set()) is None
     assert across.plan(total_of_rows((("i", 1),)), set()) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64])
+@pytest.mark.parametrize("shape", [(7, 5), (64, 33), (130, 300)])
+def test_vectors_times_matrices_wherever_these_lie(dtype, shape):
+    """Of numbers that BLAS has not: the bits depend on no layout."""
+    matrix, vector = (numbers(s, torch.float32).mul(9).round().to(dtype) for s in (shape, shape[1:]))
+    full = (matrix.double() @ vector.double()).abs()
+    for m in (matrix, matrix.t().contiguous().t()):
+        found = m @ vector, vector @ m.t(), vector[None] @ m.t(), m @ vector[:, None]
+        same(tuple(f.reshape(-1) for f in found), (matrix @ vector,) * 4)
+        assert (found[0].double().abs() - full).abs().max() <= full.max() * 2**-7
+
+
+def test_sums_of_products_with_what_all_rows_share():
+    x, w = numbers((300, 70), torch.float32), numbers((300,), torch.float32)
+    same(((x.t() * w).sum(1),), ((x.t().contiguous() * w).sum(1),))
