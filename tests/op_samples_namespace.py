@@ -42,6 +42,8 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         **{name: [make((matrix, None, 0.5, 1)), make((matrix, vector, 1, -1)), make((vector, None, 2, 0))] for name in
            ("trapezoid", "cumulative_trapezoid")},
         "nansum": reductions(),
+        "equal": [make((matrix, matrix)), make((matrix, matrix + 1.0))],
+        "allclose": [make((matrix, matrix + 1e-9, 1e-5, 1e-8, False)), make((matrix, matrix + 1.0, 1e-5, 1e-8, True))],
         "block_diag": [make(([matrix, values],)), make(([matrix],))],
         "diag_embed": [make((vector, offset)) for offset in (0, 1, -2)] + [make((matrix, 1))],
         "euclidean_distances": [make((matrix, matrix * 2 + 0.5))],

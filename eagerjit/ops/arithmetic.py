@@ -165,14 +165,22 @@ def _isclose(input: Tensor, other: Tensor, rtol: Any = 1e-05, atol: Any = 1e-08,
 isclose = Op("isclose", _isclose, None, ("rtol", "atol"), differentiable=False)
 
 
+def _allclose(input: Tensor, other: Tensor, rtol: Any, atol: Any, equal_nan: bool) -> Tensor:
+    return isclose.call(input, other, rtol, atol, equal_nan).all()
+
+
+_all_close = Op("allclose", _allclose, None, ("rtol", "atol"), differentiable=False)
+_all_equal = Op("equal", lambda input, other: (input == other).all(), None, differentiable=False)
+
+
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close; see `isclose`."""
-    return bool(isclose.call(input, other, rtol, atol, equal_nan).all())
+    return bool(_all_close.call(input, other, rtol, atol, equal_nan))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have one shape and equal elements."""
-    return tuple(input.shape) == tuple(other.shape) and bool((input == other).all())
+    return tuple(input.shape) == tuple(other.shape) and bool(_all_equal.call(input, other))
 
 
 @public
