@@ -36,7 +36,7 @@ from eagerjit.recording.varying import Known, Varying
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Hooks, Structure, Unchanged, structure_of, unchanged_keywords
+from eagerjit.watching.comparing import Hooks, Structure, Unchanged, has_state, structure_of, unchanged_keywords
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.watching.hearing import answers_of
@@ -138,6 +138,7 @@ class Recording:
             guard_known(tracer, known, owners, surroundings.values(journal.changing()))
             guard_identities(tracer, tracer.host.n_arguments)
             owners += tracer.owners + journal.owners
+            owners = [o for o in owners if not (has_state(o) and journal.is_fresh(o))]
             reached = [t for t, _ in tracer.outside() if t._requires_grad]
             owners += [Hooks(reached)] if reached else []
             structure_now = structure_of(owners, journal.changing())

@@ -21,19 +21,30 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
         )
-    plain = type(self) is Tensor and not self._requires_grad and not self.__dict__
+    plain = type(self) in (Tensor, Parameter) and not self.__dict__
     alone = self._storage is None or id(self._storage) not in memo
-    if state.tracer is not None and plain and alone and state.tracer.get_grad(self) is None:
-        memo[id(self)] = made = views.detach(self.clone())
-        if self._storage is not None:
-            memo[id(self._storage)] = made
-        return made
+    if state.tracer is not None and plain and alone:
+        return _traced_copy(self, memo, state.tracer.get_grad(self))
     made = _copied(self, own_array(self, "a tensor was copied with copy.deepcopy"), memo)
     made._requires_grad = self._requires_grad
     memo[id(self)] = made
     if self._grad is not None:
         made._grad = copy.deepcopy(self._grad, memo)
     made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return made
+
+
+def _traced_copy(self: Tensor, memo: dict[int, Any], grad: Tensor | None) -> Tensor:
+    """A copy of a leaf and its gradient that a trace computes."""
+    made = views.detach(self.clone())
+    if self._storage is not None and type(self) is Tensor:
+        memo[id(self._storage)] = made
+    if type(self) is Parameter:
+        made = Parameter(made, self._requires_grad)
+    made._requires_grad = self._requires_grad
+    memo[id(self)] = made
+    if grad is not None:
+        made._grad = copy.deepcopy(grad, memo)
     return made
 
 

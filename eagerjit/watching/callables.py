@@ -265,6 +265,8 @@ class Calls(PutOff, LibraryCalls):
             self.journal.look_behind(registry)
         if self._reads_iterator(function, args, kwargs):
             return self.refused("reads an iterator", source)
+        if module == "copy" and not all(map(self._notes_copied, args)):
+            return self.refused(f"calls copy.{name} of an optimizer", source)
         return self._probe((*args, *kwargs.values()), source) or self._tells(function, args, kwargs)
 
     def _reads_iterator(self, function: Any, args: Any, kwargs: Any) -> bool:

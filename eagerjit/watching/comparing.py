@@ -284,6 +284,23 @@ def has_state(value: Any) -> bool:
     return hasattr(type(value), "_jit_state")
 
 
+def stateful_in(value: Any) -> list[Any]:
+    """What tells its structure in a value, and in what that holds: Modules, optimizers."""
+    pending, seen, found = [value], set[int](), []
+    while pending:
+        value = pending.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if has_state(value) and not isinstance(value, type):
+            found.append(value)
+        elif isinstance(value, (list, tuple, set, frozenset, dict, deque)):
+            pending += items_of(value)
+        elif has_own_attributes(value) and not isinstance(value, (type, ModuleType)):
+            pending += attributes_of(value).values()
+    return found
+
+
 def tensors_in(values: list[Any]) -> Iterator[Tensor]:
     """The tensors that objects hold: containers, Modules, optimizers."""
     stack, seen = list(values), set()

@@ -20,7 +20,7 @@ from types import (
 )
 from typing import Any
 
-from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain
+from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain, stateful_in
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
 from eagerjit.watching.journal import Journal
@@ -136,6 +136,19 @@ class LibraryCalls:
             for name in path.split("."):
                 note_attribute(self.journal, owner, name)
                 owner = getattr(owner, name, None)
+
+    def _notes_copied(self, value: Any) -> bool:
+        """Note the Modules in what is copied, and what they hold; whether nothing else in it has a state of its own."""
+        owners = stateful_in(value)
+        for owner in owners:
+            if not hasattr(owner, "modules"):
+                return False
+            self.journal.owners.append(owner)
+            for held in (x for part in owner.modules() for x in vars(part).values()):
+                if not (is_plain(held) or has_state(held) or hasattr(type(held), "notes_changes")):
+                    self.journal.handed_over[id(held)] = held
+                    owners += [x for x in stateful_in(held) if not any(x is known for known in owners)]
+        return True
 
     def loads_in_place(self, owner: Any, *args: Any, **kwargs: Any) -> bool:
         """Whether a `load_state_dict` only writes to a Module's tensors; then calls depend on what the Module holds."""
