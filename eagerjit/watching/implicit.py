@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.recording.traced_texts import TracedText
+from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
@@ -114,7 +114,7 @@ class Implicit:
         """What `getattr` is about to read."""
         named = function is getattr and len(args) > 1 and isinstance(args[1], str)
         if named and not isinstance(args[0], Tensor) and not is_plain(args[0]):
-            self._make_input(args[0], args[1])
+            self._make_input(args[0], tied_text(args[1]))
 
     def _make_input(self, owner: Any, name: str) -> None:
         """Make what an attribute holds an input, if other calls find it changed; it is read from there."""

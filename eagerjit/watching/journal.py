@@ -14,8 +14,9 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.recording.beginnings import Beginning
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
+from eagerjit.recording.traced_texts import tied
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.ages import Ages
@@ -378,7 +379,7 @@ def plain_key(key: Any) -> Any:
     """A dictionary's key with Python's numbers in place of traced ones, to which hashing has tied the recording."""
     if isinstance(key, tuple) and not hasattr(key, "_fields"):
         return tuple(map(plain_key, key))
-    return plain(key)
+    return tied(key)
 
 
 def _call(function: Any, args: Any, kwargs: Any) -> None:

@@ -74,9 +74,10 @@ def formatted(value: Any, specification: str = "") -> Any:
     number = _number(value)
     if isinstance(number, (tuple, list)) and not specification:
         return TracedText((Piece(format, type(number)(number), ""),))
-    if type(number) not in _NUMBERS or specification.endswith("c"):
+    if type(number) not in (*_NUMBERS, TracedNumber) or specification.endswith("c"):
         return format(number, specification)
-    format(0 if isinstance(number, int) else 0.0, specification)  # raises what formatting raises
+    zero = number.kind(0) if type(number) is TracedNumber else 0 if isinstance(number, int) else 0.0
+    format(zero, specification)  # raises what formatting raises
     return TracedText((Piece(format, number, specification),))
 
 
@@ -86,10 +87,16 @@ def as_text(value: Any) -> Any:
         return str(value)
     kind: Any = type(value)
     says: Any = kind.__repr__ if kind.__str__ is object.__str__ else kind.__str__
+    if kind is TracedNumber and value.kind is not np.float64:  # whose text is not what formatting gives
+        return TracedText((Piece(_told, value, ""),))
     made = says(value) if _speaks(value) else formatted(value)
     if not isinstance(made, str):
         raise TypeError(f"__str__ returned non-string (type {type(made).__name__})")
     return made
+
+
+def _told(number: Any, specification: str) -> str:
+    return str(number)
 
 
 # -- marks ------------------------------------------------------------------------------------------------------------
@@ -278,7 +285,7 @@ def _piece(form: str, kind: str, value: Any) -> tuple[Any, ...] | None:
         return parts_of(text) if form == "s" else None if type(text) is TracedText else (f"%{form}" % text,)
     number = _number(value)
     whole = isinstance(number, int)
-    if type(number) not in _NUMBERS or kind not in ("eEfFgGdioxX" if whole else "eEfFgG"):
+    if type(number) not in (*_NUMBERS, TracedNumber) or kind not in ("eEfFgGdioxX" if whole else "eEfFgG"):
         return None
     return (Piece(_by_percent, number, f"%{form}"),)
 

@@ -10,6 +10,8 @@ import logging
 import types
 import warnings
 
+import numpy as np
+
 import eagerjit as torch
 from tests.soundness.framework import attempt, case
 from tests.soundness.tools import error_of
@@ -82,6 +84,37 @@ def a_text_is_a_key(jit):
     for i in range(4):
         f(ramp(2, 4) + i, i)
         yield log, table
+
+
+@case(versions=4)
+def a_text_in_a_key(jit):
+    log = {}
+
+    def step(x, i):
+        log["a", f"{i}"] = x.sum().item()
+        log[f"{i}"] = len(log)
+        return x * 2
+
+    f = jit(step)
+    for i in range(4):
+        f(ramp(2), i)
+        yield log
+
+
+@case(versions=8)
+def attributes_by_texts(jit):
+    weights = types.SimpleNamespace(w0=1.0, w1=2.0, w2=3.0)
+
+    def step(x, i):
+        setattr(weights, f"seen{i}", True)
+        return x * getattr(weights, f"w{i}"), hasattr(weights, f"w{i + 1}")
+
+    f = jit(step)
+    for i in (0, 1, 2, 1):
+        f(ramp(2), i)
+    weights.w1 = 9.0
+    f(ramp(2), 1)
+    yield weights
 
 
 @case(versions=10)
@@ -276,6 +309,20 @@ def numbers_that_have_no_value(jit):
     f = jit(step)
     for value in (1.0, float("nan"), float("inf"), -0.0):
         f(ramp(2) * value)
+        yield
+
+
+@case(versions=1)
+def numbers_of_numpy(jit):
+    def step(x):
+        mean = np.mean([x.sum().item(), 1.0])
+        single = x.numpy().mean()
+        other = f"{single:.3f} {single} {mean}", f"{x.numpy().max():>9.2e}"
+        return str(mean), str(single), "%.2f %s %s" % (single, mean, single), other
+
+    f = jit(step)
+    for i in range(3):
+        f(ramp(4) + i)
         yield
 
 
