@@ -99,7 +99,7 @@ def _load_object(frame: Frame, leaf: int, index: int) -> None:
 def _load_item(frame: Frame, leaf: int, container: int, index: int) -> None:
     mapping, key = frame.leaves[container], frame.executable.objects[index]
     if isinstance(mapping, (list, tuple)):
-        _require(type(key) is int and key < len(mapping))
+        _require(type(key) is int and -len(mapping) <= key < len(mapping))
         frame.leaves[leaf] = mapping[key]
         return
     _require(isinstance(mapping, dict))

@@ -26,13 +26,15 @@ PyLong_Type = external_data("PyLong_Type")
 
 
 def load_item(mapping: ptr, key: ptr, to: ptr) -> i64:
-    """LOAD_ITEM: stores a new reference. Positions in a list are not negative."""
+    """LOAD_ITEM: stores a new reference. Negative positions in a list are counted from its end."""
     kind = load_ptr(mapping, OBJECT_TYPE)
     value: ptr = 0
     if kind == PyList_Type and load_ptr(key, OBJECT_TYPE) == PyLong_Type:
+        size = PyList_Size(mapping)
         position = PyLong_AsSsize_t(key)
-        if position < PyList_Size(mapping):
-            value = PyList_GetItem(mapping, position)
+        place = position + size if position < 0 else position
+        if place >= 0 and place < size:
+            value = PyList_GetItem(mapping, place)
     elif kind == PyDict_Type or PyType_IsSubtype(kind, PyDict_Type):
         value = PyDict_GetItemWithError(mapping, key)
     elif PyType_IsSubtype(kind, PyTuple_Type) and load_ptr(key, OBJECT_TYPE) == PyLong_Type:

@@ -261,3 +261,24 @@ def a_length_asked_by_another_len(jit):
 
     for i in range(14):
         yield f(ones(2) * i), losses
+
+
+@case(versions=5)
+def the_last_item_of_lists_that_others_fill(jit):
+    histories = [[1.0, 2.0], [1.0, 2.0]]
+
+    def step(x):
+        for history in histories:
+            x = x * sum(history) + history[-1]
+        return x
+
+    f = jit(step)
+    f(ones(2))
+    histories[0].append(3.0)
+    f(ones(2))
+    for value in (5.0, 7.0):
+        histories[0][-1] = value
+        f(ones(2))
+    histories[0].append(1.0)
+    f(ones(2))
+    yield histories
