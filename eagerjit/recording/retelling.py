@@ -25,6 +25,10 @@ class _Told(Listener):
         """Whether items of an iterator were taken before."""
         return isinstance(value, Iterator) and any(answer.owner is value for answer in self.heard)
 
+    def reads(self, clock: Any) -> bool:
+        """Whether a clock was asked before."""
+        return any(answer.owner is clock for answer in self.heard)
+
     def ask(self, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         """The next answer, where the question is the one that it was given to."""
         if self.position < len(self.heard):
@@ -33,7 +37,6 @@ class _Told(Listener):
                 self.position += 1
                 return answer.given()
         return getattr(owner, name)(*args, **kwargs)
-
 
     def instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """What is called in place of a callable that asks, or keeps what its recording was given; None for others."""

@@ -1,6 +1,7 @@
 """Clocks read by traced code: every call reads them, before its work or after it, and computes with what they say.
 
-What a clock says is a number that only Python's side may have: it can be added, printed, kept and returned.
+What a clock says is a number that only Python's side may have: it can be added, printed, kept and returned. Where code
+acts on it, the function is recorded again, and calls ask clocks before their work, as they ask other questions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ CLOCKS = frozenset((time.time, time.perf_counter, time.monotonic, time.process_t
 
 NANOSECONDS = frozenset((time.time_ns, time.perf_counter_ns, time.monotonic_ns, time.process_time_ns))
 """Clocks whose readings are ints."""
+
+
+ACTED_ON = (0, "clocks")
+"""What is known of a function that acts on what clocks say."""
+
+
+def is_clock(function: Any) -> bool:
+    """Whether a callable is one of these clocks."""
+    return any(function is clock for clock in CLOCKS | NANOSECONDS)
 
 
 class Later:
@@ -99,9 +109,16 @@ def _is_number(value: Any) -> bool:
     return type(value) in (bool, int, float, SymbolicInt, TracedFloat, Later)
 
 
+def acted_on() -> TraceBreak:
+    """What ends the recording of code that acts on a clock."""
+    return TraceBreak("it acts on what a clock says, which compiled code would not do", user_line())
+
+
 def _refused(name: str) -> Any:
     def method(self: Later, *args: Any, **kwargs: Any) -> Any:
-        raise TraceBreak("it acts on what a clock says, which compiled code would not do", user_line())
+        if state.tracer is not None and state.tracer.journal is not None:
+            state.tracer.journal.varying.left.add(ACTED_ON)
+        raise acted_on()
 
     method.__name__ = name
     return method

@@ -29,6 +29,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensors.tensor import Shape, Tensor
 from eagerjit.watching.asking import containers_of, is_constant, is_harmless, sources_of
+from eagerjit.watching.clocks import ACTED_ON, acted_on, is_clock
 from eagerjit.watching.comparing import Unchanged
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.journal import Journal, is_consumed
@@ -54,6 +55,7 @@ class World(Listener):
         self._sources: set[int] = set()
         self._checked: tuple[int, ...] = ()
         self._looked_at = 0
+        self._read_at: int | None = None
         self._given_at = ""
         self._given: dict[int, tuple[Inquiry, int]] = {}
         self._alive: list[Any] = []
@@ -67,6 +69,15 @@ class World(Listener):
         """Whether a value is an iterator from outside."""
         return is_consumed(value) and not self.journal.is_fresh(value)
 
+    def reads(self, clock: Any) -> bool:
+        """Whether the function acts on what clocks say. TraceBreak where it has worked since it looked at one."""
+        asked = ACTED_ON in self.journal.varying.left
+        since = self.tracer.nodes[self._read_at :] if asked and self._read_at is not None else ()
+        if any(node.type.shape != () for node in since):
+            raise acted_on()
+        self._read_at = len(self.tracer.nodes) if asked and self._read_at is None else self._read_at
+        return asked
+
     def ask(self, owner: Any, name: str, *args: Any, **kwargs: Any) -> Any:
         """Ask, and make the answer an input. TraceBreak where calls cannot ask the same."""
         tracer, source, title = self.tracer, user_line(), _title(owner, name)
@@ -76,7 +87,7 @@ class World(Listener):
             raise TraceBreak(f"it calls {title} after NumPy has computed", source)
         if isinstance(owner, Iterator) and not is_harmless(owner, bool(tracer.written)):
             raise TraceBreak("it reads an iterator that may do more than give items", source)
-        if name == "__call__" and (self.journal.operations or tracer.written):
+        if name == "__call__" and not is_clock(owner) and (self.journal.operations or tracer.written):
             raise TraceBreak(f"it calls {title} after it has changed something", source)
         self._watch(owner, name)
         inquiry, given = self._inquiry(owner, name, (args, kwargs), source)

@@ -42,7 +42,7 @@ class Reads:
 
     def was_read(self, holder: Any, key: Any) -> bool:
         """Whether an earlier instruction has read a slot, or all that its holder holds."""
-        places = id(holder), self.tables.get(id(holder))
+        places = id(holder), self.tables.get(id(holder), 0)
         found = (self._read_at.get((place, k), self.step) for place in places for k in (key, None))
         return any(step != self.step for step in found)
 
