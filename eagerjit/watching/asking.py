@@ -26,7 +26,7 @@ from eagerjit.watching.kept import is_plain
 
 _OF_RANDOM = frozenset(
     "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "
-    "vonmisesvariate gammavariate betavariate paretovariate weibullvariate choice".split()
+    "vonmisesvariate gammavariate betavariate paretovariate weibullvariate choice choices sample".split()
 )
 _OF_NUMPYS = {
     "RandomState": frozenset(
@@ -102,7 +102,7 @@ def takes_items(function: Any) -> bool:
 
 def is_constant(value: Any) -> bool:
     """Whether a part of a question or an answer has nothing that could change."""
-    return is_plain(value) or isinstance(value, np.dtype) or type(value) in (datetime.date, np.bool_)
+    return is_plain(value) or isinstance(value, np.dtype) or type(value) in (range, datetime.date, np.bool_)
 
 
 _EMPTY: list[Any] = [(), [], {}, set(), "", "\xe9", b"", bytearray(), range(1), range(1 << 65), np.zeros(1)]

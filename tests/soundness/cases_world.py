@@ -476,3 +476,26 @@ def an_item_that_is_a_key(jit):
     f = jit(lambda x: x * names[next(items)])
     for _ in range(4):
         yield f(ones(2))
+
+
+@case(versions=3)
+def rows_sampled(jit):
+    def augment(x):
+        rows, others = random.sample(range(len(x)), 3), random.choices([0, 1, 2], weights=[1, 2, 3], k=2)
+        return x[rows], x[others], x[rows[0]], rows
+
+    f = jit(augment)
+    for n in (5, 5, 5, 5, 6, 6):
+        f(torch.arange(float(n)))
+        yield random.random()
+
+
+@case(versions=2)
+def items_of_a_list_sampled(jit):
+    population = [3, 1, 2, 0]
+    f = jit(lambda x: (x[random.sample(population, 2)], random.sample(["a"], 1)))
+    for _ in range(4):
+        f(torch.arange(5.0))
+    population.append(4)
+    f(torch.arange(5.0))
+    yield random.random()
