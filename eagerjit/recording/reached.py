@@ -55,7 +55,8 @@ def keep_constant_arrays_apart(tracer: Tracer) -> None:
 
 def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
     """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
-    known = {id(t) for t in tensors_in([*(o for o in owners if not isinstance(o, Tensor)), *values])}
+    outside = [*(o for o in owners if not isinstance(o, Tensor)), *values]
+    known = {id(t) for t in tensors_in(outside, tracer.journal.windows.histories.is_open)}
     for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)

@@ -301,8 +301,8 @@ def stateful_in(value: Any) -> list[Any]:
     return found
 
 
-def tensors_in(values: list[Any]) -> Iterator[Tensor]:
-    """The tensors that objects hold: containers, Modules, optimizers."""
+def tensors_in(values: list[Any], leaves_out: Callable[[Any], bool]) -> Iterator[Tensor]:
+    """The tensors that objects hold: containers but for some, Modules, optimizers."""
     stack, seen = list(values), set()
     while stack:
         value = stack.pop()
@@ -312,7 +312,7 @@ def tensors_in(values: list[Any]) -> Iterator[Tensor]:
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, (list, tuple, set, frozenset, dict)):
-            stack += items_of(value)
+            stack += () if leaves_out(value) else items_of(value)
         elif has_state(value) and hasattr(value, "parameters"):
             stack += [*value.parameters(), *value.buffers()]
         elif has_state(value) and hasattr(value, "param_groups"):

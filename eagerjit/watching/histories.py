@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodDescriptorType, WrapperDescriptorType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,6 +29,14 @@ _ADDS_EXACTLY = sys.version_info >= (3, 12)
 """Whether `sum` keeps what rounding loses, which the sum of a beginning does not tell."""
 
 MOST_ITEMS = 128
+
+
+def _ties(guard: sizes.Guard, length: str, hints: Mapping[str, int]) -> bool:
+    """Whether an equation holds for no other length: unlike that of a remainder, which comes back."""
+    if length not in sizes.symbols(guard.a) | sizes.symbols(guard.b):
+        return False
+    others = ({**hints, length: hints[length] + more} for more in range(1, MOST_ITEMS))
+    return not any(sizes.evaluate(guard.a, other) == sizes.evaluate(guard.b, other) for other in others)
 
 
 class Filling(NotYet):
@@ -167,12 +175,16 @@ class Histories:
                 int(self._asked(history, len))
         return True
 
+    def is_open(self, value: Any) -> bool:
+        """Whether a value is such a list, of which calls find what the code reads."""
+        return id(value) in self._open
+
     def settled(self) -> list[str]:
         """The lines that make the recording one for lists of a single length."""
-        guards = [g for g in self.journal.tracer.assumptions.guards if g.relation == "==" and g.holds]
-        tied = {name for g in guards for side in (g.a, g.b) for name in sizes.symbols(side)}
-        lengths = ((h.container, h.numbers[len].expression) for h in self._open.values() if len in h.numbers)
-        ties = [container for container, length in lengths if not tied.isdisjoint(sizes.symbols(length))]
+        assumptions = self.journal.tracer.assumptions
+        guards = [g for g in assumptions.guards if g.relation == "==" and g.holds]
+        lengths = ((h.container, str(h.numbers[len].expression)) for h in self._open.values() if len in h.numbers)
+        ties = [c for c, length in lengths if any(_ties(guard, length, assumptions.hints) for guard in guards)]
         self.varying.left |= {(id(container), GROWS) for container in ties}
         return [self.journal.written.get((id(container), None), self.journal.tracer.begins) for container in ties]
 

@@ -107,7 +107,7 @@ def the_best_value_so_far(jit):
     yield f(ones(2)), values
 
 
-@case(versions=6)
+@case(versions=8)
 def a_trainer_that_reports(jit):
     class Trainer:
         def __init__(self):
