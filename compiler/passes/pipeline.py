@@ -11,13 +11,16 @@ from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.fold import fold_constants
 from eagerjit.compiler.passes.share import share_equal
 from eagerjit.compiler.passes.simplify import simplify
+from eagerjit.compiler.passes.slices import join_slices
 
 Pass = Callable[[Graph], Graph]
 
 Observer = Callable[[str, Graph, Graph, float], None]
 """Called after every pass with its name, the graph before, the graph after, and the seconds it took."""
 
-PIPELINE: tuple[Pass, ...] = (split_complex, remove_dead, fold_constants, simplify, share_equal, remove_dead)
+PIPELINE: tuple[Pass, ...] = (
+    split_complex, remove_dead, fold_constants, simplify, join_slices, share_equal, remove_dead,
+)  # fmt: skip
 """Every pass in the order in which it runs."""
 
 

@@ -75,9 +75,9 @@ def _repeated(node: Node) -> Node | None:
     if op.neutral is None:
         return None
     neutral = op.neutral[0 if node.dtype.is_floating_point else 1]
-    if _is_number(inputs[1], neutral):
+    if is_number(inputs[1], neutral):
         return inputs[0]
-    return inputs[1] if "commutes" in op.traits and _is_number(inputs[0], neutral) else None
+    return inputs[1] if "commutes" in op.traits and is_number(inputs[0], neutral) else None
 
 
 def _keeps_places(view: Primitive, node: Node) -> bool:
@@ -102,7 +102,7 @@ def _selected(condition: Node, x: Node, y: Node) -> Node | None:
     return None if known is None else x if known else y
 
 
-def _is_number(node: Node, number: Any) -> bool:
+def is_number(node: Node, number: Any) -> bool:
     """Whether all elements are this number; 0.0 and -0.0 are two numbers."""
     value = literal(node)
     if value is None or number is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import eagerjit as torch
 from eagerjit.compiler import layout
 from eagerjit.compiler.passes.dead import remove_dead
 from eagerjit.compiler.passes.fold import fold_constants
 from eagerjit.compiler.passes.share import share_equal
 from eagerjit.compiler.passes.simplify import simplify
+from eagerjit.compiler.passes.slices import join_slices
 from eagerjit.compiler.text import parse_graph, print_graph
 from eagerjit.compiler.verify import verify
 
@@ -385,3 +388,45 @@ def test_an_error_is_not_dead():
         "%a: f32[s0, 4] = take_rows(%x, %i)\n%b: i64[s0] = floordiv(%i, %i)\nreturn %i",
     )
     check(remove_dead, "%a: f32[s0, 4] = floordiv(%x, %x)\nreturn %x", "return %x")
+
+
+ZEROS = "%k: f32[] = constant(value=0.0, dtype=f32)\n%e: f32[s0, 8] = expand(%k, shape=(s0, 8))\n"
+
+
+def scattered(name: str, value: str, start: int, stop: int) -> str:
+    return f"%{name}: f32[s0, 8] = slice_scatter(%e, {value}, dim=1, start={start}, stop={stop}, step=1)\n"
+
+
+def test_slices_that_cover_zeros_lie_side_by_side() -> None:
+    before = ZEROS + scattered("b", "%y", 4, 8) + scattered("a", "%x", 0, 4) + "%v: f32[s0, 8] = add(%b, %a)\nreturn %v"
+    after = (
+        "%k: f32[] = constant(value=0.0, dtype=f32)\n%a: f32[s0, 4] = add(%x, %k)\n%b: f32[s0, 4] = add(%y, %k)\n"
+        "%v: f32[s0, 8] = cat(%a, %b, dim=1)\nreturn %v"
+    )
+    check(join_slices, before, after)
+
+
+@pytest.mark.parametrize("sizes", [4, [2, 10], [0, 6, 6]])
+def test_gradients_of_parts_keep_their_bits(sizes) -> None:
+    def gradient(x, g):
+        x = x.detach().requires_grad_()
+        torch.autograd.backward(list(x.split(sizes, dim=1)), list(g.split(sizes, dim=1)))
+        return x.grad
+
+    numbers = np.array([[-0.0, 0.0, np.inf, np.nan] * 3, [1.5, -2.5, 1e-45, -0.0] * 3], np.float32)
+    x, g = torch.tensor(numbers), torch.tensor(numbers)
+    expected, actual = gradient(x, g), torch.jit(gradient, fullgraph=True)(x, g)
+    assert actual._data.tobytes() == expected._data.tobytes()
+
+
+def test_other_slices_are_added() -> None:
+    total = "%v: f32[s0, 8] = add(%a, %b)\nreturn %v"
+    unchanged(join_slices, ZEROS + scattered("a", "%x", 0, 4) + scattered("b", "%y", 0, 4) + total)
+    unchanged(join_slices, ZEROS + scattered("a", "%x", 0, 4) + scattered("b", "%y", 2, 6) + total)
+    apart = scattered("a", "%x", 0, 4) + scattered("b", "%y", 4, 8)
+    unchanged(join_slices, ZEROS.replace("0.0", "-0.0") + apart + total)
+    used = "%v: f32[s0, 8] = add(%a, %b)\n%w: f32[s0, 8] = add(%v, %c)\nreturn %v, %w"
+    before = ZEROS.replace("8", "12") + "".join(
+        scattered(name, "%x", 4 * i, 4 * i + 4).replace("s0, 8", "s0, 12") for i, name in enumerate("abc")
+    )
+    unchanged(join_slices, before + used.replace("s0, 8", "s0, 12"))
