@@ -88,7 +88,7 @@ def _smooth(d: Tensor, beta: float) -> Tensor:
 
 def _huber(d: Tensor, delta: float) -> Tensor:
     size = d.abs()
-    return (0.5 * _finite(d).square()).where(size <= delta, delta * (size - 0.5 * delta))
+    return (0.5 * _finite(d).square()).where(size < delta, delta * (size - 0.5 * delta))
 
 
 def _finite(d: Tensor) -> Tensor:

@@ -191,8 +191,19 @@ def window_maximum(
     if not indexed:
         return (x if any(k > 1 for k in kernel) else x.clone()), None
     assert offset is not None
-    first = 0
+    first = inside = 0
     for d in range(rank):
-        along = (arange(windows[d]) * stride[d] - padding[d]) * steps[d]
-        first = first + along.reshape((-1, *(1,) * (rank - 1 - d)))
-    return (x if any(k > 1 for k in kernel) else x.clone()), (offset + first).expand(x.shape).contiguous()
+        start = arange(windows[d]) * stride[d] - padding[d]
+        shape = (-1, *(1,) * (rank - 1 - d))
+        first = first + (start * steps[d]).reshape(shape)
+        inside = inside + (_inside(start, dilation[d]) * steps[d]).reshape(shape)
+    places = offset + first
+    if any(padding):  # where nothing is larger than the border, the first place beside it counts
+        places = inside.where(x == lowest(x.dtype), places)
+    return (x if any(k > 1 for k in kernel) else x.clone()), places.expand(x.shape).contiguous()
+
+
+def _inside(start: Tensor, dilation: int) -> Tensor:
+    """The first places that windows see behind the border, from those where they begin."""
+    behind = (-start).clamp(min=0)
+    return start + (behind if dilation == 1 else (behind + (dilation - 1)) // dilation * dilation)

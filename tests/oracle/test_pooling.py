@@ -199,3 +199,18 @@ def test_padding_of_spread_windows_is_at_most_half_of_them() -> None:
         for rank in (1, 2, 3):
             with pytest.raises(RuntimeError, match="pad"):
                 getattr(library.nn.functional, f"max_pool{rank}d")(library.ones(1, 1, *(9,) * rank), 3, 1, 2, 2)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("how", [(3, 1, 1), (3, 2, 1), (2, 1, 1, 2), (3, 2, 1, 1, True), (4, 3, 2, 2)])
+def test_maxima_of_nothing_but_infinities(rank: int, how: tuple[Any, ...]) -> None:
+    x = np.full((2, 3, *(6,) * rank), -np.inf, np.float32)
+    x[0, :, ..., -1] = 1.0
+    x[1, 0].flat[0] = np.nan
+    compare(lambda t, x: functional(t, f"max_pool{rank}d")(x, *how, return_indices=True), x)
+
+    def pooled(t: Any, x: Any) -> Any:
+        call = lambda x: functional(t, f"max_pool{rank}d")(x, *how)  # noqa: E731
+        return (ej.jit(call) if t is ej else call)(x)
+
+    compare(pooled, x)

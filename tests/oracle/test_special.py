@@ -97,3 +97,14 @@ EDGES: dict[str, tuple[Any, list[float], list[float]]] = {
 def test_gradients_at_the_edges(name: str) -> None:
     call, x, y = EDGES[name]
     compare(call, np.array(x), np.array(y))
+
+
+def test_the_huber_loss_is_straight_at_its_bounds() -> None:
+    def slopes(t: Any) -> list[Any]:
+        x = t.tensor([0.5, 1.0, -1.0, 2.0], requires_grad=True)
+        loss = t.nn.functional.huber_loss(x, t.zeros(4), reduction="sum")
+        (first,) = t.autograd.grad(loss, x, create_graph=True)
+        (second,) = t.autograd.grad(first.sum(), x)
+        return [first.tolist(), second.tolist()]
+
+    assert slopes(ej) == slopes(torch)
