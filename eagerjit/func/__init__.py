@@ -2,7 +2,7 @@
 
 from eagerjit.func.batching import vmap
 from eagerjit.func.jacobians import hessian, jacfwd, jacrev
-from eagerjit.func.modules import functional_call, stack_module_state
+from eagerjit.func.modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from eagerjit.func.transforms import grad, grad_and_value, jvp, linearize, vjp
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

@@ -104,3 +104,14 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Tensor], dict[s
         for name, found in tables[0].items()
     }
     return parameters, {name: stack(found) for name, found in tables[1].items()}
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """The module, whose batch normalisations keep no running statistics any more: `vmap` can't update them in place."""
+    from eagerjit.nn.batch import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

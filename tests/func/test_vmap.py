@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 import eagerjit
 from eagerjit import nn
@@ -425,3 +426,20 @@ def test_gradients_of_their_own_are_asked():
     assert (vmap(grad(lambda row: FiveTimes.apply(row).sum()))(X).numpy() == 5.0).all()
     for function in (lambda x: vmap(FiveTimes.apply)(x).sum(), eagerjit.jit(lambda x: vmap(FiveTimes.apply)(x).sum())):
         assert (grad(function)(X).numpy() == 5.0).all()
+
+
+def test_batch_normalisation_without_running_statistics() -> None:
+    def outcome(library):
+        network = library.nn.Sequential(library.nn.Linear(2, 3), library.nn.BatchNorm1d(3))
+        with library.no_grad():
+            for p in network.parameters():
+                p.copy_(library.arange(float(p.numel())).reshape(p.shape) * 0.3)
+        assert library.func.replace_all_batch_norm_modules_(network) is network
+        parameters, x = dict(network.named_parameters()), library.arange(12.0).reshape(3, 2, 2).sin()
+        found = library.vmap(lambda x: library.func.functional_call(network, parameters, (x,)))(x)
+        return [name for name, _ in network.named_buffers()], str(network), found.detach().numpy()
+
+    *described, result = outcome(eagerjit)
+    *expected, numbers = outcome(torch)
+    assert described == expected
+    np.testing.assert_allclose(result, numbers, rtol=1e-3, atol=1e-5)
