@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -388,9 +387,13 @@ def without_common_factors(a: Expr, b: Expr) -> tuple[Expr, Expr]:
     if len(left) != 1 or len(right) != 1:
         return a, b
     common = math.gcd(left[0][1], right[0][1])
-    shared = list((Counter(left[0][0]) & Counter(right[0][0])).elements())
+    rest, shared = list(right[0][0]), []
+    for atom in left[0][0]:
+        if atom in rest:
+            rest.remove(atom)
+            shared.append(atom)
     if not all(isinstance(atom, str) and atom.startswith("s") for atom in shared):
         return a, b
-    factor = _build({tuple(sorted(shared, key=_text)): common})
+    factor = _build({tuple(shared): common})
     quotients = exact_quotient(a, factor), exact_quotient(b, factor)
     return (a, b) if None in quotients else quotients  # type: ignore[return-value]

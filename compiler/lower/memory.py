@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from eagerjit.compiler import sizes
@@ -67,19 +69,50 @@ def _bytes(size: sizes.Expr) -> str:
     return f"{number} bytes" if isinstance(size, int) or len(text) > MOST_SHOWN else f"{number} bytes = {text}"
 
 
+@dataclass(slots=True)
+class _Phase:
+    """The blocks of a phase by their sizes, and these in order."""
+
+    blocks: dict[sizes.Expr, list[Block]] = field(default_factory=dict)
+    known: list[tuple[int, int, sizes.Expr]] = field(default_factory=list)
+
+    def free(self, size: sizes.Expr, step: int) -> Block | None:
+        """The smallest block that is free at a step and surely large enough."""
+        exact = _unused(self.blocks.get(size, ()), step)
+        if exact is not None:
+            return exact
+        needed = sizes.symbols(size)
+        for *_, larger in self.known[bisect.bisect_left(self.known, (sizes.hint(size), 0)) :]:
+            if needed <= sizes.symbols(larger) and sizes.dominates(larger, size):
+                block = _unused(self.blocks[larger], step)
+                if block is not None:
+                    return block
+        return None
+
+    def add(self, block: Block) -> None:
+        """One more block."""
+        if block.size not in self.blocks:
+            bisect.insort(self.known, (sizes.hint(block.size), len(self.known), block.size))
+        self.blocks.setdefault(block.size, []).append(block)
+
+
+def _unused(blocks: Iterable[Block], step: int) -> Block | None:
+    return next((b for b in blocks if b.free_after < step), None)
+
+
 def plan(requests: list[Request]) -> Plan:
     """Give each request the smallest free block that is surely large enough, else a new one."""
     blocks: list[Block] = []
     block_of: dict[str, Block] = {}
+    phases: dict[int, _Phase] = {}
     for request in sorted(requests, key=lambda r: r.first):
         size = aligned(request.size)
-        free = [b for b in blocks if b.phase == request.phase and b.free_after < request.first]
-        fitting = [b for b in free if sizes.dominates(b.size, size)]
-        if fitting:
-            block = min(fitting, key=lambda b: sizes.hint(b.size))
-        else:
+        phase = phases.setdefault(request.phase, _Phase())
+        block = phase.free(size, request.first)
+        if block is None:
             block = Block(size, request.phase)
             blocks.append(block)
+            phase.add(block)
         block.free_after = request.last
         block.uses.append((request.name, request.first, request.last))
         block_of[request.name] = block

@@ -205,6 +205,10 @@ class Placement(Instructions):
 
     def _allocate(self, plan_: Plan, work: list[Work]) -> None:
         """Arenas and outputs, and the pointers into them."""
+        for block in plan_.blocks:  # where a block ends the next one begins: no offset is computed from nothing
+            end = sizes.add(block.offset, block.size)
+            if end not in self.size_slots and not isinstance(block.offset, int):
+                self.size_slots[end] = self.computed(Op.ADD, self.size(block.offset), self.size(block.size))
         arenas = {phase: self._new_memory(Op.ARENA, (), (self.size(total),)) for phase, total in plan_.totals.items()}
         pointers = {id(b): self._advanced(arenas[b.phase], b.offset, 1) for b in plan_.blocks}
         for root, name in self._names.items():

@@ -28,6 +28,9 @@ from eagerjit.state import set_tracer
 from eagerjit.tensors.tensor import Shape, Storage, Tensor, check_writable, new_tensor, storage_of
 from eagerjit.watching.observation import TraceBreak, refuse_evaluated, user_line
 
+MOST_OPERATIONS = 100_000
+"""Operations of one call: a loop with as many rounds is faster where what it repeats is compiled."""
+
 
 class Tracer(Inputs, Examples):
     """One recording. Use it as a context; operations of this thread are recorded while it is entered."""
@@ -183,6 +186,9 @@ class Tracer(Inputs, Examples):
                 attributes["shape"] = shape
         node = Node(primitive, inputs, attributes, type_, user_line() if self.source is None else self.source)
         self.nodes.append(node)
+        if len(self.nodes) > MOST_OPERATIONS:
+            many = f"it makes over {MOST_OPERATIONS:,} operations: decorate what its loop repeats"
+            raise TraceBreak(many, user_line())
         self.check_places(node)
         return node
 

@@ -14,12 +14,14 @@ from typing import Any, Generic, TypeVar
 
 from eagerjit.cuda.present import found
 from eagerjit.random import Generator
+from eagerjit.state import state
 from eagerjit.utils.data import channel
 from eagerjit.utils.data.collate import default_collate, default_convert
 from eagerjit.utils.data.dataset import IterableDataset
 from eagerjit.utils.data.pinning import batches
 from eagerjit.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
 from eagerjit.utils.data.worker import Exhausted, Failure, Fetcher, Settings, run
+from eagerjit.watching.observation import TraceBreak, user_line
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -138,6 +140,8 @@ class DataLoader(Generic[T_co]):
         return self.dataset, self._iterable, self.batch_sampler is not None, self.collate_fn, self.drop_last
 
     def __iter__(self) -> Iterator[Any]:
+        if state.tracer is not None and state.tracer.journal is not None:
+            raise TraceBreak("it goes through a DataLoader: decorate the function that gets a batch", user_line())
         return batches(self._batches()) if self.pin_memory and found() is not None else self._batches()
 
     def _batches(self) -> Iterator[Any]:
