@@ -29,6 +29,7 @@ from eagerjit.runtime.native import context as c
 from eagerjit.runtime.native import device_memory as blocks
 from eagerjit.runtime.native import ready as launches
 from eagerjit.runtime.native.context import MAX_NDIM
+from eagerjit.runtime.native.device import MOST_HIDDEN
 from eagerjit.runtime.native.library import native
 from eagerjit.runtime.once import lock, once
 from eagerjit.runtime.program import DeviceOp, Op, Program
@@ -186,6 +187,8 @@ class _Table:
     def _launch(self, key: tuple[int, ...], ready: Ready) -> Any:
         kernel = ready.kernel
         chosen = [*ready.picks, *[self.kernel.null] * kernel.hidden]
+        if len(chosen) > self.kernel.null + 1 + MOST_HIDDEN:  # a run has no room for more
+            raise RuntimeError(f"{kernel.name} has {len(chosen)} parameters")
         compared, picks = (ctypes.c_int64 * len(key))(*key), (ctypes.c_int64 * max(len(chosen), 1))(*chosen)
         encode = kernel.device.driver.address("cuTensorMapEncodeTiled") if ready.maps else 0
         maps = (ctypes.c_int64 * (2 + len(ready.maps)))(len(ready.maps), encode, *(m.address for m in ready.maps))

@@ -99,7 +99,7 @@ NOWHERE = 64  # where the elements of an array without any lie: NumPy takes memo
 
 # Words beside a kernel's own
 BESIDE = 6  # tasks, status, tables of functions, partials, counters, null
-MOST_HIDDEN = 24  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
+MOST_HIDDEN = 48  # parameters that the compiler may add to a kernel: of its own, and with tensor maps
 
 
 def device_is_ready(keeper: ptr) -> bool:

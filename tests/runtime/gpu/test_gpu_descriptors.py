@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from device_programs import devices
 from fake_driver import FakeLibrary
 from machines import box
 
@@ -175,3 +176,51 @@ def test_kernels_do_not_ask_maps_for_sizes(monkeypatch: pytest.MonkeyPatch) -> N
         assert f"[{binary.name}_param_{i}]" not in binary.ptx
     assert all(word in binary.ptx for word in ("cp.async.bulk.tensor", "wgmma.mma_async", "mbarrier"))
     assert len(binary.boxes) == 2 and binary.spilled == 0
+
+
+LARGE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "as they lie": (lambda x, w: x @ w, [(520, 776), (776, 1032)]),
+    "turned": (lambda x, w: x.T @ w.T, [(776, 520), (1032, 776)]),
+    "batched": (lambda x, w: x @ w.mT, [(6, 264, 328), (6, 520, 328)]),
+    "shared sums": (lambda x, w: x.T @ w, [(16384, 128), (16384, 136)]),
+    "several tiles": (lambda x, w: Function.gelu(x @ w), [(2056, 512), (512, 4104)]),
+    "attention": (
+        lambda q, k, v: Function.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 3, 500, 128)] * 3
+    ),
+    "wide attention": (
+        lambda q, k, v: Function.scaled_dot_product_attention(q, k, v, is_causal=True), [(1, 2, 333, 256)] * 3
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", LARGE)
+def test_on_a_gpu(name: str) -> None:
+    """Results and gradients beside those of the CPU, within what bfloat16 rounds."""
+    call, shapes = LARGE[name]
+    given = [numbers(*shape) / 8 for shape in shapes]
+
+    def run(place: str) -> list[Any]:
+        there = [x.detach().to(place).requires_grad_() for x in given]
+        result = call(*there)
+        gradients = ej.autograd.grad((result.float() * 2).sum(), there)
+        return [x.detach().cpu().float() for x in (result, *gradients)]
+
+    with devices("gpu"):
+        found = run("cuda")
+    for a, e in zip(found, run("cpu"), strict=True):
+        assert (a - e).abs().max().item() <= 0.03 * e.abs().max().item()
+
+
+def test_attention_on_a_device_has_room_for_what_follows_its_maps(library: FakeLibrary, cuda: Any) -> None:
+    """Four maps of four dimensions: eight numbers each."""
+    given = [numbers(2, 3, 352, 64) for _ in range(3)]
+
+    def gradients(place: str) -> list[Any]:
+        there = [x.to(place).requires_grad_() for x in given]
+        result = Function.scaled_dot_product_attention(*there, is_causal=True)
+        return [x.cpu().float() for x in ej.autograd.grad((result.float() * 2).sum(), there)]
+
+    for a, e in zip(gradients("cuda"), gradients("cpu"), strict=True):
+        assert (a - e).abs().max().item() <= 0.03 * e.abs().max().item()
+    assert sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls) == 3 + 4 + 4
