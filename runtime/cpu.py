@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eagerjit.runtime import busy
-from eagerjit.runtime.once import lock, once
+from eagerjit.runtime.once import innermost, lock, once
 
 PASSES: dict[str, tuple[str, ...]] = {
     "quick": (),
@@ -33,7 +33,7 @@ _names = itertools.count()
 _unloaded: list[Any] = []  # code that nobody needs any more: whoever takes the lock next gives it back to LLVM
 
 
-@once
+@functools.partial(once, lock=innermost)
 def _binding() -> Any:
     """llvmlite.binding with the native target set up."""
     import llvmlite.binding as binding

@@ -40,11 +40,17 @@ lock = _Lock()
 """One lock for all of it, so that no order of taking several can be wrong. No code of the user runs under it, and no
 call that is compiled already takes it."""
 
-# A child of a fork has this thread alone: nobody else may be in the middle of something.
-os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+innermost = _Lock()
+"""One for what modules ask while they are imported. Who imports may not wait for `lock`, as its holder may wait for
+the import. Under this one no other is taken, and nothing of ours is imported."""
+
+# A child of a fork has this thread alone: nobody else may be in the middle of something. What is registered last comes
+# first before the fork: `innermost` is taken under `lock`.
+for held in (innermost, lock):
+    os.register_at_fork(before=held.acquire, after_in_parent=held.release, after_in_child=held.release)
 
 
-def once(function: Callable[[], T]) -> Callable[[], T]:
+def once(function: Callable[[], T], lock: _Lock = lock) -> Callable[[], T]:
     """The function, run at its first call only, by one thread; the others wait for its result."""
     made: list[T] = []
 

@@ -65,3 +65,31 @@ def test_jit_compiles_however_it_was_imported(first: str) -> None:
     code = f"{first}\nimport eagerjit\nf = eagerjit.jit(lambda x: x + 1)\n"
     code += "print(f(eagerjit.ones(2)).tolist(), f.cache_info().compiles)"
     assert fresh(code).stdout == "[2.0, 2.0] 1\n"
+
+
+_LOCKS_TAKEN = """
+import importlib, pkgutil, sys, traceback
+import eagerjit
+from eagerjit.runtime import once
+
+class Noted(type(once.lock)):
+    def __enter__(self):
+        if self is once.lock:
+            frames = traceback.extract_stack()
+            print(*(f.filename for f in frames if f.name == "<module>" and "eagerjit" in f.filename), file=sys.stderr)
+        return super().__enter__()
+
+once.lock.__class__ = Noted
+for name in ("eagerjit", "eagerjit.compiler", "eagerjit.runtime"):
+    for found in pkgutil.walk_packages(importlib.import_module(name).__path__, name + "."):
+        if found.name != "eagerjit.utils.tensorboard":
+            importlib.import_module(found.name)
+print(len(sys.modules))
+"""
+
+
+def test_no_import_waits_for_the_lock() -> None:
+    """A thread that holds the lock may wait for an import of another's."""
+    result = fresh(_LOCKS_TAKEN)
+    assert int(result.stdout) > 900
+    assert result.stderr == ""

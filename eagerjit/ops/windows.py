@@ -191,7 +191,8 @@ def window_maximum(
     if not indexed:
         return (x if any(k > 1 for k in kernel) else x.clone()), None
     assert offset is not None
-    first = inside = 0
+    first: Any = 0
+    inside: Any = 0
     for d in range(rank):
         start = arange(windows[d]) * stride[d] - padding[d]
         shape = (-1, *(1,) * (rank - 1 - d))
