@@ -61,7 +61,7 @@ SHAPES: dict[str, tuple[Call, tuple[str, ...]]] = {
     "mm": (lambda t: t.mm(t.ones(2), t.ones(2, 2)), ("mm", "must be a matrix", "1D")),
     "bmm": (lambda t: t.bmm(t.ones(2, 3, 4), t.ones(3, 4, 5)), ("batch2", "[2, 4]", "[3, 4]")),
     "mv": (lambda t: t.ones(2, 3) @ t.ones(4), ("matmul", "2x3", "4x1")),
-    "dot": (lambda t: t.dot(t.ones(3), t.ones(4)), ("1x3 and 4x1",)),
+    "dot": (lambda t: t.dot(t.ones(3), t.ones(4)), ("[3] and src [4]",)),
     "linear": (lambda t: t.nn.functional.linear(t.ones(2, 3), t.ones(4, 5)), ("linear", "2x3 and 5x4")),
     "Linear": (lambda t: t.nn.Linear(3, 4)(t.ones(2, 5)), ("linear", "2x5 and 3x4")),
     "cat": (lambda t: t.cat([t.ones(2, 3), t.ones(2, 4)]), ("cat", "Expected size 3 but got size 4", "dimension 0")),

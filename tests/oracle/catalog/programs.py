@@ -238,8 +238,16 @@ PROGRAMS: Table = {
     ],
     "torch.utils._pytree.tree_map": [call(dictionaries, "ab"), call(lambda t, f, x: f(1, [x]), "", **ONCE)],
     "torch.utils.data.DataLoader": [
-        call(lambda t, f, x: list(f(t.utils.data.TensorDataset(x.detach(), x.detach()), batch_size=2)), "ab"),
-        call(lambda t, f, x: [b for b in f(rows(t, x.detach()), 2, drop_last=True)], "ab"),
+        call(
+            lambda t, f, x: list(f(t.utils.data.TensorDataset(x.detach(), x.detach()), batch_size=2)),
+            "ab",
+            eager="goes through a DataLoader",
+        ),
+        call(
+            lambda t, f, x: [b for b in f(rows(t, x.detach()), 2, drop_last=True)],
+            "ab",
+            eager="goes through a DataLoader",
+        ),
         call(
             lambda t, f, x: len(f(rows(t, x.detach()), 2, shuffle=True)), "ab", kinds=("usual", "size-1", "transposed")
         ),
