@@ -69,7 +69,6 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Normal, conditioned on [a, b]: the inverse of its distribution function at uniform numbers."""
-
     if not tensor.is_floating_point():
         raise RuntimeError(f"trunc_normal_: numbers are drawn for floating-point tensors, not for {tensor.dtype}")
 
