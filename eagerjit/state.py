@@ -38,6 +38,8 @@ class Defaults:
     dtype = dtypes.float32
     anomaly: tuple[bool] | None = None
     """Whether a watched backward pass looks for NaN; None where none is watched."""
+    module_hooks: dict[int, Any] = {}
+    """Hooks of all Modules."""
     methods = 0
     """How often methods of Tensor were replaced."""
 
@@ -45,7 +47,7 @@ class Defaults:
 def runs_plainly() -> bool:
     """Whether jitted functions run as they are in this thread: another one is recorded, or operations are watched."""
     watched = Defaults.anomaly is not None or state.saving is not None or bool(state.function_modes)
-    return watched or state.tracer is not None
+    return watched or bool(Defaults.module_hooks) or state.tracer is not None
 
 
 def set_tracer(tracer: Tracer | None) -> Tracer | None:

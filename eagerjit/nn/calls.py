@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
+from eagerjit.state import Defaults
 from eagerjit.tensors.methods import Handle, add_hook
 
+_SHARED = Defaults.module_hooks
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
@@ -21,6 +24,8 @@ class Calls:
         if "_compiled_call_impl" in own:
             return own["_compiled_call_impl"](*args, **kwargs)
         if own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+            return self._hooked(args, kwargs)
+        if _SHARED:
             return self._hooked(args, kwargs)
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
@@ -36,31 +41,40 @@ class Calls:
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        if own["_forward_pre_hooks"] or own["_forward_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]:
+        if _SHARED or any(own[name] for name in HOOKS):
             return self._hooked(args, kwargs)
         return self.forward(*args, **kwargs)
 
     def _hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         own = self.__dict__
+        for shared in hooks_of("forward_pre"):
+            args, kwargs = self._before(shared.hook, False, args, kwargs)
         for key, hook in list(own["_forward_pre_hooks"].items()):
             args, kwargs = self._before(hook, key in own["_hooks_with_kwargs"], args, kwargs)
-        taps = Taps(self) if own["_backward_hooks"] or own["_backward_pre_hooks"] else None
-        if taps is not None:
+        taps = Taps(self)
+        if taps.called:
             args = taps.enter(args)
-        waiting = dict(own["_forward_hooks"])
+        waiting = self._waiting()
         result = None
         try:
             result = self.forward(*args, **kwargs)
             while waiting:
-                key = next(iter(waiting))
-                changed = self._after(key, waiting.pop(key), args, kwargs, result)
+                hook, with_kwargs, _ = waiting.pop(0)
+                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
                 result = result if changed is None else changed
         except Exception:
-            for key, hook in waiting.items():
-                if key in own["_hooks_always_called"]:
-                    self._after(key, hook, args, kwargs, result)
+            for hook, with_kwargs, always in waiting:
+                if always:
+                    hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
             raise
-        return result if taps is None else taps.leave(result)
+        return taps.leave(result) if taps.called else result
+
+    def _waiting(self) -> list[tuple[Callable[..., Any], bool, bool]]:
+        """The hooks to be called after forward, whether with its named arguments, and whether also when it raises."""
+        own = self.__dict__
+        with_kwargs, always = own["_hooks_with_kwargs"], own["_hooks_always_called"]
+        shared = [(h.hook, h.with_kwargs, h.always) for h in hooks_of("forward")]
+        return shared + [(hook, key in with_kwargs, key in always) for key, hook in own["_forward_hooks"].items()]
 
     def _before(
         self, hook: Callable[..., Any], with_kwargs: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -79,12 +93,6 @@ class Calls:
         raise RuntimeError(
             f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
         )
-
-    def _after(
-        self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> Any:
-        with_kwargs = key in self.__dict__["_hooks_with_kwargs"]
-        return hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
 
     # -- adding hooks -------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 from eagerjit._nn import _parse_to
 from eagerjit.autograd.modes import no_grad
 from eagerjit.nn.calls import HOOKS, Calls
+from eagerjit.nn.global_hooks import registered
 from eagerjit.nn.parameter import Buffer
 from eagerjit.nn.state import State
 from eagerjit.nn.tree import Tree
@@ -75,7 +76,7 @@ class Module(Calls, Tree, State):
             if isinstance(value, Parameter):
                 self.register_parameter(name, value)  # which programs replace, to put parameters elsewhere
                 return
-            own[table][name] = value
+            own[table][name] = registered("module", self, name, value)
         elif name in own["_parameters"]:
             if value is not None:
                 raise TypeError(
@@ -89,7 +90,7 @@ class Module(Calls, Tree, State):
                     f"cannot assign '{type(value).__name__}' as child module '{name}' (torch.nn.Module or None "
                     "expected)"
                 )
-            own["_modules"][name] = None
+            own["_modules"][name] = registered("module", self, name, None)
         elif isinstance(value, Tensor) and isinstance(value, Buffer):
             if name not in own["_buffers"]:
                 own.pop(name, None)
@@ -101,7 +102,7 @@ class Module(Calls, Tree, State):
                 )
             if value is own["_buffers"][name]:  # after `self.count += 1`
                 return
-            own["_buffers"][name] = value
+            own["_buffers"][name] = registered("buffer", self, name, value)
         elif name not in own or own[name] is not value:
             object.__setattr__(self, name, noted(value) if name in _NOTED else value)
         else:
@@ -139,7 +140,7 @@ class Module(Calls, Tree, State):
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = None if param is None else registered("parameter", self, name, param)
         mode.bump_epoch()
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -149,7 +150,7 @@ class Module(Calls, Tree, State):
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered("buffer", self, name, tensor)
         self._non_persistent_buffers_set.discard(name) if persistent else self._non_persistent_buffers_set.add(name)
         mode.bump_epoch()
 
@@ -158,7 +159,7 @@ class Module(Calls, Tree, State):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         self._check_name("module", name, self._modules)
-        self._modules[name] = module
+        self._modules[name] = registered("module", self, name, module)
         mode.bump_epoch()
 
     def register_module(self, name: str, module: Module | None) -> None:
@@ -274,8 +275,8 @@ class Module(Calls, Tree, State):
         return self.to(device="cuda" if device is None else device)
 
     def share_memory(self) -> Self:
-        """The module itself."""
-        return self
+        """Move parameters and buffers into memory that processes forked from now on share, in place."""
+        return self._apply(lambda t: t.share_memory_())
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eagerjit.autograd.function import Function
+from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.observation import call_back
 
@@ -13,6 +14,9 @@ class Taps:
     """The hooks of one call of a module, around its arguments and its result."""
 
     def __init__(self, module: Any):
+        self.before = [*(h.hook for h in hooks_of("backward_pre")), *module._backward_pre_hooks.values()]
+        self.after = [*(h.hook for h in hooks_of("backward")), *module._backward_hooks.values()]
+        self.called = bool(self.before or self.after)
         self.module = module
         self.grad_output: tuple[Any, ...] = ()
         self.entered = False
@@ -36,7 +40,7 @@ class Taps:
 
     def outputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Note the gradients of the result, as hooks before leave them; with no argument to wait for, call the rest."""
-        for hook in list(self.module._backward_pre_hooks.values()):
+        for hook in self.before:
             changed = call_back(hook, self.module, grads)
             if changed is not None:
                 grads = changed if isinstance(changed, tuple) else (changed,)
@@ -47,7 +51,7 @@ class Taps:
 
     def inputs(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Call the hooks with the gradients of the arguments."""
-        for hook in list(self.module._backward_hooks.values()):
+        for hook in self.after:
             changed = call_back(hook, self.module, grads, self.grad_output)
             if changed is not None:
                 grads = changed if isinstance(changed, tuple) else (changed,)
