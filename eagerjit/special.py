@@ -8,6 +8,7 @@ from typing import Any
 from eagerjit.calling import public
 from eagerjit.ops import gamma as _gamma
 from eagerjit.ops import numeric as _numeric
+from eagerjit.ops.bessel import BESSEL
 from eagerjit.ops.elementary import ELEMENTARY, define
 from eagerjit.ops.normalization import log_softmax, softmax
 from eagerjit.ops.pointwise import POINTWISE
@@ -21,7 +22,7 @@ __all__ = [
     "i0", "i0e", "i1", "i1e", "log1p", "log_ndtr", "log_softmax", "logit", "logsumexp", "multigammaln", "ndtr", "ndtri",
     "polygamma", "psi", "round", "sinc", "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
-__all__ += sorted(POLYNOMIALS)
+__all__ += sorted((*BESSEL, *POLYNOMIALS))
 
 erf, erfc, erfinv = POINTWISE["erf"].call, POINTWISE["erfc"].call, POINTWISE["erfinv"].call
 exp2, expit = POINTWISE["exp2"].call, POINTWISE["sigmoid"].call
@@ -87,4 +88,5 @@ log_ndtr = ELEMENTARY["log_ndtr"].call
 
 
 globals().update(POLYNOMIALS)
+globals().update({name: op.call for name, op in BESSEL.items()})
 globals().update(explained_functions({name: globals()[name] for name in __all__ if name in globals()}, __name__))

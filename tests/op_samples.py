@@ -20,6 +20,7 @@ import eagerjit.optim
 from eagerjit.compiler.ops import TABLE
 from eagerjit.dispatch import OPS
 from eagerjit.ops.aliasing import ViewOp
+from eagerjit.ops.bessel import BESSEL
 from eagerjit.ops.inplace import InplaceOp
 
 
@@ -289,6 +290,7 @@ SAMPLES: dict[str, list[Sample]] = {
                           0.01, 0.9))],
     "adafactor_step": [Sample(([M, V], [N, V * 2.0], [M[:, :1]], [N[:1]], [V * 0.5], torch.tensor(1.0), False,
                                (1e-7, 1e-7), 0.1, -0.8, 1e-3, 1.0, 0.01))],
+    **{f"special_{name}": elementwise(1, low=0.3, high=60.0) for name in BESSEL},
     "orthogonal_polynomial": [
         Sample((M, integers([0, 1, 2], [5, 7, 3]).double(), "legendre_polynomial_p", False))
     ],

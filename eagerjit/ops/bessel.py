@@ -1,0 +1,307 @@
+"""Bessel functions and Airy's, without gradients: in float64, from integrals whose sums converge exponentially.
+
+The trapezoidal rule on a periodic or rapidly vanishing analytic integrand (Trefethen and Weideman 2014) needs a few
+nodes for all digits; far out asymptotic series do, as given in NIST's Digital Library of Mathematical Functions
+(chapters 9 and 10).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from eagerjit.dispatch import Op
+from eagerjit.ops.gamma import _bessel
+from eagerjit.ops.pointwise import as_dtype, promoted
+from eagerjit.runtime import dtypes
+from eagerjit.tensors.tensor import Tensor
+
+BESSEL: dict[str, Op] = {}
+"""Ops by public name."""
+
+_EULER = 0.5772156649015329
+_FAR = 25.0
+"""Where the asymptotic series of J and Y have all digits."""
+
+
+def _define(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """An op of float32 and float64, of integers too."""
+    name = function.__name__
+
+    def body(input: Tensor) -> Tensor:
+        (operand,) = promoted(name, "float", (input,))
+        if operand.dtype not in (dtypes.float32, dtypes.float64):
+            raise NotImplementedError(f'"{name}_cpu" not implemented for {operand.dtype}')
+        return as_dtype(function(as_dtype(operand, dtypes.float64)), operand.dtype)
+
+    body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    body.__doc__ = function.__doc__
+    BESSEL[name] = Op(f"special_{name}", body, differentiable=False)
+    return function
+
+
+def _sum(terms: Sequence[Any]) -> Any:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _series(x: Any, coefficients: Sequence[float]) -> Any:
+    """The polynomial with these coefficients, lowest first."""
+    out: Any = coefficients[-1]
+    for c in coefficients[-2::-1]:
+        out = out * x + c
+    return out
+
+
+def _alternating(coefficients: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Those at even and at odd places, every second with the other sign."""
+    signs = [(-1.0) ** (k // 2) * c for k, c in enumerate(coefficients)]
+    return signs[::2], signs[1::2]
+
+
+# -- of the first and second kind -------------------------------------------------------------------------------------
+
+
+def _angles(count: int) -> list[float]:
+    """The sines of the midpoints of equal parts of a quarter turn."""
+    return [math.sin((j + 0.5) * math.pi / (2 * count)) for j in range(count)]
+
+
+_FEW, _MANY = _angles(16), _angles(32)
+_LOGARITHMIC = [
+    sum((-1.0) ** k * math.cos((2 * j + 1) * k * math.pi / 64) / k for k in range(1, 32)) for j in range(32)
+]
+"""At the nodes of _MANY, the sum of (-1)^k cos(2 k angle) / k: of Neumann's series for Y0."""
+
+
+def _far(order: int, x: Any) -> tuple[Any, Any]:
+    """J and Y of x >= 25."""
+    a = [1.0]
+    for k in range(1, 22):
+        a.append(a[-1] * (4 * order**2 - (2 * k - 1) ** 2) / (8.0 * k))
+    even, odd = _alternating(a)
+    inverse = 1.0 / x
+    p, q = _series(inverse * inverse, even), _series(inverse * inverse, odd) * inverse
+    cosine, sine = x.cos(), x.sin()
+    c, s = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -sine - cosine)
+    scale = (inverse / math.pi).sqrt()
+    return scale * (p * c - q * s), scale * (p * s + q * c)
+
+
+def _first(order: int, x: Any) -> Any:
+    """J of x >= 0."""
+    near = x <= _FAR
+    inside = x.where(near, 0.0)
+    parts = [(inside * s).cos() if order == 0 else (inside * s).sin() * s for s in _FEW]
+    return (_sum(parts) * (1.0 / len(_FEW))).where(near, _far(order, x.where(near.logical_not(), _FAR))[0])
+
+
+def _ends(out: Any, x: Any, at_zero: float) -> Any:
+    """Not a number below 0, a pole at 0."""
+    return out.where(x > 0.0, (x * 0.0 + at_zero).where(x == 0.0, math.nan))
+
+
+@_define
+def bessel_j0(input: Tensor) -> Tensor:
+    """Bessel function of the first kind, order 0."""
+    return _first(0, input.abs())
+
+
+@_define
+def bessel_j1(input: Tensor) -> Tensor:
+    """Bessel function of the first kind, order 1."""
+    size = _first(1, input.abs())
+    return (-size).where(input.signbit(), size)
+
+
+def _inside(x: Any) -> tuple[Any, Any, Any]:
+    """Where x is among the arguments of Neumann's series, x there, and log(x / 2) + Euler's constant."""
+    near = (x > 0.0).logical_and(x <= _FAR)
+    inside = x.where(near, 1.0)
+    return near, inside, (inside * 0.5).log() + _EULER
+
+
+@_define
+def bessel_y0(input: Tensor) -> Tensor:
+    """Bessel function of the second kind, order 0."""
+    near, x, log = _inside(input)
+    parts = [(x * s).cos() * (log - 2.0 * w) for s, w in zip(_MANY, _LOGARITHMIC, strict=True)]
+    out = (_sum(parts) * (2.0 / (math.pi * len(_MANY)))).where(near, _far(0, input.where(input > _FAR, _FAR))[1])
+    return _ends(out, input, -math.inf)
+
+
+@_define
+def bessel_y1(input: Tensor) -> Tensor:
+    """Bessel function of the second kind, order 1."""
+    near, x, log = _inside(input)
+    parts = [(x * s).sin() * (s * (log - 2.0 * w)) for s, w in zip(_MANY, _LOGARITHMIC, strict=True)]
+    out = _sum(parts) * (2.0 / (math.pi * len(_MANY))) - 2.0 / math.pi * _first(0, x) / x
+    out = out.where(near, _far(1, input.where(input > _FAR, _FAR))[1])
+    return _ends(out, input, -math.inf)
+
+
+@_define
+def spherical_bessel_j0(input: Tensor) -> Tensor:
+    """Spherical Bessel function of the first kind, order 0: sin(input) / input."""
+    usual = (input != 0.0).logical_and(input.isinf().logical_not())
+    x = input.where(usual, 1.0)
+    return (x.sin() / x).where(usual, (input * 0.0 + 1.0).where(input == 0.0, 0.0))
+
+
+# -- modified ---------------------------------------------------------------------------------------------------------
+
+
+@_define
+def modified_bessel_i0(input: Tensor) -> Tensor:
+    """Modified Bessel function of the first kind, order 0."""
+    return _bessel(0, input.abs()) * input.abs().exp()
+
+
+@_define
+def modified_bessel_i1(input: Tensor) -> Tensor:
+    """Modified Bessel function of the first kind, order 1."""
+    return input.sign() * _bessel(1, input.abs()) * input.abs().exp()
+
+
+def _harmonic(k: int) -> float:
+    return sum(1.0 / i for i in range(1, k + 1))
+
+
+_NODES = [0.3 * j for j in range(22)]
+_WEIGHTS = [(0.3 if j else 0.15) * 2.0 * math.exp(-w * w) for j, w in enumerate(_NODES)]
+
+
+def _second_near(order: int, x: Any) -> Any:
+    """K of 0 < x <= 2, from its power series."""
+    square = 0.25 * x * x
+    factorials = [1.0 / (math.factorial(k) * math.factorial(k + order)) for k in range(16)]
+    log = (0.5 * x).log() + _EULER
+    if order == 0:
+        rest = _series(square, [f * _harmonic(k) for k, f in enumerate(factorials)])
+        return rest - log * _series(square, factorials)
+    sums = [0.5 * f * (_harmonic(k) + _harmonic(k + 1)) for k, f in enumerate(factorials)]
+    return 1.0 / x + 0.5 * x * (log * _series(square, factorials) - _series(square, sums))
+
+
+def _second_far(order: int, x: Any) -> Any:
+    """exp(x) * K of x >= 2: in the integral of exp(-x cosh t), x (cosh t - 1) is made the square of the variable."""
+    inverse = 1.0 / x
+    terms = []
+    for weight, node in zip(_WEIGHTS, _NODES, strict=True):
+        term = weight * (2.0 * x + node * node).rsqrt()
+        terms.append(term * (1.0 + node * node * inverse) if order else term)
+    return _sum(terms)
+
+
+def _second(order: int, x: Any, scaled: bool) -> Any:
+    """K, or exp(x) * K."""
+    low = x <= 2.0
+    inside, outside = x.where((x > 0.0).logical_and(low), 1.0), x.where(low.logical_not(), 2.0)
+    near, far = _second_near(order, inside), _second_far(order, outside)
+    out = (near * inside.exp()).where(low, far) if scaled else near.where(low, far * (-outside).exp())
+    return _ends(out, x, math.inf)
+
+
+@_define
+def modified_bessel_k0(input: Tensor) -> Tensor:
+    """Modified Bessel function of the second kind, order 0."""
+    return _second(0, input, False)
+
+
+@_define
+def modified_bessel_k1(input: Tensor) -> Tensor:
+    """Modified Bessel function of the second kind, order 1."""
+    return _second(1, input, False)
+
+
+@_define
+def scaled_modified_bessel_k0(input: Tensor) -> Tensor:
+    """exp(input) times the modified Bessel function of the second kind, order 0."""
+    return _second(0, input, True)
+
+
+@_define
+def scaled_modified_bessel_k1(input: Tensor) -> Tensor:
+    """exp(input) times the modified Bessel function of the second kind, order 1."""
+    return _second(1, input, True)
+
+
+# -- Airy's -----------------------------------------------------------------------------------------------------------
+
+
+# Ai(x) is the integral of exp(i (t^3 / 3 + x t)) / (2 pi) over any line above the real axis.
+
+
+def _airy_right(x: Any) -> Any:
+    """Ai(x), x >= 1: the line through the saddle point, at the height sqrt(x)."""
+    step, height = 0.155, x.sqrt()
+    factor = (height * -(step * step)).exp()
+    power, odd, square = 1.0, factor, factor * factor
+    total: Any = 0.5
+    for j in range(1, 41):
+        power, odd = power * odd, odd * square
+        total = total + power * math.cos((step * j) ** 3 / 3.0)
+    return total * (x * height * (-2.0 / 3.0)).exp() * (step / math.pi)
+
+
+def _multiples(angle: Any, count: int) -> list[tuple[Any, Any]]:
+    """The cosines and sines of 1, 2, ... times an angle, from those of powers of two times it."""
+    turns: list[tuple[Any, Any]] = [(1.0, 0.0)]
+    for j in range(1, count + 1):
+        low = j & -j
+        if low == j:
+            turns.append(((angle * float(j)).cos(), (angle * float(j)).sin()))
+            continue
+        (a, b), (c, d) = turns[j - low], turns[low]
+        turns.append((a * c - b * d, a * d + b * c))
+    return turns[1:]
+
+
+def _airy_left(x: Any) -> Any:
+    """Ai(x), -10.5 <= x < -4.5: the line at the height 3/4."""
+    step, height = 0.13, 0.75
+    total: Any = 0.5
+    for j, (cosine, sine) in enumerate(_multiples((x - height**2) * step, 59), 1):
+        s = step * j
+        weight = math.exp(-height * s * s)
+        total = total + cosine * (weight * math.cos(s**3 / 3.0)) - sine * (weight * math.sin(s**3 / 3.0))
+    return total * ((height**2 / 3.0 - x) * height).exp() * (step / math.pi)
+
+
+def _airy_series(x: Any) -> Any:
+    """Ai(x) around 0: two power series in x^3."""
+    cube, one, other = x * x * x, 1.0, 1.0
+    for k in range(25, 0, -1):
+        one = 1.0 + one * cube * (1.0 / ((3 * k - 1) * 3 * k))
+        other = 1.0 + other * cube * (1.0 / (3 * k * (3 * k + 1)))
+    first, second = 3 ** (-2 / 3) / math.gamma(2 / 3), 3 ** (-1 / 3) / math.gamma(1 / 3)
+    return one * first - other * x * second
+
+
+def _airy_oscillating(x: Any) -> Any:
+    """Ai(-x) far out."""
+    u = [1.0]
+    for k in range(1, 30):
+        u.append(u[-1] * (6 * k - 5) * (6 * k - 3) * (6 * k - 1) / (216.0 * k * (2 * k - 1)))
+    even, odd = _alternating(u)
+    root = x.sqrt()
+    phase = 2.0 / 3.0 * x * root
+    inverse = 1.0 / phase
+    p, q = _series(inverse * inverse, even), _series(inverse * inverse, odd) * inverse
+    cosine, sine = phase.cos(), phase.sin()
+    return (p * (cosine + sine) + q * (sine - cosine)) * (2.0 * math.pi * root).rsqrt()
+
+
+@_define
+def airy_ai(input: Tensor) -> Tensor:
+    """Airy's function Ai."""
+    high, low, far = input >= 1.0, input < -4.5, input < -10.5
+    out = _airy_series(input.where(low.logical_or(high).logical_not(), 0.0))
+    out = _airy_right(input.where(high, 1.0)).where(high, out)
+    out = _airy_left(input.where(low.logical_and(far.logical_not()), -5.0)).where(low, out)
+    out = _airy_oscillating((-input).where(far, 11.0)).where(far, out)
+    return out.where(input.abs() < math.inf, math.nan)
