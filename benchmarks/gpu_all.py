@@ -9,6 +9,7 @@ device. A library that fails, takes too long or finds no time left is named in t
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 import threading
@@ -64,6 +65,27 @@ def prepare(names: Sequence[str], environment: dict[str, str], budget: Budget) -
         return [problem for problem in pool.map(lambda job: run(*job), jobs) if problem]
 
 
+def attempts(name: str, peer: str, phase: str, environment: dict[str, str], limit: float) -> Rows:
+    """Run a phase of a library; a process that ends in the middle is followed by one that goes on behind the row."""
+    rows, end = Rows(), time.monotonic() + limit
+    while (left := end - time.monotonic()) > LEAST:
+        known = {*rows.numbers, *rows.failed}
+        own = {**environment, harness.SKIP: json.dumps(sorted(known))}
+        new = harness.attempt(name, peer, phase, own, left)
+        ended = new.failed.pop("", None)
+        if ended is not None:
+            new.failed |= {row: ended for row, why in new.failed.items() if why == harness.ENDED}
+        rows |= new
+        found = {*new.numbers, *new.failed} - known
+        if ended is None or phase in found:
+            return rows
+        if not found:
+            rows.failed[""] = ended
+            return rows
+    rows.failed[""] = "took too long" if rows.numbers or rows.failed else "no time left"
+    return rows
+
+
 def measure(name: str, environment: dict[str, str], budget: Budget, output: Path) -> None:
     """Run a benchmark, network by network where there are several, and write what is known after each process."""
     module = harness.load(name)
@@ -72,11 +94,8 @@ def measure(name: str, environment: dict[str, str], budget: Budget, output: Path
     found = {peer: [Rows()] for peer in module.PEERS if peer not in missing}
     for phase in module.PHASES:
         for peer, (rows,) in found.items():
-            limit = min(module.LIMIT, budget.left)
             print(f"{budget.left:4.0f} s left: {name}, {peer}, {phase}", file=sys.stderr, flush=True)
-            new = Rows(failed={"": "no time left"})
-            if limit > LEAST:
-                new = harness.attempt(name, peer, phase, environment, limit)
+            new = attempts(name, peer, phase, environment, min(module.LIMIT, budget.left))
             if "" in new.failed:
                 new.failed[phase] = new.failed.pop("")
             rows |= new

@@ -31,8 +31,10 @@ from op_samples import ELSEWHERE, function, leaves, rebuilt, samples
 import eagerjit
 from eagerjit.compiled import compilation, gpu_kernels
 from eagerjit.compiler.codegen.triton.source import Launch
+from eagerjit.cuda.execution import layouts
 from eagerjit.dispatch import OPS
 from eagerjit.jit import jit
+from eagerjit.runtime.gpu.launch import added
 from eagerjit.runtime.program import Op, Program
 
 ARCHITECTURES = (80, 90)
@@ -191,7 +193,7 @@ _DONE: dict[tuple[str, int], str] = {}
 
 
 def compiled(out: Outcome) -> None:
-    """Compile an op's kernels, each once for every architecture, and note what fails."""
+    """Compile an op's kernels, each once for every architecture, and note what fails or takes other parameters."""
     for launch in out.launches:
         digest = _digest(launch)
         out.kernels.add(digest)
@@ -199,8 +201,9 @@ def compiled(out: Outcome) -> None:
             key = (digest, architecture)
             if key not in _DONE:
                 try:
-                    code = gpu_kernels.binary(launch, architecture).cubin
-                    _DONE[key] = "" if code[:4] == b"\x7fELF" else "no machine code"
+                    binary = gpu_kernels.binary(launch, architecture)
+                    added(binary.name, layouts(launch), binary.parameters)
+                    _DONE[key] = "" if binary.cubin[:4] == b"\x7fELF" else "no machine code"
                 except Exception as error:
                     _DONE[key] = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
             if _DONE[key]:

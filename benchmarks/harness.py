@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
 MARK = "RESULT "
 BUSY = 0.7  # load average above which the numbers are not to be trusted
+SKIP = "BENCHMARK_SKIP"  # rows that are known, or have ended a process before, as JSON
+ENDED = "the process ended"
 PREPARE = "BENCHMARK_PREPARE"  # set where a process only compiles: "idle", for a device that does nothing, or "device"
 LIMIT = 900  # seconds; a library that takes longer is reported as failed
 
@@ -85,7 +87,7 @@ def environment(cache: Path) -> dict[str, str]:
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "TRITON_CACHE_DIR": str(cache / "triton"),
         "JAX_PLATFORMS": "cpu",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }
 
 
@@ -238,14 +240,25 @@ def machine() -> dict[str, Any]:
 
 
 def each(rows: Rows, cases: dict[str, Callable[[], float]]) -> None:
-    """Measure one number after the other; one that fails costs none of the others."""
+    """Measure one number after the other; one that fails costs none of the others.
+
+    After an error of a GPU the process ends, since the GPU may answer everything with that error from now on.
+    """
+    known = json.loads(os.environ.get(SKIP, "[]"))
     for name, measure in cases.items():
+        if name in known:
+            continue
+        rows.failed[name] = ENDED  # which is known if it does
+        progress(rows)
         try:
             rows.numbers[name] = measure()
+            del rows.failed[name]
         except Exception as error:
             traceback.print_exc()
             rows.failed[name] = f"{type(error).__name__}: {error}"[:300]
         progress(rows)
+        if "CUDA error" in rows.failed.get(name, ""):
+            sys.exit(1)
 
 
 def seconds_per_call(function: Callable[..., Any], *arguments: Any, budget: float = 0.6, repeats: int = 9) -> float:

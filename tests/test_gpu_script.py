@@ -19,7 +19,7 @@ from eagerjit.runtime.gpu.devices import available
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import gpu_all, gpu_kernels, gpu_models, gpu_timeline, harness
+from benchmarks import gpu_all, gpu_kernels, gpu_models, gpu_tests, gpu_timeline, harness
 from benchmarks.harness import Rows
 from benchmarks.idle import compile_nothing, idle
 from tests.test_gpu_networks import THIN
@@ -46,8 +46,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
 
 
 def test_its_tests_can_be_imported(tmp_path: Path) -> None:
-    (selection,) = re.findall(r"< <\((grep .*)\)", SCRIPT.read_text())
-    files = subprocess.run(["bash", "-c", selection], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    files = [str(path.relative_to(ROOT)) for path in gpu_tests.files()]
     assert {"tests/test_examples.py", "tests/runtime/gpu/test_gpu_op_table.py"} <= {*files}
     command = [sys.executable, "-m", "pytest", "-m", "gpu", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True)
@@ -59,7 +58,8 @@ def test_its_tests_can_be_imported(tmp_path: Path) -> None:
 def test_its_benchmarks_can_be_imported(tmp_path: Path) -> None:
     names = re.findall(r"-m benchmarks[.]([a-z_ ]+)", SCRIPT.read_text())
     modules = ["benchmarks." + name for line in names for name in line.split()]
-    assert {f"benchmarks.gpu{part}" for part in ("", "_all", "_kernels", "_timeline", "_models")} == {*modules}
+    parts = ("", "_all", "_kernels", "_timeline", "_models", "_tests")
+    assert {f"benchmarks.gpu{part}" for part in parts} == {*modules}
     code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
     done = subprocess.run(
         [sys.executable, "-c", code, *modules], cwd=ROOT, env=environment(tmp_path), capture_output=True, text=True
@@ -150,12 +150,56 @@ def test_processes_that_fail_or_take_too_long_say_so(monkeypatch: pytest.MonkeyP
     assert late.failed == {"": "took more than 0 s"}
 
 
+def test_a_process_that_ends_costs_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next one goes on behind that row; where nothing new is found, it is the library that fails."""
+    cases = ("a", "crashes", "b", "loses the device", "c")
+
+    def attempt(name: str, peer: str, phase: str, environment: dict[str, str], limit: float) -> Rows:
+        rows, known = Rows(), json.loads(environment[harness.SKIP])
+        for case in cases:
+            if case in known:
+                continue
+            if case == "crashes":
+                rows.failed |= {case: harness.ENDED, "": "exit status -11"}
+                return rows
+            if case == "loses the device":
+                rows.failed |= {case: "AcceleratorError: CUDA error", "": "exit status 1"}
+                return rows
+            rows.numbers[case] = 1.0
+        if peer == "broken":
+            rows.failed[""] = "no module"
+        return rows
+
+    monkeypatch.setattr(harness, "attempt", attempt)
+    rows = gpu_all.attempts("gpu_kernels", "eagerjit", "all", {}, 60)
+    assert rows.numbers == {"a": 1.0, "b": 1.0, "c": 1.0}
+    assert rows.failed == {"crashes": "exit status -11", "loses the device": "AcceleratorError: CUDA error"}
+    cases = ()
+    assert gpu_all.attempts("gpu_kernels", "broken", "all", {}, 60).failed == {"": "no module"}
+    cases = ("crashes",)  # a network is a phase, and a row of this name: it is not tried again
+    assert gpu_all.attempts("gpu_models", "eagerjit", "crashes", {}, 60).failed == {"crashes": "exit status -11"}
+
+
+def test_an_error_of_the_device_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> float:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    rows = Rows()
+    with pytest.raises(SystemExit):
+        harness.each(rows, {"a": lambda: 1.0, "lost": lost, "b": lambda: 2.0})
+    assert rows.numbers == {"a": 1.0} and {*rows.failed} == {"lost"}
+    monkeypatch.setenv(harness.SKIP, json.dumps(["a", "lost"]))
+    again = Rows()
+    harness.each(again, {"a": lost, "lost": lost, "b": lambda: 2.0})
+    assert again.numbers == {"b": 2.0} and not again.failed
+
+
 def test_cases_fail_one_by_one_and_numbers_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     rows = Rows()
     harness.each(rows, {"a": lambda: 1.0, "b": lambda: 1 / 0, "c": lambda: float("nan"), "d": lambda: 2.0})
     assert rows.numbers["a"] == 1.0 and rows.numbers["d"] == 2.0 and "division by zero" in rows.failed["b"]
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == 4
+    assert len(printed) == 8  # before and after each
     last = json.loads(printed[-1].removeprefix(harness.MARK))
     assert last["numbers"] == {"a": 1.0, "d": 2.0} and {*last["failed"]} == {"b", "c"}
 

@@ -14,7 +14,9 @@ import pytest
 
 import eagerjit as torch
 from eagerjit.compiled import gpu_kernels
+from eagerjit.cuda.execution import layouts
 from eagerjit.jit import jit
+from eagerjit.runtime.gpu.launch import added
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 Function = torch.nn.functional
@@ -118,6 +120,7 @@ def test_machine_code_for_two_generations(name: str) -> None:
             # Texts this long are no operands of an assert: where it fails, pytest compares them for minutes.
             is_right = binary.cubin[:4] == b"\x7fELF" and f".target sm_{architecture}" in binary.ptx
             assert is_right and binary.name == launch.source.name
+            assert added(binary.name, layouts(launch), binary.parameters) == 2  # Triton's two scratch buffers
 
 
 def test_products_and_sums_are_rounded_each_unless_asked(target: None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,13 +16,14 @@ from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.signature import Fresh, TensorLeaf
 from eagerjit.cuda import tuning
-from eagerjit.runtime.gpu import arrays
+from eagerjit.runtime.gpu import arrays, descriptors
 from eagerjit.runtime.gpu.descriptors import TensorMap
 from eagerjit.runtime.gpu.devices import Device, platform
 from eagerjit.runtime.gpu.direct import direct
+from eagerjit.runtime.gpu.errors import AcceleratorError
 from eagerjit.runtime.gpu.executor import DeviceExecutable, DeviceFrame
 from eagerjit.runtime.gpu.graphed import GraphedExecutable
-from eagerjit.runtime.gpu.launch import Kernel
+from eagerjit.runtime.gpu.launch import Kernel, added
 from eagerjit.runtime.gpu.memory import fill_words
 from eagerjit.runtime.gpu.precision import precision
 
@@ -57,16 +57,8 @@ def compiled(launch: Launch, device: Device) -> Kernel:
         launch = replace(launch, stages=launch.stages - 1)
         binary = gpu_kernels.binary(launch, architecture)
     own = layouts(launch)
-    hidden = parameters(binary.ptx, binary.name) - len(own)
+    hidden = added(binary.name, own, binary.parameters)
     return Kernel(device, binary.cubin, binary.name, own, binary.warps, binary.shared, hidden, binary.boxes)
-
-
-def parameters(ptx: str, name: str) -> int:
-    """How many parameters a kernel has, with those that the compiler adds."""
-    found = re.search(rf"\.entry\s+{re.escape(name)}\s*\((.*?)\)", ptx, re.DOTALL)
-    if found is None:
-        raise RuntimeError(f"no kernel {name} in what Triton compiled")
-    return found[1].count(".param")
 
 
 def tables(device: Device) -> int:
@@ -129,8 +121,18 @@ class Function:
         found.kernel.launch(found.grid, frame.stream, *arguments)
 
     def ready(self, tasks: int, words: Sequence[int]) -> Prepared:
-        """How it is launched on these words, of which those that are compared count."""
-        return self._compiled(self.kernel.launch(tasks, *self._known(words)))
+        """How it is launched on these words, of which those that are compared count.
+
+        Without tensor maps from the first one on that the driver refuses.
+        """
+        made = self._compiled(self.kernel.launch(tasks, *self._known(words)))
+        try:
+            for tensor in made.maps:
+                tensor.at(words[made.picks[tensor.argument]])
+        except (AcceleratorError, AttributeError) as error:  # one of another status, or it has no such function
+            descriptors.maps.refuse(error)
+            return self._compiled(self.kernel.launch(tasks, *self._known(words)))
+        return made
 
     def _known(self, words: Sequence[int]) -> tuple[dict[str, int], int]:
         """What decides on a launch: the words that are compared by name, and the device's architecture."""
@@ -139,8 +141,9 @@ class Function:
         return known, 10 * properties.major + properties.minor
 
     def _prepared(self, frame: DeviceFrame, tasks: int, words: Sequence[int], status: int) -> Prepared:
+        plain = self.ready(tasks, words)
         if not isinstance(self.kernel, ProductKernel) or not tuning.wanted() or frame.stream.is_capturing:
-            return self.ready(tasks, words)
+            return plain
 
         def seconds(launch: Launch) -> float:
             made = self._compiled(launch)
@@ -149,7 +152,7 @@ class Function:
         known, architecture = self._known(words)
         tile = tuning.tile(self.kernel, tasks, known, architecture, seconds)
         if tile is None:
-            return self.ready(tasks, words)
+            return plain
         return self._compiled(self.kernel.launch(tasks, known, architecture, tile))
 
     def _compiled(self, launch: Launch) -> Prepared:

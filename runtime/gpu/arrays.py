@@ -15,7 +15,9 @@ from eagerjit.runtime.gpu.memory import (
     copy_to_device,
     copy_to_host,
     fill_bytes,
+    fill_halves,
     fill_words,
+    fill_words_apart,
     pinned_memory_of,
 )
 from eagerjit.runtime.gpu.replay import Result
@@ -59,9 +61,12 @@ def fill(array: DeviceArray, value: Array, stream: Stream) -> None:
         fill_bytes(address, data[0], array.nbytes, stream)
     elif len(data) == WORD:
         fill_words(address, int.from_bytes(data, "little"), array.size, stream)
+    elif len(data) < WORD:
+        fill_halves(address, int.from_bytes(data, "little"), array.size, stream)
     else:
-        many = np.full(array.shape, value)
-        copy_to_device(address, many.ctypes.data, many.nbytes, stream)
+        for at in range(0, len(data), WORD):
+            word = int.from_bytes(data[at : at + WORD], "little")
+            fill_words_apart(address + at, word, array.size, len(data), stream)
 
 
 def store(target: DeviceArray, values: Array, stream: Stream) -> None:

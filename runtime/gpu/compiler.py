@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.runtime import cache, cpu
-from eagerjit.runtime.gpu.cubin import resources
+from eagerjit.runtime.gpu.cubin import parameters, resources
 from eagerjit.runtime.gpu.descriptors import NAMES, Box, Descriptor
 
 _lock = threading.RLock()
@@ -27,8 +27,8 @@ _lock = threading.RLock()
 class Binary:
     """What a kernel was compiled to: `shared` bytes of shared memory and `warps` per program belong to a launch.
 
-    A thread has so many `registers`, and `spilled` bytes of values that found none. `boxes` say how it takes blocks of
-    the tensors that it is given maps of.
+    A thread has so many `registers`, and `spilled` bytes of values that found none. `parameters` are the bytes of each,
+    those that the compiler added last. `boxes` say how it takes blocks of the tensors that it is given maps of.
     """
 
     name: str
@@ -39,6 +39,7 @@ class Binary:
     warps: int
     registers: int
     spilled: int
+    parameters: tuple[int, ...]
     boxes: tuple[Box, ...] = ()
 
 
@@ -122,10 +123,11 @@ def compile(
     about = made.metadata
     if about.global_scratch_size or about.profile_scratch_size:
         raise RuntimeError(f"{name} was compiled to need scratch memory of its own, which no launch gives it")
-    used = about.shared, about.num_warps, *resources(asm["cubin"])
+    name, cubin = about.name, asm["cubin"]
+    used = about.shared, about.num_warps, *resources(cubin), parameters(cubin, name)
     maps = getattr(about, "tensordesc_meta", None) or ()
     boxes = tuple(Box(tuple(box["block_size"]), box["swizzle"]) for box in maps)
-    return Binary(made.metadata.name, str(asm["ttir"]), asm["ptx"], asm["cubin"], *used, boxes)
+    return Binary(name, str(asm["ttir"]), asm["ptx"], cubin, *used, boxes)
 
 
 def interpret(

@@ -7,6 +7,8 @@ kernel was compiled to take blocks. Of a launch that is ready all but the addres
 from __future__ import annotations
 
 import ctypes
+import os
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,32 @@ MOST_DIMENSIONS, MOST_STRIDE, MOST_EXTENT = 5, 1 << 40, 1 << 31
 """Limits of a map: dimensions, bytes between neighbours; and of 32 bits of a place."""
 LEAST_BYTES = 128 << 10
 """Of tensors smaller than this drivers before CUDA 13.1 make maps that may be wrong."""
+
+
+class Maps:
+    """Whether tensors are described at all: not with EAGERJIT_TENSOR_MAPS=0, and not after a driver refused a map."""
+
+    def __init__(self) -> None:
+        self.refused = False
+
+    @property
+    def wanted(self) -> bool:
+        """Asked whenever a launch is prepared."""
+        return not self.refused and os.environ.get("EAGERJIT_TENSOR_MAPS", "") != "0"
+
+    def refuse(self, why: Exception) -> None:
+        """From now on kernels compute addresses, with one warning."""
+        self.refused = True
+        warnings.warn(
+            f"this driver makes no tensor maps ({why}): kernels load blocks without. "
+            "EAGERJIT_TENSOR_MAPS=0 does so from the start.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+maps = Maps()
+"""The process's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,10 @@ PROTOTYPES: dict[str, Any] = {
     "cuMemcpyDtoDAsync_v2": _quick(ADDRESS, ADDRESS, c_size_t, STREAM),
     "cuMemcpyPeerAsync": _waiting(ADDRESS, CONTEXT, ADDRESS, CONTEXT, c_size_t, STREAM),
     "cuMemsetD8Async": _quick(ADDRESS, ctypes.c_ubyte, c_size_t, STREAM),
+    "cuMemsetD16Async": _quick(ADDRESS, ctypes.c_ushort, c_size_t, STREAM),
     "cuMemsetD32Async": _quick(ADDRESS, c_uint, c_size_t, STREAM),
+    "cuMemsetD2D32Async": _quick(ADDRESS, c_size_t, c_uint, c_size_t, c_size_t, STREAM),
+    "cuPointerGetAttribute": _quick(HOST, c_int, ADDRESS),
     # -- streams and events ---------------------------------------------------------------------------------------
     "cuCtxGetStreamPriorityRange": _quick(POINTER(c_int), POINTER(c_int)),
     "cuStreamCreateWithPriority": _waiting(POINTER(STREAM), c_uint, c_int),
@@ -93,6 +96,7 @@ EVENT_BLOCKING_SYNC = 1
 EVENT_DISABLE_TIMING = 2
 HOST_ALLOC_PORTABLE = 1
 FUNCTION_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+POINTER_MEMORY_TYPE = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 CAPTURE_GLOBAL, CAPTURE_THREAD_LOCAL, CAPTURE_RELAXED = range(3)
 
 # CUdevice_attribute, under the names that PyTorch's properties have

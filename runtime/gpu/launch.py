@@ -27,6 +27,19 @@ LAYOUTS = {
     "pointer": "Q", "i64": "q", "u64": "Q", "i32": "i4x", "u32": "I4x", "i16": "h6x", "u16": "H6x", "i8": "b7x",
     "u8": "B7x", "i1": "?7x", "f64": "d", "f32": "f4x", "map": "128s",
 }  # fmt: skip
+BYTES = {kind: struct.calcsize(text if text[-1] == "s" else text[0]) for kind, text in LAYOUTS.items()}
+"""Bytes that a kernel takes of each."""
+
+
+def added(name: str, given: Sequence[str], taken: Sequence[int]) -> int:
+    """How many parameters the compiler has added to those given, pointers that may be null; `taken`: bytes of each.
+
+    RuntimeError where the machine code takes others than are given.
+    """
+    own, rest = [BYTES[kind] for kind in given], taken[len(given) :]
+    if list(taken[: len(given)]) != own or any(size != BYTES["pointer"] for size in rest):
+        raise RuntimeError(f"{name} was compiled to take parameters of {list(taken)} bytes, it is given {own}")
+    return len(rest)
 
 
 class Modules:

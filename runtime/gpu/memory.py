@@ -6,6 +6,7 @@ back: a copy to such memory waits, and a copy from it has taken what it needs wh
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eagerjit.runtime import heap_types
+from eagerjit.runtime.gpu.functions import POINTER_MEMORY_TYPE
 from eagerjit.runtime.gpu.observation import observed
 from eagerjit.runtime.host import Memory, memory_at
 
@@ -95,11 +97,25 @@ def pinned_memory_of(array: np.ndarray[Any, Any]) -> PinnedMemory | None:
     return owner if isinstance(owner, PinnedMemory) else None
 
 
+def _is_pinned(address: int, device: Device) -> bool:
+    """Whether memory of the host is known to the driver."""
+    kind = ctypes.c_uint()
+    return not device.driver.status.cuPointerGetAttribute(ctypes.addressof(kind), POINTER_MEMORY_TYPE, address)
+
+
 @observed("copy to the device")
 def copy_to_device(target: int, source: int, nbytes: int, stream: Stream) -> None:
-    """Queues a copy from host memory; the owner of pinned memory says `record_stream`."""
+    """Queues a copy from host memory; the owner of pinned memory says `record_stream`.
+
+    RuntimeError while this thread captures a graph and the memory is not pinned: replays would read it again.
+    """
     if nbytes:
         stream.device.activate()
+        if stream.device.platform.here.pools and not _is_pinned(source, stream.device):
+            raise RuntimeError(
+                "Cannot copy between CPU and CUDA tensors during CUDA graph capture unless the CPU tensor is pinned. "
+                "Please use tensor.pin_memory() or allocate the tensor with pin_memory=True."
+            )
         stream.device.driver.cuMemcpyHtoDAsync_v2(target, source, nbytes, stream.handle)
 
 
@@ -134,6 +150,22 @@ def fill_bytes(target: int, value: int, nbytes: int, stream: Stream) -> None:
     if nbytes:
         stream.device.activate()
         stream.device.driver.cuMemsetD8Async(target, value, nbytes, stream.handle)
+
+
+@observed("fill")
+def fill_halves(target: int, value: int, count: int, stream: Stream) -> None:
+    """Queues setting 16-bit words to a value."""
+    if count:
+        stream.device.activate()
+        stream.device.driver.cuMemsetD16Async(target, value, count, stream.handle)
+
+
+@observed("fill")
+def fill_words_apart(target: int, value: int, count: int, apart: int, stream: Stream) -> None:
+    """Queues setting 32-bit words that lie so many bytes apart to a value."""
+    if count:
+        stream.device.activate()
+        stream.device.driver.cuMemsetD2D32Async(target, apart, value, 1, count, stream.handle)
 
 
 @observed("fill")

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention
+from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.operations import Function
@@ -304,7 +304,7 @@ class AttentionKernel:
         s = self.statement
         rows, keys, features, values = map(known, s.sizes)
         dim, out = (max(16, power_of_two(n)) for n in (features, values))
-        loaded = architecture >= FIRST and bool(of_attention(s, sizes, dim, dim, (dim, out)))
+        loaded = wanted(architecture) and bool(of_attention(s, sizes, dim, dim, (dim, out)))
         most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out), architecture, loaded)
         high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
         extents = (max(rows, keys), max(rows, keys, features, values), *map(known, s.batch))

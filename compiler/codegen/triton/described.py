@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from eagerjit.compiler.codegen.triton.tiles import Tile
 from eagerjit.compiler.loops import Attention, Product
-from eagerjit.runtime.gpu.descriptors import FORMATS, Descriptor
+from eagerjit.runtime.gpu.descriptors import FORMATS, Descriptor, maps
 
 FIRST = 90
 """The first architecture that has it."""
@@ -18,6 +18,11 @@ TURNED = ("LEFT_TURNED", "RIGHT_TURNED")
 """Constants: whether a factor's neighbours in memory are those along its first dimension."""
 MATRICES = ("q", "k", "v", "g")
 """Of attention those that are loaded in blocks."""
+
+
+def wanted(architecture: int) -> bool:
+    """Whether kernels for an architecture are to load blocks so where they can."""
+    return architecture >= FIRST and maps.wanted
 
 
 def block_load(param: str, outer: Sequence[str], places: Sequence[str], block: Sequence[str], turned: bool) -> str:

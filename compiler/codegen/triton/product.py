@@ -15,7 +15,7 @@ from dataclasses import replace
 from enum import Enum
 from functools import lru_cache
 
-from eagerjit.compiler.codegen.triton.described import FIRST, TURNED, factor_loads, of_factors, turned
+from eagerjit.compiler.codegen.triton.described import TURNED, factor_loads, of_factors, turned, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape
 from eagerjit.compiler.codegen.triton.names import Axes, Name
@@ -320,7 +320,7 @@ class ProductKernel:
             "TF32": int(precision.tf32 and self._factors == "f32"), "WIDE": int(largest >= INT32),
         }  # fmt: skip
         described: tuple[Descriptor, ...] = ()
-        if architecture >= FIRST:
+        if wanted(architecture):
             described = of_factors(self.product, self._factors, sizes, tile)
         tiles = max(-(-m // tile.rows) * -(-n // tile.columns), 1) * max(tasks, 1)
         part = Part.SPLIT if tile.split > 1 else Part.TILE

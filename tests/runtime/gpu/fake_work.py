@@ -70,6 +70,8 @@ class Work:
 
     def cuMemcpyHtoDAsync_v2(self: Any, target: int, source: int, size: int, stream: int) -> None:
         pinned = self.memory.find(source) is not None
+        if not pinned and self.stream(stream).capture is not None:
+            raise Violation("every replay of the graph reads memory of the host that is not pinned")
         staged = None if pinned else ctypes.string_at(source, size)  # the driver takes a copy before it returns
 
         def run(operation: Operation) -> None:
@@ -115,6 +117,34 @@ class Work:
             self.touch(operation, target, 4 * count, True).view(np.uint32)[:] = value
 
         self.enqueue("a memset", stream, run)
+
+    def cuMemsetD16Async(self: Any, target: int, value: int, count: int, stream: int) -> None:
+        def run(operation: Operation) -> None:
+            self.touch(operation, target, 2 * count, True).view(np.uint16)[:] = value
+
+        self.enqueue("a memset", stream, run)
+
+    def cuMemsetD2D32Async(
+        self: Any, target: int, pitch: int, value: int, width: int, height: int, stream: int
+    ) -> int:  # fmt: skip
+        if pitch < 4 * width or pitch % 4:
+            return 1
+
+        def run(operation: Operation) -> None:
+            words = self.touch(operation, target, (height - 1) * pitch + 4 * width, True).view(np.uint32)
+            for column in range(width):
+                words[column :: pitch // 4] = value
+
+        self.enqueue("a memset", stream, run)
+        return 0
+
+    def cuPointerGetAttribute(self: Any, out: int, attribute: int, address: int) -> int:
+        assert attribute == 2
+        found = self.memory.find(address)
+        if found is None:
+            return 1
+        ctypes.c_uint.from_address(out).value = 1 if found.owner == "host" else 2
+        return 0
 
     # -- streams and events ---------------------------------------------------------------------------------------
 

@@ -1,13 +1,28 @@
-"""Checks by name on a device, in parts, each by several processes that share it: compiling takes longest."""
+"""Checks by name on a device, in parts, each by several processes that share it: compiling takes longest.
+
+A process that dies, takes too long or has lost the device costs the name that it was at: another one goes on.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pytest
 
 PARTS = 6
+WORKERS = min(12, len(os.sched_getaffinity(0)))
+SLOWEST = 90.0
+"""Seconds that a name may take."""
+END = float(os.environ.get("EAGERJIT_TESTS_END", "inf"))
+"""When names are no longer begun, in seconds of `time.time`: what is known by then is told."""
+
+Check = Callable[[str, str], list[str]]
 
 
 def part_of(names: Sequence[str], part: int) -> list[str]:
@@ -15,9 +30,88 @@ def part_of(names: Sequence[str], part: int) -> list[str]:
     return list(names[part::PARTS])
 
 
-def problems(check: Callable[[str, str], list[str]], names: Sequence[str]) -> list[str]:
-    """What is wrong with these names on a GPU."""
-    workers = min(12, len(os.sched_getaffinity(0)))
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        found = pool.map(check, ["gpu"] * len(names), names, chunksize=4)
-        return [problem for wrong in found for problem in wrong]
+def problems(check: Check, names: Iterable[str], kind: str = "gpu") -> list[str]:
+    """What is wrong with these names; without anything wrong, but names for which there is no time, a skipped test."""
+    left, found = deque(names), list[str]()
+
+    def examine() -> None:
+        while time.time() < END:
+            try:
+                name = left.popleft()
+            except IndexError:
+                return
+            try:
+                found.extend(_asked(check, kind, name))
+            except Exception as error:  # a process that cannot be started
+                found.append(f"{name}: {error}")
+
+    threads = [threading.Thread(target=examine) for _ in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if left and not found:
+        pytest.skip(f"no time for {len(left)} names")
+    return found + [f"no time for {len(left)} names"] * bool(left)
+
+
+class _Worker:
+    """A process that answers for one name after the other."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=_work, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+
+    def ask(self, *question: Any) -> tuple[list[str], bool]:
+        """What is wrong, and whether the process is of no more use."""
+        try:
+            self.connection.send(question)
+            if self.connection.poll(SLOWEST):
+                found: tuple[list[str], bool] = self.connection.recv()
+                return found
+            problem = f"took more than {SLOWEST:.0f} s"
+        except (EOFError, OSError):
+            self.process.join(5)
+            problem = f"ended its process with status {self.process.exitcode}"
+        return [f"{question[-1]}: {problem}"], True
+
+
+_idle: list[_Worker] = []  # processes that are kept for the next part: a context of a device takes long to make
+
+
+def _asked(check: Check, kind: str, name: str) -> list[str]:
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker()
+    found, is_lost = worker.ask(check, kind, name)
+    if is_lost:
+        worker.process.kill()
+    else:
+        _idle.append(worker)
+    return found
+
+
+def _work(connection: Any) -> None:
+    """Be the process."""
+    while True:
+        try:
+            check, kind, name = connection.recv()
+        except EOFError:
+            return
+        try:
+            found = check(kind, name)
+        except Exception as error:
+            found = [f"{name}: {type(error).__name__}: {error}"[:300]]
+        connection.send((found, kind == "gpu" and _is_lost()))
+
+
+def _is_lost() -> bool:
+    """Whether the device answers everything with an error from now on, as after an access outside of its memory."""
+    from eagerjit.runtime.gpu.devices import platform
+
+    device = platform().device(0)
+    return bool(device.driver.status.cuCtxSetCurrent(device.context) or device.driver.status.cuCtxSynchronize())

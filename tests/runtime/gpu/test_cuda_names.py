@@ -234,6 +234,23 @@ def test_graphs(library: FakeLibrary, device: Device) -> None:
         graph.capture_begin(capture_error_mode="none")
 
 
+@pytest.mark.usefixtures("cuda")
+def test_a_graph_copies_from_the_host_what_is_pinned() -> None:
+    """Its replays read the memory again: of what is not pinned the program may have made something else meanwhile."""
+    there, host = ej.zeros(3, device="cuda"), ej.ones(3)
+    with pytest.raises(RuntimeError, match="during CUDA graph capture unless the CPU tensor is pinned"):
+        with cuda.graph(cuda.CUDAGraph()):
+            there.copy_(host)
+    pinned, graph = host.pin_memory(), cuda.CUDAGraph()
+    with cuda.graph(graph):
+        filled = [ej.full((3,), 0.1, dtype=dtype, device="cuda") for dtype in (ej.float64, ej.float32, ej.bfloat16)]
+        there = pinned.to("cuda", non_blocking=True)
+    pinned.fill_(5.0)
+    graph.replay()
+    assert there.tolist() == [5.0] * 3 and filled[0].tolist() == [0.1] * 3
+    assert filled[2].tolist() == [ej.tensor(0.1, dtype=ej.bfloat16).item()] * 3
+
+
 def test_an_error_in_a_capture_comes_out_and_ends_it(platform: Platform, device: Device) -> None:
     graph = cuda.CUDAGraph()
     with pytest.raises(ZeroDivisionError), cuda.graph(graph):

@@ -56,6 +56,10 @@ def test_creation() -> None:
         (ej.arange(3, device="cuda"), [0, 1, 2]), (ej.eye(2, device="cuda"), [[1, 0], [0, 1]]),
         (ej.as_tensor(np.ones(2), device="cuda"), [1, 1]), (ej.linspace(0, 1, 3, device="cuda"), [0, 0.5, 1]),
         (ones(2).new_zeros(1), [0]), (ones(2).new_tensor([3.0]), [3]), (ones(2).new_full((1,), 4), [4]),
+        (ej.full((3,), 0.5, dtype=ej.bfloat16, device="cuda"), [0.5] * 3),
+        (ej.full((3,), 1 - 2j, dtype=ej.complex64, device="cuda"), [1 - 2j] * 3),
+        (ej.full((3,), 0.1 - 2j, dtype=ej.complex128, device="cuda"), [0.1 - 2j] * 3),
+        (ej.full((3,), -7, dtype=ej.int16, device="cuda"), [-7] * 3), (ej.full((0,), 0.1, device="cuda"), []),
         (ej.zeros_like(ones(2)), [0, 0]), (ej.full_like(ones(1), 2), [2]), (ej.tensor(ones(1)), [1]),
     ):  # fmt: skip
         assert made.is_cuda and made.tolist() == values

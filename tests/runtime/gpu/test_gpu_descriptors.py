@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import fake_maps
 import numpy as np
 import pytest
 from device_programs import devices
@@ -19,7 +22,8 @@ from eagerjit.compiler.codegen.triton.source import Launch
 from eagerjit.compiler.codegen.triton.tiles import HOPPER, Tile, choose
 from eagerjit.cuda import execution
 from eagerjit.jit import jit
-from eagerjit.runtime.gpu import compiler, descriptors
+from eagerjit.runtime.gpu import compiler, descriptors, timeline
+from eagerjit.runtime.gpu.launch import BYTES
 
 RANDOM = np.random.default_rng(3)
 Function = ej.nn.functional
@@ -117,9 +121,9 @@ def test_fewer_steps_ahead_where_blocks_leave_no_room(device: Any, library: Fake
     def binary(launch: Launch, architecture: int) -> Any:
         stages.append(launch.stages)
         image = library.define("k0_matmul", (), lambda *given: None)
-        text = ".visible .entry k0_matmul(" + ".param " * 15 + ")"
+        sizes = tuple(BYTES[kind] for kind in execution.layouts(launch))
         boxes = tuple(map(box, launch.descriptors))
-        return compiler.Binary("k0_matmul", "", text, image, 80000 * launch.stages, 4, 32, 0, boxes)
+        return compiler.Binary("k0_matmul", "", "", image, 80000 * launch.stages, 4, 32, 0, sizes, boxes)
 
     monkeypatch.setattr(gpu_kernels, "binary", binary)
     kernel = execution.compiled(replace(launch, stages=4), device)
@@ -149,19 +153,64 @@ def test_maps_are_made_where_factors_lie_elsewhere(library: FakeLibrary, cuda: A
     there = [tuple(x.to("cuda") for x in pair) for pair in pairs]
     expected = [x.float() @ w.float() for x, w in pairs]
 
-    def maps() -> int:
-        return sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls)
-
     counts = []
     for (x, w), wanted in zip([*there, there[1]], [*expected, expected[1]], strict=True):
-        before = maps()
+        before = encoded(library)
         result = x @ w
-        counts.append(maps() - before)
+        counts.append(encoded(library) - before)
         assert ej.allclose(result.cpu().float(), wanted, rtol=2e-2, atol=0.2)
-    assert counts == [2, 2, 0]
+    assert counts == [4, 2, 0]  # at the first launch the driver is asked whether it makes them at all
     compiled = jit(lambda x, w: (x @ w.T).relu(), fullgraph=True)
     for x, w in there:
         assert ej.equal(compiled(x, w).cpu(), (x @ w.T).relu().cpu())
+
+
+def encoded(library: FakeLibrary) -> int:
+    return sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls)
+
+
+@pytest.fixture
+def maps(monkeypatch: pytest.MonkeyPatch) -> descriptors.Maps:
+    monkeypatch.setattr(descriptors.maps, "refused", False)
+    return descriptors.maps
+
+
+@pytest.mark.parametrize("why", ["status", "absent"])
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_driver_that_makes_no_maps(
+    library: FakeLibrary, cuda: Any, maps: descriptors.Maps, why: str, watched: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels load blocks without them then, in native calls and in those that Python queues; one warning says so."""
+    if why == "status":
+        library.fail("cuTensorMapEncodeTiled", 801, times=1 << 30)
+    else:
+        monkeypatch.delattr(fake_maps.Maps, "cuTensorMapEncodeTiled")
+    x, w = numbers(256, 256), numbers(256, 256)
+    there, expected = (x.to("cuda"), w.to("cuda")), x.float() @ w.float()
+    with timeline.recording(cuda.device(0)) if watched else contextlib.nullcontext():
+        with pytest.warns(RuntimeWarning, match="this driver makes no tensor maps"):
+            result = there[0] @ there[1]
+        count = encoded(library)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            other = there[1] @ there[0]
+            given = [y.view(1, 2, 256, 128).contiguous() for y in there]
+            attended = Function.scaled_dot_product_attention(given[0], given[1], given[1])
+    assert maps.refused and encoded(library) == count and not (why == "absent" and count)
+    assert ej.allclose(result.cpu().float(), expected, rtol=2e-2, atol=0.2)
+    assert ej.allclose(other.cpu().float(), w.float() @ x.float(), rtol=2e-2, atol=0.2)
+    assert attended.shape == (1, 2, 256, 128)
+
+
+def test_maps_are_not_wanted(
+    library: FakeLibrary, cuda: Any, maps: descriptors.Maps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EAGERJIT_TENSOR_MAPS", "0")
+    x, w = numbers(256, 256), numbers(256, 256)
+    plain = (x.to("cuda") @ w.to("cuda")).cpu()
+    assert encoded(library) == 0
+    monkeypatch.setenv("EAGERJIT_TENSOR_MAPS", "1")
+    assert ej.equal(plain, ej.jit(lambda x, w: x @ w)(x.to("cuda"), w.to("cuda")).cpu()) and encoded(library)
 
 
 def test_kernels_do_not_ask_maps_for_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,4 +272,4 @@ def test_attention_on_a_device_has_room_for_what_follows_its_maps(library: FakeL
 
     for a, e in zip(gradients("cuda"), gradients("cpu"), strict=True):
         assert (a - e).abs().max().item() <= 0.03 * e.abs().max().item()
-    assert sum(call[0] == "cuTensorMapEncodeTiled" for call in library.calls) == 3 + 4 + 4
+    assert encoded(library) == 2 * (3 + 4 + 4)

@@ -12,13 +12,14 @@ from machines import Machine, compile_for, interpreted, machine
 
 import eagerjit as ej
 from eagerjit.compiled import gpu_kernels
-from eagerjit.cuda.execution import layouts, offloaded, parameters
+from eagerjit.cuda.execution import layouts, offloaded
 from eagerjit.nn import functional as F
 from eagerjit.runtime.binding import new_tensor
 from eagerjit.runtime.gpu import arrays
+from eagerjit.runtime.gpu.cubin import parameters
 from eagerjit.runtime.gpu.devices import using
 from eagerjit.runtime.gpu.errors import AcceleratorError
-from eagerjit.runtime.gpu.launch import Kernel
+from eagerjit.runtime.gpu.launch import Kernel, added
 from eagerjit.runtime.gpu.stream import current_stream
 
 
@@ -271,6 +272,8 @@ def test_binaries_have_the_parameters_that_are_passed() -> None:
         for architecture in (80, 90):
             binary = gpu_kernels.binary(launch, architecture)
             assert binary.cubin[:4] == b"\x7fELF" and binary.name == launch.source.name
-            assert parameters(binary.ptx, binary.name) == len(layouts(launch)) + 2  # Triton's two scratch buffers
-    with pytest.raises(RuntimeError, match="no kernel absent"):
-        parameters(binary.ptx, "absent")
+            assert added(binary.name, layouts(launch), binary.parameters) == 2  # Triton's two scratch buffers
+    with pytest.raises(RuntimeError, match="does not say which parameters absent has"):
+        parameters(binary.cubin, "absent")
+    with pytest.raises(RuntimeError, match="was compiled to take parameters of"):
+        added(binary.name, layouts(launch)[1:], binary.parameters)
