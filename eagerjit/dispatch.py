@@ -7,6 +7,7 @@ fused kernel. Either way the autograd graph gets one node per public operation: 
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -274,7 +275,7 @@ class Op:
                 inputs = [self._placeholder(tracer, i, a) for i, a in enumerate(arguments)]
                 arguments_ = tracer.n_leaves
                 result = self._computed(tuple(inputs))
-                return finish(tracer, arguments_, flatten_result(result), self.aliases)[0]
+                return finish(tracer, arguments_, [*result] if type(result) is tuple else [result], self.aliases)[0]
             finally:
                 mode.set_grad_mode(before)
 
@@ -319,6 +320,14 @@ class Op:
             return (*op.before, result, *op.after)
         values = iter(result)
         return tuple([next(values) if present else None for present in op.pattern])
+
+    @functools.cached_property
+    def positions_saved(self) -> frozenset[int] | None:
+        """Which arguments the gradient may read; None where it may read any of them, or results."""
+        if self.rules is None or self.linear:
+            return frozenset() if self.linear else None
+        read = frozenset().union(*[positions_read(rule) for rule in self.rules if rule is not None])
+        return None if 1 in read else frozenset(position - 2 for position in read if position)
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""
@@ -389,8 +398,3 @@ def forget_programs() -> None:
             op.__dict__.get(table, {}).clear()
         for entry in op.__dict__.get("entries", ()):
             entry.clear()
-
-
-def flatten_result(result: Any) -> list[Tensor]:
-    """An op's results as a list."""
-    return list(result) if isinstance(result, tuple) else [result]

@@ -9,7 +9,8 @@ from typing import Any
 
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
-from eagerjit.autograd.node import GradNode
+from eagerjit.autograd.node import GradNode, edge
+from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
 from eagerjit.runtime import mode
 from eagerjit.state import set_casting, state
@@ -25,16 +26,6 @@ _CONSTANTS = frozenset({type(None), bool, int, float, str})
 _TENSORS = frozenset({Tensor, Parameter})  # those that need no look at what they derive from
 _sequence = operator.attrgetter("sequence")
 _expanded, _gradients = EXPANDED.data, GRADIENTS.data  # type: ignore[attr-defined]  # plain dictionaries: asked at every walk whether they are empty
-
-
-def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
-    """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history."""
-    while tensor._node is not None and tensor._node.sequence > node.sequence:
-        before = tensor._node.replaced
-        if before is None:
-            return None
-        tensor = before
-    return tensor if tensor._requires_grad else None
 
 
 def used_up(node: GradNode) -> RuntimeError:
@@ -299,9 +290,7 @@ def run(
     found = [] if targets is None else [captured.get(key_of(t)) for t in targets]
     if not retain_graph:
         # Results of a compiled call that have no gradient may depend on operations that the plain call's graph has not.
-        for node in nodes.keys() - untouched if untouched and several else nodes:
-            if node not in several or node.op.release():
-                node.inputs = node.output = None
+        release(nodes, several, untouched if several else set())
     return found
 
 

@@ -69,6 +69,11 @@ class _FunctionOp:
         self.name, self.function, self.context = function.__name__, function, context
         self.absent_gradients = not context._materialize
 
+    @property
+    def positions_saved(self) -> frozenset[int] | None:
+        """None where the context has kept tensors."""
+        return None if self.context.kept() else frozenset()
+
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""
         results = call_back(self.function.backward, self.context, *grads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -101,8 +101,6 @@ class GradNode:
     @property
     def next_functions(self) -> tuple[tuple[GradNode | None, int], ...]:
         """The nodes that the gradients go to, with the index of their result."""
-        from eagerjit.autograd.engine import edge
-
         out = []
         for x in self.inputs or ():
             if isinstance(x, Tensor):
@@ -147,8 +145,8 @@ class Several:
         """Gradients for the inputs that need one, added to those known in the order in which the plain call adds."""
         raise NotImplementedError
 
-    def release(self) -> bool:
-        """Note that the graph that was walked last is used up; whether that is all of it."""
+    def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
+        """Note that what was walked last is used up, after the nodes gone; whether nothing is left to walk."""
         return True
 
 
@@ -193,6 +191,16 @@ def _told_from(result: Any, arguments: tuple[Any, ...]) -> Any:
         parts = [_told_from(part, arguments) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
     return result.detach() if any(result is a for a in arguments) else result
+
+
+def edge(tensor: Tensor, node: GradNode) -> Tensor | None:
+    """The tensor as it was when `node` read it, if a gradient flows to it: in-place writes changed its history."""
+    while tensor._node is not None and tensor._node.sequence > node.sequence:
+        before = tensor._node.replaced
+        if before is None:
+            return None
+        tensor = before
+    return tensor if tensor._requires_grad else None
 
 
 def first_freed(node: GradNode) -> GradNode | None:

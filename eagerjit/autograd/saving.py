@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.node import GradNode, any_requires_grad, positions_read
+from eagerjit.autograd.release import hollow, without_value
 from eagerjit.runtime import mode
 from eagerjit.state import set_saving, state
 from eagerjit.tensors.tensor import Tensor, new_tensor
@@ -51,13 +52,12 @@ class saved_tensors_hooks:
         for position, x in enumerate(inputs):
             if isinstance(x, Tensor) and (read is None or position + 2 in read):
                 packed[position] = self._pack(x._data)
-                inputs[position] = x if x._node is None and x._requires_grad else _without_value(x)
+                inputs[position] = x if x._node is None and x._requires_grad else without_value(x)
         results = node.output
         if (1 in read) if read is not None else not getattr(op, "derives", False):
             datas = results if type(results) is tuple else (results,)
             results = [self._pack(data) for data in datas]
-            hollow = tuple(map(_hollow, datas))
-            node.output = hollow if type(node.output) is tuple else hollow[0]
+            node.output = tuple(map(hollow, datas)) if type(results) is tuple else hollow(node.output)
         else:
             results = None
         node.inputs = tuple(inputs)
@@ -95,18 +95,6 @@ def _positions(op: Any, arguments: tuple[Any, ...]) -> frozenset[int] | None:
         return None
     used = [positions_read(r) for r, a in zip(op.rules, arguments, strict=False) if r and any_requires_grad((a,))]
     return frozenset().union(*used)
-
-
-def _hollow(data: np.ndarray) -> np.ndarray:
-    """An array of a shape and dtype that holds next to nothing."""
-    return np.broadcast_to(np.zeros((), data.dtype), data.shape)
-
-
-def _without_value(tensor: Tensor) -> Tensor:
-    """A tensor with another one's history and none of its memory."""
-    made = new_tensor(_hollow(tensor._data))
-    made._node, made._index, made._requires_grad = tensor._node, tensor._index, tensor._requires_grad
-    return made
 
 
 class _Packed:

@@ -12,6 +12,7 @@ from eagerjit.autograd import engine
 from eagerjit.autograd.node import first_freed
 from eagerjit.autograd.saved import Saved, operations
 from eagerjit.compiled.compilation import Report, describe, executable_of, simplified
+from eagerjit.compiled.visits import Visit, visit_of
 from eagerjit.compiled.walks import Summary, Walk, cotangent, leaves_with_gradients, own, walk
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.matching import matches
@@ -52,8 +53,7 @@ class Part:
     cut         compiles the same gradient added, use by use, to what reached some of these before: so its sums are
                 those of the plain call
     saved       values that the plain call's gradient refuses to find overwritten
-    reached     the operations that the results depend on, None for all of the call's
-    visited     those of them that lead to the targets
+    visit       the operations that the walk goes through; of gradients of calls None
     """
 
     targets: list[Hashable]
@@ -61,8 +61,7 @@ class Part:
     plain: Cut
     cut: Callable[[tuple[Hashable, ...]], Cut]
     saved: list[Saved]
-    reached: frozenset[int] | None = None
-    visited: frozenset[int] | None = None
+    visit: Visit | None = None
     onto: dict[tuple[Hashable, ...], Cut] = field(default_factory=dict)
 
     def totals(
@@ -192,19 +191,23 @@ def compile_call(
         _places(tracer, n_arguments),
         frozenset(targets),
     )
-    inner = _inner(tracer, [results[i] for i in roots])
+    made = [results[i] for i in roots]
+    inner, all_of_it = _inner(tracer, made), operations(tracer, made)
+    visit = visit_of(all_of_it, made, made, all_of_it, targets, list(targets))
     last = max((results[i]._node for i in roots), key=lambda node: node.sequence)
     end = last.op.name, last.source
     backward = Backward(tracer.name, roots, joint.where, recorded, answers, conditions, again, rerun, inner, end)
-    backward.apart = _apart(tracer, [results[i] for i in roots], targets)
-    return partial(_compile_both, joint, tracer.objects, backward)
+    backward.apart = _apart(tracer, made, targets)
+    return partial(_compile_both, joint, tracer.objects, backward, visit)
 
 
 def _compile_alone(trace: Trace, objects: list[Any]) -> tuple[Any, Report, None]:
     return *executable_of(trace, trace.graph, objects, pending=True), None
 
 
-def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tuple[Any, Report, Backward]:
+def _compile_both(
+    joint: _Joint, objects: list[Any], backward: Backward, visit: Visit
+) -> tuple[Any, Report, Backward]:
     """Cut the joint graph in two and compile both."""
     trace = joint.trace
     traced = trace.graph
@@ -240,6 +243,7 @@ def _compile_both(joint: _Joint, objects: list[Any], backward: Backward) -> tupl
     backward.kept = list(range(joint.n_results, joint.n_results + len(kept)))
     backward.kept_nodes = kept
     part = joint.part(received, nodes, kept, list(range(len(kept))))
+    part.visit = visit
     wanted = tuple(leaf for leaf in backward.leaves if leaf in joint.differentiated and leaf not in backward.apart)
     backward.complete = tuple(range(len(backward.roots))), wanted
     backward.parts[backward.complete] = part

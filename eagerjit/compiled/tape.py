@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,10 +14,12 @@ import numpy as np
 from eagerjit.autograd import engine
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS
 from eagerjit.autograd.node import GradNode, Several
+from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
 from eagerjit.compiled.joint import Backward, Part, compile_part
-from eagerjit.compiled.twice import Twice, hidden_values, visited
+from eagerjit.compiled.twice import Twice, hidden_values
+from eagerjit.compiled.visits import Numbers, Visit, visit_of
 from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode
 from eagerjit.runtime.source import here
@@ -58,8 +60,8 @@ class CallOp(Compiled):
         self.name, self.keys = backward.name, list(backward.leaves)
         self.kept: list[Tensor] = []
         self.inner, self.end = backward.inner, backward.end
-        self.freed: list[frozenset[int] | None] = []
-        self.last: frozenset[int] | None = None
+        self.freed: list[Numbers] = []
+        self.last: Visit | None = None
 
     def connect(self, flat: Sequence[Any]) -> None:
         """Put the call on the tape as one node."""
@@ -117,16 +119,14 @@ class CallOp(Compiled):
         if found is None:
             with backward.record(self.arguments) as (tracer, results):
                 roots = [results[i] for i in backward.roots]
-                numbers = {made: i for i, made in enumerate(operations(tracer, roots))}
-                roots += hidden_values(tracer, roots, list(backward.hidden))
-                roots = [roots[i] for i in present]
+                values = roots + hidden_values(tracer, roots, list(backward.hidden))
+                chosen = [values[i] for i in present]
                 leaves = leaves_with_gradients(tracer)
-                reached = frozenset(numbers[made] for made in operations(tracer, roots))
-                led = visited(list(numbers), roots, leaves, wanted)
-                incoming = [cotangent(tracer, r) for r in roots]
-                walked = walk(tracer, roots, incoming, leaves, results, wanted)
+                visit = visit_of(operations(tracer, roots), roots, chosen, operations(tracer, chosen), leaves, wanted)
+                incoming = [cotangent(tracer, r) for r in chosen]
+                walked = walk(tracer, chosen, incoming, leaves, results, wanted)
                 found = compile_part(backward, tracer, results, walked)
-                found.reached, found.visited = reached if len(reached) < len(numbers) else None, led
+                found.visit = visit
             backward.parts[present, wanted] = found
         return found
 
@@ -139,10 +139,17 @@ class CallOp(Compiled):
         """The results that have gradients, by the plain call."""
         return _results_again(self.differentiable, self.arguments)
 
-    def release(self) -> bool:
+    def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
         """Note the part of the call that was walked last."""
-        self.freed.append(self.last)
-        return self.last is None
+        visit = self.last
+        assert visit is not None
+        used_up: frozenset[Hashable] = frozenset()
+        if gone and visit.lasting:
+            pairs = zip(self.keys, node.inputs or (), strict=True)
+            used_up = frozenset(key for key, t in pairs if any(s._node in gone for s in sources((t,), node)))
+        freed = visit.freed(used_up)
+        self.freed.append(freed)
+        return visit.results <= freed and all(number in freed for number, _ in self.differentiable.hidden)
 
     def backward_onto(
         self, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...], known: list[Any], create_graph: bool
@@ -152,9 +159,10 @@ class CallOp(Compiled):
             return self._traced(node, grads, needs, known)
         present, wanted = _present(grads), self.wanted(needs)
         part, assumed = self.part(present, wanted), [g.contiguous() for g in grads if g is not None]
-        if any(f is None or (f if part.reached is None else f & part.reached) for f in self.freed):
+        assert part.visit is not None
+        if any(freed & part.visit.reached for freed in self.freed):
             raise engine.used_up(node)
-        self.last = part.visited
+        self.last = part.visit
         starts = dict(zip(self.keys, known, strict=True))
         begun = {key: starts[key] for key in part.repeated if starts[key] is not None}
         if not create_graph:
@@ -276,7 +284,7 @@ class GradientOp(Compiled):
         """Gradients for the inputs of the call, from those of its gradient and of its results."""
         call = self.call
         part = self.twice.part_with_call(_present(grads), _present(call_grads), call.wanted(needs), call.arguments)
-        call.last = part.visited
+        call.last = part.visit
         values = [v.contiguous() for v in (*self.values, *grads, *call_grads) if v is not None]
         found = part.totals(values, self.kept, call.arguments, dict(zip(call.keys, known, strict=True)))
         return tuple([found.get(key) for key in call.keys])

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode
-from eagerjit.autograd.saved import between, operations
+from eagerjit.autograd.saved import operations
 from eagerjit.compiled.joint import Backward, Cut, Part, compile_keeping, compile_part
+from eagerjit.compiled.visits import visit_of
 from eagerjit.compiled.walks import Walk, cotangent, leaves_with_gradients, total, walk
 from eagerjit.compiler.ir import Node
 from eagerjit.runtime import mode
@@ -109,19 +110,11 @@ class Twice:
                 walked = walk(tracer, roots, incoming, recorded.leaves, results, wanted)
                 found = compile_part(self.backward, tracer, results, walked, self.kept_nodes)
                 reached = [values[i] for i in results_present] + [t for _, t in recorded.inside()]
-                found.visited = visited(recorded.operations, reached, recorded.leaves, wanted)
+                found.visit = visit_of(
+                    recorded.operations, recorded.roots, reached, recorded.operations, recorded.leaves, wanted
+                )
             self.joined[key] = found
         return found
-
-
-def visited(
-    numbered: Sequence[GradNode], roots: Sequence[Tensor], leaves: dict[Hashable, Tensor], wanted: Sequence[Hashable]
-) -> frozenset[int] | None:
-    """The numbers of the operations that lead from roots to the leaves wanted; None for all of them."""
-    numbers = {node: i for i, node in enumerate(numbered)}
-    chosen = [leaves[key] for key in wanted if key in leaves]
-    found = frozenset(numbers[node] for node in between(roots, leaves.values(), chosen))
-    return found if len(found) < len(numbers) else None
 
 
 class _Recorded:

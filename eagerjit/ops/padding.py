@@ -106,6 +106,7 @@ def _bordered(input: Tensor, amounts: Numbers, mode: str) -> Tensor:
 
 
 pad_op = Op("pad", _pad, numbers=("value",), shapes=("amounts",))
+pad_op.positions_saved = frozenset()  # the gradient, though derived, reads sizes alone
 
 
 def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:

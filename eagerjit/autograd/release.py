@@ -1,0 +1,108 @@
+"""What a walk leaves of the nodes that it has gone through. One that has saved no values can be walked again, as in
+PyTorch: `X = cat([x, t], 1)` may be made once, outside of a training loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eagerjit.autograd.expansion import current
+from eagerjit.autograd.node import GradNode, edge
+from eagerjit.state import state
+from eagerjit.tensors.tensor import Tensor, new_tensor
+
+_SEQUENCES = (tuple, list)
+_ZERO = np.zeros(16, np.uint8)  # as wide as the widest dtype
+
+
+def release(nodes: dict[GradNode, list[Any]], several: set[GradNode], untouched: set[GradNode]) -> None:
+    """Drop the values of the nodes of a walk, and the nodes that cannot be walked again as a whole.
+
+    `nodes` are ordered from the last executed to the first; `several` stand for several operations each, no gradient
+    has reached the `untouched`.
+    """
+    gone: set[GradNode] = set()
+    for node in reversed(nodes):
+        if node in untouched:
+            continue
+        if node in several:
+            if not node.op.release(node, gone):
+                continue
+        elif lasts(node, gone):
+            if state.tracer is None:
+                _lighten(node)
+            continue
+        gone.add(node)
+        node.inputs = node.output = None
+
+
+def lasts(node: GradNode, gone: Collection[GradNode]) -> bool:
+    """Whether a node saves no values and its gradients flow to none of the nodes that are gone."""
+    read, inputs = getattr(node.op, "positions_saved", None), node.inputs
+    if read is None or inputs is None:
+        return False
+    if read and any(_holds_tensors(x) for position, x in enumerate(inputs) if position in read):
+        return False
+    return not gone or all(map(_is_light, inputs)) or all(t._node not in gone for t in sources(inputs, node))
+
+
+def sources(values: Sequence[Any], node: GradNode) -> Iterator[Tensor]:
+    """The tensors that gradients flow to among these inputs of a node."""
+    for x in values:
+        if isinstance(x, Tensor):
+            if (found := _source(x, node)) is not None:
+                yield found
+        elif isinstance(x, _SEQUENCES):
+            yield from sources(x, node)
+
+
+def _source(tensor: Tensor, node: GradNode) -> Tensor | None:
+    return edge(current(tensor), node) if tensor._requires_grad else None
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, Tensor) or (isinstance(value, _SEQUENCES) and any(map(_holds_tensors, value)))
+
+
+def _lighten(node: GradNode) -> None:
+    """Put shapes in the place of a node's values; leaves stay what they are."""
+    inputs, output = node.inputs or (), node.output
+    if not all(_is_light(x) for x in inputs):
+        node.inputs = tuple([_light(x, node) for x in inputs])
+    node.output = tuple(map(hollow, output)) if type(output) is tuple else hollow(output)
+    node.versions = node.overwritten = None
+
+
+def _is_light(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value._node is None and value._requires_grad
+    return type(value) not in _SEQUENCES or all(map(_is_light, value))
+
+
+def _light(value: Any, node: GradNode) -> Any:
+    if type(value) in _SEQUENCES:
+        return type(value)(_light(x, node) for x in value)
+    if _is_light(value):
+        return value
+    source = _source(value, node)
+    if source is None:
+        return new_tensor(hollow(value._data))
+    return source if source._node is None else without_value(source)
+
+
+def without_value(tensor: Tensor) -> Tensor:
+    """A tensor with another one's history and none of its memory."""
+    made = new_tensor(hollow(tensor._data))
+    made._node, made._index, made._requires_grad = tensor._node, tensor._index, tensor._requires_grad
+    return made
+
+
+def hollow(data: np.ndarray) -> np.ndarray:
+    """An array of a shape and dtype, on the same device, that holds next to nothing."""
+    if type(data) is np.ndarray:
+        return np.ndarray(data.shape, data.dtype, _ZERO, strides=(0,) * data.ndim)
+    found: np.ndarray = new_tensor(data).new_zeros(()).expand(data.shape)._data
+    return found
