@@ -87,3 +87,10 @@ def _substituted(value: Any, values: Replacements, products: Products) -> Any:
     if isinstance(value, tuple):
         return tuple(_substituted(v, values, products) for v in value)
     return value
+
+
+def symbols_in(value: Any) -> set[str]:
+    """The symbols in sizes, however nested."""
+    if isinstance(value, sizes.Size):
+        return set(sizes.symbols(value))
+    return set().union(*map(symbols_in, value)) if isinstance(value, tuple) else set()

@@ -21,14 +21,14 @@ from eagerjit import script as script_names
 from eagerjit.compiled import background
 from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.options import Options
-from eagerjit.compiled.recompiles import CacheInfo, Recompile, recompile
+from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
 from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, overlaps
 from eagerjit.recording.recorder import Recording
 from eagerjit.recording.related import Related
 from eagerjit.recording.retelling import told_again
 from eagerjit.recording.turns import Busy
-from eagerjit.runtime import log, mode
+from eagerjit.runtime import mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import warn
@@ -242,6 +242,9 @@ class JitFunction(Function):
         try:
             if len(self.variants) != known:
                 return None
+            if not self.options.fullgraph and goes_astray(self.variants, self.info):
+                ways = f"{known} versions were compiled, and most calls fitted none of those there were"
+                raise TraceBreak(ways, self.info.reasons[-1].source or self._recording.where())
             if self.options.background:
                 self._record_for_later(structure, leaves, heard)
                 raise Busy
@@ -298,7 +301,8 @@ class JitFunction(Function):
             if pending is not None and pending is not self._pending:
                 return variant
             if self.variants:
-                self._note_recompile(recompile(self.__wrapped__, self.variants, variant))
+                reason = recompile(self.__wrapped__, self.variants, variant)
+                note_recompile(self.info, reason, self, self.options)
             self._publish_variant(variant)
         return variant
 
@@ -314,21 +318,6 @@ class JitFunction(Function):
                 self.insert(variant.executable, arrays=arrays)
             else:
                 self.insert(variant.executable, variant.finish, True, arrays)
-
-    def _note_recompile(self, reason: Recompile) -> None:
-        """Count a recompile; warn or raise if that is what the user asked for."""
-        times = 1 + sum(r.what == reason.what for r in self.info.reasons)
-        message = f"{self.__qualname__} is compiled again: {reason}"
-        if times > 1:
-            message += f" (change number {times} of {reason.what})"
-        if self.options.on_recompile == "error":
-            raise RuntimeError(message)
-        self.info.recompiles += 1
-        self.info.reasons.append(reason)
-        if log.RECOMPILE:
-            log.write("recompile", f"{self.__name__}: {reason}")
-        if self.options.on_recompile == "warn":
-            warn(message, JitWarning)
 
     # -- eager calls --------------------------------------------------------------------------------------------------
 

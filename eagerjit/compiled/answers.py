@@ -1,12 +1,14 @@
 """Values of a call that is being recorded, for Python code that asks for them.
 
-What a question needs is compiled for the sizes of this call, and run. Whatever the function still holds of that is kept
-with the answer, so that a loop whose every round asks (an adaptive step, a search, an iteration until convergence)
-computes each round once, and rounds that do the same share one program.
+What a question needs is compiled for any sizes of what it begins with, or where that takes more to be known of them for
+those of this call, and run. Whatever the function still holds of that is kept with the answer, so that a loop whose
+every round asks (an adaptive step, a search, an iteration until convergence) computes each round once, and rounds that
+do the same share one program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from eagerjit.compiled.stored import program_key
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node, TensorType
 from eagerjit.compiler.ops import elementwise
-from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, Output, TensorLeaf, Trace
-from eagerjit.compiler.unify import Replacements, renewed
+from eagerjit.compiler.signature import Binding, FloatLeaf, Fresh, IntLeaf, Output, TensorLeaf, Trace
+from eagerjit.compiler.unify import Replacements, renewed, symbols_in
 from eagerjit.runtime import execute
 from eagerjit.runtime.device_array import DeviceArray
 from eagerjit.tensors.placement import HOST, host_array
@@ -43,26 +45,61 @@ def _compute(tracer: Tracer, node: Node) -> None:
     nodes = [n for n in tracer.nodes if n in used]
     results = [n for n in nodes if n is node or (n in held and "literal" not in n.op.traits)]
     values: dict[Node, Any] = known | _given(tracer, known.keys())
-    hints = tracer.assumptions.hints
-    fixed: Replacements = dict(hints)
-    new: dict[Node, Node] = {}
-    leaves: list[Any] = []
-    bindings: list[Binding] = []
-    for n in dict.fromkeys(i for user in nodes for i in user.inputs if i not in used):
-        new[n], binding = _input(n, len(leaves), values[n], hints)
-        bindings.append(binding)
-        leaves.append(values[n])
-    for n in nodes:
-        new[n] = renewed(n, new, fixed)
-    inputs = [new[n] for n in new if n not in used]
-    graph = Graph(f"{tracer.name}_question", inputs, [new[n] for n in nodes], [new[n] for n in results])
-    outputs: list[Output] = [Fresh(new[n], False, tracer.is_on_host(n)) for n in results]
-    trace = Trace(graph, len(leaves), len(leaves), bindings, outputs, [], {}, device=tracer.device)
-    found = _executable(tracer, trace).run(tuple(leaves))
+    begins = list(dict.fromkeys(i for user in nodes for i in user.inputs if i not in used))
+    leaves = tuple(values[n] for n in begins)
+    hints: Replacements = dict(tracer.assumptions.hints)
+    any_, counts = _symbols_of(begins, nodes, tracer.assumptions)
+    try:
+        executable = _executable(tracer, _trace(tracer, begins, leaves, nodes, results, hints | any_, counts))
+        leaves += tuple(counts.values())
+    except KeyError:  # a size had to be known
+        executable = _executable(tracer, _trace(tracer, begins, leaves, nodes, results, hints, {}))
+    found = executable.run(leaves)
     if found is execute.MISS:
         raise RuntimeError("the value of a traced tensor could not be computed for this call")
     kept = {n: x for n, x in tracer.answered.items() if n in held or x.numel() == 1}
     tracer.answered = kept | dict(zip(results, found if len(results) > 1 else (found,), strict=True))
+
+
+def _symbols_of(
+    begins: Sequence[Node], nodes: Sequence[Node], assumptions: sizes.Assumptions
+) -> tuple[Replacements, dict[str, int]]:
+    """New symbols for sizes of 2 and more: those by which inputs are known, and counts, which are given beside.
+
+    One for equal ones; what is made of these follows.
+    """
+    made: Replacements = {}
+    counts: dict[str, int] = {}
+    for size in (sizes.simplified(d) for n in begins for d in n.shape):
+        if sizes.is_symbol(size) and sizes.evaluate(size, assumptions.hints) > 1:
+            made.setdefault(str(size), sizes.symbol(f"s{len(made)}"))
+    used = {s for n in nodes for s in symbols_in((n.shape, tuple(n.attributes.values())))}
+    for name in sorted(used, key=sizes.order):
+        for other in sorted(sizes.symbols(assumptions.facts.get(name, sizes.symbol(name))) - made.keys()):
+            if assumptions.hints[other] > 1:
+                made[other] = sizes.symbol(f"s{len(made)}")
+                counts[str(made[other])] = assumptions.hints[other]
+    told = {k: fact for k, fact in assumptions.facts.items() if sizes.symbols(fact) <= made.keys()}
+    return made | {name: sizes.substitute(fact, made) for name, fact in told.items()}, counts
+
+
+def _trace(
+    tracer: Tracer, begins: Sequence[Node], leaves: Sequence[Any], nodes: Sequence[Node], results: Sequence[Node],
+    fixed: Replacements, counts: dict[str, int],
+) -> Trace:  # fmt: skip
+    """The computation of results from values that are known, and counts after them, with these sizes."""
+    new: dict[Node, Node] = {}
+    bindings: list[Binding] = []
+    for leaf, (n, value) in enumerate(zip(begins, leaves, strict=True)):
+        new[n], binding = _input(n, leaf, value, fixed)
+        bindings.append(binding)
+    bindings += [IntLeaf(leaf, sizes.symbol(name)) for leaf, name in enumerate(counts, len(leaves))]
+    for n in nodes:
+        new[n] = renewed(n, new, fixed)
+    inputs, n_leaves = [new[n] for n in begins], len(leaves) + len(counts)
+    graph = Graph(f"{tracer.name}_question", inputs, [new[n] for n in nodes], [new[n] for n in results])
+    outputs: list[Output] = [Fresh(new[n], False, tracer.is_on_host(n)) for n in results]
+    return Trace(graph, n_leaves, n_leaves, bindings, outputs, [], {}, device=tracer.device)
 
 
 def _executable(tracer: Tracer, trace: Trace) -> Any:
@@ -109,16 +146,16 @@ def _given(tracer: Tracer, nodes: Any) -> dict[Node, Any]:
     return found
 
 
-def _input(node: Node, leaf: int, value: Any, hints: dict[str, int]) -> tuple[Node, Binding]:
+def _input(node: Node, leaf: int, value: Any, fixed: Replacements) -> tuple[Node, Binding]:
     """An input for a value that is known, and how it is bound."""
-    shape = tuple(sizes.evaluate(d, hints) for d in node.shape)
+    shape = tuple(sizes.substitute(d, fixed) for d in node.shape)
     type_ = TensorType(node.dtype, shape)
     if isinstance(value, float):
         made = Node(elementwise.argument, (), {"leaf": leaf, "number": True}, type_)
         return made, FloatLeaf(leaf, made)
     strides = None
     if node.op.family == "argument" and node.attributes["strides"] is not None:
-        strides = tuple(sizes.evaluate(s, hints) for s in node.attributes["strides"])
+        strides = tuple(sizes.substitute(s, fixed) for s in node.attributes["strides"])
     made = Node(elementwise.argument, (), {"leaf": leaf, "strides": strides}, type_)
     place = value._data.memory.device.index if isinstance(value._data, DeviceArray) else HOST
     return made, TensorLeaf(leaf, made, strides, 2, place)

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eagerjit import pytree
+from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.names import Names
+from eagerjit.compiled.options import Options
 from eagerjit.compiler.signature import FloatLeaf, IntLeaf, ObjectGuard, SameGuard, TensorLeaf
+from eagerjit.runtime import log
 from eagerjit.runtime.mode import GRAD_OFF
 from eagerjit.runtime.program import Op
+from eagerjit.runtime.source import warn
 
 if TYPE_CHECKING:
     from eagerjit.compiled.variants import Variant
@@ -39,6 +43,36 @@ class CacheInfo:
     recompiles: int = 0
     eager_calls: int = 0
     reasons: list[Recompile] = field(default_factory=list)
+
+
+_FEW, _LONG = 8, 10_000
+"""Versions that a function may have before they must have served more calls than they are, where they are of so many
+operations together; four times as many where they are of fewer, and again where nobody counts the calls they serve."""
+
+
+def goes_astray(known: list[Variant], info: CacheInfo) -> bool:
+    """Whether calls take ever new ways through a function, so that compiling them costs more than it gains."""
+    if len(known) < _FEW or info.hits >= len(known):
+        return False
+    is_long = sum(len(variant.report.traced.nodes) for variant in known) >= _LONG
+    is_native = any(variant.native for variant in known)
+    return len(known) >= _FEW * (1 if is_long else 4) * (4 if is_native else 1)
+
+
+def note_recompile(info: CacheInfo, reason: Recompile, function: Any, options: Options) -> None:
+    """Count a recompile; warn or raise if that is what the user asked for."""
+    times = 1 + sum(r.what == reason.what for r in info.reasons)
+    message = f"{function.__qualname__} is compiled again: {reason}"
+    if times > 1:
+        message += f" (change number {times} of {reason.what})"
+    if options.on_recompile == "error":
+        raise RuntimeError(message)
+    info.recompiles += 1
+    info.reasons.append(reason)
+    if log.RECOMPILE:
+        log.write("recompile", f"{function.__name__}: {reason}")
+    if options.on_recompile == "warn":
+        warn(message, JitWarning)
 
 
 def recompile(function: Callable[..., Any], known: list[Variant], new: Variant) -> Recompile:

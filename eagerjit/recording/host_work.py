@@ -18,6 +18,7 @@ import numpy as np
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.partition import ancestors
+from eagerjit.compiler.unify import symbols_in
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber, computed
 from eagerjit.recording.host_steps import Call, HostSteps, Number, Result, Scalar, Size, Step, Value, kind_of
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
@@ -156,7 +157,7 @@ class HostWork:
         if not all(n.op.family == "view" or _is_exact(n) for n in nodes):
             raise _Unknown("what kernels compute")
         inputs = [n for n in self.tracer.inputs if n in used]
-        needed = {s for n in (*nodes, *inputs) for s in _symbols((n.type.shape, tuple(n.attributes.values())))}
+        needed = {s for n in (*nodes, *inputs) for s in symbols_in((n.type.shape, tuple(n.attributes.values())))}
         places = [self._place(n.attributes["leaf"]) for n in inputs]
         return Value(Graph("numpy", inputs, nodes, [node]), places, self._origins(needed))
 
@@ -228,10 +229,3 @@ def _is_exact(node: Node) -> bool:
         return False
     moved = node.op.name in ("slice_scatter", "cast") and len(set(found)) == 1
     return moved or (set(found) <= _DTYPES and not (node.op.name == "div" and not found[0].is_floating_point))
-
-
-def _symbols(value: Any) -> set[str]:
-    """The symbols in sizes, however nested."""
-    if isinstance(value, sizes.Size):
-        return set(sizes.symbols(value))
-    return set().union(*map(_symbols, value)) if isinstance(value, tuple) else set()

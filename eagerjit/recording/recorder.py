@@ -144,6 +144,7 @@ class Recording:
             structure_now = structure_of(owners, journal.changing())
             guard_modules(tracer, journal, owners)
             keep_constant_arrays_apart(tracer)
+            journal.world.guard_beginning()
             self._check_stability(journal, guards, varying)
             self.replaced |= journal.written.keys() & journal.read_first
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
@@ -243,10 +244,9 @@ class Recording:
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape = call.shape if commit else call.shape[2][0]
         whole = bool(commit) or not call.plain
-        slots = [s for s in tracer.slots.values() if type(s) is Slot]
+        slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
         kept_calls = tracer.journal.memoized.calls
-        host = tracer.host.work()
         before: list[Any] = [*([call_results.RequireGradients(flags)] if flags else []), *related]
         after: list[Any] = [call_results.KeepGradients(own, kept)] if own or kept else []
         after += call_results.required(results, self.where())

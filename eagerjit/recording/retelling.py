@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from eagerjit.runtime import frames
+from eagerjit.watching.asking import method
 from eagerjit.watching.instructions import handlers
 from eagerjit.watching.kept import Cache, Remembering, given
 from eagerjit.watching.observation import is_internal
@@ -36,7 +37,7 @@ class _Told(Listener):
             if answer.owner is owner and answer.name == name:
                 self.position += 1
                 return answer.given()
-        return getattr(owner, name)(*args, **kwargs)
+        return method(owner, name)(*args, **kwargs)
 
     def instead(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
         """What is called in place of a callable that asks, or keeps what its recording was given; None for others."""

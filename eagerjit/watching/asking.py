@@ -21,23 +21,26 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.kept import is_plain
 
 _OF_RANDOM = frozenset(
     "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "
-    "vonmisesvariate gammavariate betavariate paretovariate weibullvariate choice choices sample".split()
+    "vonmisesvariate gammavariate betavariate paretovariate weibullvariate binomialvariate choice choices sample "
+    "seed".split()
+)
+_OF_BOTH = frozenset(
+    "uniform normal standard_normal beta gamma exponential binomial poisson laplace lognormal triangular dirichlet "
+    "choice permutation chisquare geometric gumbel logistic multinomial negative_binomial pareto power "
+    "rayleigh standard_cauchy standard_exponential standard_gamma standard_t vonmises wald weibull zipf random".split()
 )
 _OF_NUMPYS = {
-    "RandomState": frozenset(
-        "rand randn random random_sample randint uniform normal standard_normal beta gamma exponential binomial "
-        "poisson laplace lognormal triangular dirichlet choice permutation".split()
-    ),
-    "Generator": frozenset(
-        "random integers uniform normal standard_normal beta gamma exponential binomial poisson laplace lognormal "
-        "triangular dirichlet choice permutation".split()
-    ),
+    "RandomState": _OF_BOTH | {"rand", "randn", "random_sample", "randint", "seed"},
+    "Generator": _OF_BOTH | {"integers"},
 }
+SHUFFLED = "shuffled"
+"""The question for what a generator's `shuffle` makes of a list, as a list of its own."""
 
 
 def draws(kind: type) -> frozenset[str]:
@@ -51,23 +54,46 @@ def draws(kind: type) -> frozenset[str]:
     return _OF_NUMPYS.get(kind.__name__, frozenset()) if numpys is kind else frozenset()
 
 
+def method(owner: Any, name: str) -> Any:
+    """What answers a question."""
+    return functools.partial(_shuffled, owner) if name == SHUFFLED else getattr(owner, name)
+
+
+def _shuffled(generator: Any, values: Any) -> list[Any]:
+    made = list(values)
+    generator.shuffle(made)
+    return made
+
+
 _FUNCTIONS = (os.path.exists, os.path.isfile, os.path.isdir, os.path.getsize, os.getcwd, os.getpid)
+
+
+def _seed_of_numpys() -> Any:
+    return getattr(sys.modules.get("numpy.random"), "seed", None)
+
+
 _OF_PATHS = frozenset("exists is_file is_dir read_text read_bytes".split())
 
 
 def asked_of(function: Any, args: tuple[Any, ...]) -> tuple[Any, str, int] | None:
     """The object and the method that a question is asked of, and whether the object is the first argument (0 or 1)."""
-    if any(function is known for known in _FUNCTIONS):
+    if any(function is known for known in _FUNCTIONS) or function is _seed_of_numpys():
         return function, "__call__", 0
-    name, owner, bound = getattr(function, "__name__", ""), getattr(function, "__self__", None), 0
-    if (owner is None or isinstance(owner, ModuleType)) and args and getattr(type(args[0]), name, None) is function:
-        owner, bound = args[0], 1
+    name, owner, bound = owner_of(function, args)
     if name in draws(type(owner)):
         return owner, name, bound
     path = isinstance(owner, pathlib.Path) and name in _OF_PATHS and type(owner).__module__.startswith("pathlib")
     today = owner is datetime.date and name == "today"
     item = isinstance(owner, Iterator) and name == "__next__"
     return (owner, name, bound) if path or today or item else None
+
+
+def owner_of(function: Any, args: tuple[Any, ...]) -> tuple[str, Any, int]:
+    """The name of a method, what it is called of, and whether that is the first argument (0 or 1)."""
+    name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
+    if (owner is None or isinstance(owner, ModuleType)) and args and getattr(type(args[0]), name, None) is function:
+        return name, args[0], 1
+    return name, owner, 0
 
 
 _LOOKING = frozenset("isinstance issubclass type id hasattr getattr callable repr str hash".split())
@@ -98,6 +124,12 @@ def takes_items(function: Any) -> bool:
     if owner in (list, dict, set, frozenset, str, bytes, bytearray, collections.deque):
         return name in _TAKING_METHODS
     return isinstance(function, FunctionType) and str(module).startswith("eagerjit")
+
+
+def gives_by_code(iterator: Any) -> bool:
+    """Whether Python code of the user's gives the items of an iterator."""
+    gives = getattr(type(iterator), "__next__", None)
+    return isinstance(gives, FunctionType) and not is_library(gives.__code__.co_filename)
 
 
 def is_constant(value: Any) -> bool:

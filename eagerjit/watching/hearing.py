@@ -28,7 +28,8 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.asking import containers_of, is_constant, is_harmless, sources_of
+from eagerjit.watching.asking import SHUFFLED, containers_of, gives_by_code, is_constant, is_harmless, sources_of
+from eagerjit.watching.before_asking import beginning
 from eagerjit.watching.clocks import ACTED_ON, acted_on, is_clock
 from eagerjit.watching.comparing import Unchanged
 from eagerjit.watching.containers import CONTAINERS
@@ -66,8 +67,8 @@ class World(Listener):
         self.heard, self.grad_mode, self.known = heard, grad_mode, known
 
     def is_taken(self, value: Any) -> bool:
-        """Whether a value is an iterator from outside."""
-        return is_consumed(value) and not self.journal.is_fresh(value)
+        """Whether a value is an iterator from outside, which no code of the user's gives: that is watched."""
+        return is_consumed(value) and not gives_by_code(value) and not self.journal.is_fresh(value)
 
     def reads(self, clock: Any) -> bool:
         """Whether the function acts on what clocks say. TraceBreak where it has worked since it looked at one."""
@@ -109,9 +110,10 @@ class World(Listener):
         module = {"random": sys.modules.get("random"), "numpy.random.mtrand": sys.modules.get("numpy.random")}.get(
             type(owner).__module__
         )
-        function = getattr(module, name, None)
+        called = "shuffle" if name == SHUFFLED else name
+        function = getattr(module, called, None)
         if function is not None and getattr(function, "__self__", None) is owner:
-            self.journal.checks.append(lambda: getattr(module, name, None) is function)
+            self.journal.checks.append(lambda: getattr(module, called, None) is function)
 
     def _compares(self) -> bool:
         """Whether code has asked which tensors are the same, of those that are others in every call."""
@@ -192,6 +194,11 @@ class World(Listener):
         finally:
             set_tracer(before)
             resume_observation(observation)
+
+    def guard_beginning(self) -> None:
+        """Let calls look before they ask. Call it when all guards are known."""
+        if self.inquiries:
+            self.inquiries[0].begins = beginning(self.tracer, {id(i.place) for i in self.inquiries}, self.grad_mode)
 
     # -- what is answered ---------------------------------------------------------------------------------------------
 

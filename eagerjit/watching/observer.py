@@ -131,9 +131,9 @@ class Observer(Implicit, Imports):
         """The value that the last instruction read is on top of the stack: it may become an input."""
         assert self._read is not None
         (_, holder, key, kind), self._read = self._read, None
-        below, value = frames.stack(frame, 2)
+        (value,) = frames.stack(frame, 1)
         depth = int(value is frames.NoValue)  # where a callable's first argument would be, above the callable
-        value = below if depth else value
+        value = frames.stack(frame, 2)[0] if depth else value
         if kind == "option":
             made = self.journal.tracer.item_number(holder, key)
         else:

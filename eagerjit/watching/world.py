@@ -21,7 +21,8 @@ from eagerjit.recording.leaves import flatten_call, key_of
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.asking import asked_of, containers_of, draws, is_harmless, sources_of, takes_items
+from eagerjit.watching import shuffling
+from eagerjit.watching.asking import asked_of, containers_of, draws, is_harmless, method, sources_of, takes_items
 from eagerjit.watching.clocks import is_clock
 from eagerjit.watching.kept import Remembering
 from eagerjit.watching.observation import TraceBreak
@@ -77,7 +78,7 @@ class Heard(list[Answer]):
         answer = Answer(owner, name, arguments)
         misses = owner.cache_info().misses if type(owner) is Remembering else 0
         try:
-            answer.value = getattr(owner, name)(*args, **kwargs)
+            answer.value = method(owner, name)(*args, **kwargs)
             answer.ran = type(owner) is Remembering and owner.cache_info().misses != misses
         except Exception as error:
             answer.error = error.with_traceback(None)  # whose frames hold the variables of all callers
@@ -109,6 +110,7 @@ class Inquiry:
     structure   what the answer looks like; None where the iterator has ended
     again       the leaves of the answer that are tensors which an answer before had: of which question, which leaf
     place       where compiled code finds the leaves of the answer that its thread's call was given
+    begins      of the first one, the program that tells whether the call finds what the recording has found but answers
     """
 
     owner: Any
@@ -119,6 +121,7 @@ class Inquiry:
     key: tuple[Any, ...] = ()
     again: dict[int, tuple[Inquiry, int]] = field(default_factory=dict)
     place: threading.local = field(default_factory=threading.local)
+    begins: Any = None
 
     def is_followed(self, numbers: Any, position: int, call: Any, others: set[int]) -> bool:
         """Whether a call, in which the check gives these numbers, is given an answer like the recorded one."""
@@ -167,6 +170,8 @@ def follow(inquiries: Sequence[Inquiry], leaves: Sequence[Any], call: Any, other
     be, and the containers that the call changes.
     """
     for position, inquiry in enumerate(inquiries):
+        if inquiry.begins is not None and inquiry.begins.run(tuple(leaves)) is MISS:
+            return False
         try:
             numbers = () if inquiry.check is None else inquiry.check.run(tuple(leaves))
         except Exception:
@@ -231,7 +236,7 @@ class Listener:
         """What is called in place of a callable that asks; None for others."""
         found = (function, "__call__", 0) if is_clock(function) and self.reads(function) else asked_of(function, args)
         if found is None or (found[1] == "__next__" and not self.is_taken(found[0])):
-            return None
+            return shuffling.instead(function, args, kwargs, self.ask)
         owner, name, bound = found
         return lambda *given, **named: self.ask(owner, name, *given[bound:], **named)
 

@@ -121,3 +121,33 @@ def test_a_round_is_computed_once(function: Callable[[Any], Any], monkeypatch: p
     assert len(computed) > 5
     assert sum(computed) <= 1.5 * recorded
     assert len(programs) <= len(computed) / 2 + 2
+
+
+def test_rounds_that_differ_in_sizes_share_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search through what is left of a list: every round is of another size."""
+    programs: set[int] = set()
+    original = answers._executable
+
+    def noted(tracer: Any, trace: Any) -> Any:
+        found = original(tracer, trace)
+        programs.add(id(found))
+        return found
+
+    def chosen(scores: Any, near: Any) -> Any:
+        order, kept = scores.argsort(descending=True), []
+        while order.numel() > 0:
+            i = order[0]
+            kept.append(i.item())
+            if order.numel() == 1:
+                break
+            rest = order[1:]
+            order = rest[near[i, rest] <= 0.8]
+        return torch.tensor(kept)
+
+    torch.manual_seed(1)
+    scores, near = torch.rand(40), torch.rand(40, 40)
+    expected = chosen(scores, near)
+    monkeypatch.setattr(answers, "_executable", noted)
+    assert torch.equal(torch.jit(chosen)(scores, near), expected)
+    assert len(expected) > 6
+    assert len(programs) < len(expected)

@@ -306,3 +306,30 @@ def an_object_registered_inside(jit):
     for n in (2, 3, 2):
         f(ones(n))
     yield [e.size for e in registry], len(set(map(id, registry)))
+
+
+@case(versions=2)
+def functions_without_variables(jit):
+    globals()["_counted"] = 0
+
+    def bump():
+        global _counted
+        _counted += 1
+
+    def now():
+        return _counted
+
+    @jit
+    def f(x):
+        bump()
+        return x * now()
+
+    @jit
+    def g():
+        global _counted
+        _counted += 1
+        return _counted
+
+    for _ in range(4):
+        yield f(ones(2)), _counted
+    yield g(), g(), g()

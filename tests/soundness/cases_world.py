@@ -7,6 +7,7 @@ import itertools
 import os
 import random
 import tempfile
+import types
 from pathlib import Path
 
 import numpy as np
@@ -156,7 +157,7 @@ def a_draw_that_is_an_error(jit):
         yield attempt(f, ones(2)), random.random()
 
 
-@case(outcome=FELL_BACK)
+@case
 def a_list_shuffled(jit):
     order = [1.0, 2.0, 3.0]
 
@@ -168,6 +169,123 @@ def a_list_shuffled(jit):
     f = jit(f)
     for _ in range(4):
         yield f(ones(2)), order
+
+
+@case
+def draws_that_are_turned_off(jit):
+    switch, switches, config = {"on": True}, [True], types.SimpleNamespace(on=True)
+    globals()["drawing"] = True
+
+    @jit
+    def f(x, config):
+        if drawing and switch["on"] and switches[0] and config.on:  # noqa: F821
+            x = x * random.random()
+        return x
+
+    for turn in range(4):
+        f(ones(1), config)
+        f(ones(1), config)
+        for on in (False, True):
+            if turn == 0:
+                globals()["drawing"] = on
+            if turn == 1:
+                switch["on"] = on
+            if turn == 2:
+                switches[0] = on
+            if turn == 3:
+                config.on = on
+            yield f(ones(1), config), random.getstate()[1][-1], random.random()
+
+
+@case
+def items_taken_while_that_is_wanted(jit):
+    items, wanted = itertools.count(), [True]
+
+    @jit
+    def f(x):
+        return x + next(items) if wanted[0] else x
+
+    for wanted[0] in (True, True, False, True, False):
+        yield f(ones(1)), items
+
+
+@case
+def draws_by_the_size_of_what_is_found(jit):
+    table = torch.ones(2, 3)
+    holder = types.SimpleNamespace(table=table)
+
+    @jit
+    def f(x):
+        if holder.table.shape[0] > 2:
+            return x
+        return x * random.random() + holder.table.sum()
+
+    for n in (2, 2, 3, 2, 3):
+        holder.table = torch.ones(n, 3)
+        yield f(ones(1)), random.random()
+
+
+@case(versions=3)
+def places_shuffled(jit):
+    def f(x):
+        places = list(range(len(x)))
+        random.shuffle(places)
+        first = places[: len(x) // 2]
+        np.random.shuffle(places)
+        return x[places], x[first], places
+
+    f = jit(f)
+    for n in (6, 8, 11, 6):
+        yield f(torch.arange(float(n))), random.random(), np.random.rand()
+
+
+@case
+def things_shuffled(jit):
+    words = ["a", "b"]
+
+    def f(x):
+        parts = [x, x * 2]
+        random.shuffle(parts)
+        random.shuffle(words)
+        return parts[0] - parts[1], words[0]
+
+    f = jit(f)
+    for _ in range(12):
+        yield f(ones(2)), words
+
+
+@case
+def a_shuffle_of_another_name(jit):
+    generator = random.Random(3)
+
+    def f(x):
+        places = [0, 1, 2]
+        random.shuffle(places)
+        generator.shuffle(places)
+        return x[places]
+
+    f = jit(f)
+    yield f(torch.arange(3.0))
+    kept, random.shuffle = random.shuffle, lambda values: values.reverse()
+    try:
+        yield f(torch.arange(3.0)), generator.getstate()[1][-1]
+    finally:
+        random.shuffle = kept
+    yield f(torch.arange(3.0)), generator.getstate()[1][-1]
+
+
+@case(versions=3)
+def generators_seeded(jit):
+    def f(x, seed):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        return x * random.random() + np.random.rand() + torch.rand(2)
+
+    f = jit(f)
+    for seed in (0, 1, 5, 0):
+        yield f(ones(2), seed), random.random(), np.random.rand()
+    yield attempt(f, ones(2), -1), random.random()
 
 
 @case(outcome=FELL_BACK)
@@ -499,3 +617,70 @@ def items_of_a_list_sampled(jit):
     population.append(4)
     f(torch.arange(5.0))
     yield random.random()
+
+
+class Batches:
+    """A loader as programs write them."""
+
+    def __init__(self, data, size):
+        self.data, self.size, self.given = data, size, 0
+
+    def __len__(self):
+        return -(-len(self.data) // self.size)
+
+    def __iter__(self):
+        self.place = 0
+        return self
+
+    def __next__(self):
+        if self.place >= len(self.data):
+            raise StopIteration
+        self.place += self.size
+        self.given += 1
+        return self.data[self.place - self.size : self.place]
+
+
+@case
+def an_iterator_of_a_class_of_ones_own(jit):
+    loader = Batches(torch.arange(10.0).reshape(5, 2), 2)
+
+    @jit
+    def f(x, batches):
+        total = 0.0
+        for batch in batches:
+            total = total + (batch * x).sum()
+        return total / len(batches), next(iter(batches)), [len(b) for b in zip(batches, range(2), strict=False)]
+
+    for i in range(4):
+        yield f(ones(2) * i, loader), loader.place, loader.given
+    loader.data = torch.arange(6.0).reshape(3, 2)
+    yield f(ones(2), loader), loader.place, loader.given
+
+
+@case
+def an_iterator_of_ones_own_in_the_middle(jit):
+    class Countdown:
+        def __init__(self):
+            self.left = 7
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if not self.left:
+                raise StopIteration
+            self.left -= 1
+            return self.left
+
+    countdown = Countdown()
+
+    @jit
+    def f(x):
+        for number in countdown:
+            x = x + number
+            if number % 3 == 0:
+                break
+        return x, next(countdown, None), countdown.left
+
+    for _ in range(5):
+        yield f(ones(1)), countdown.left
