@@ -17,6 +17,7 @@ import numpy as np
 from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.node import GradNode, noted, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
+from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
 from eagerjit.calling import ARGUMENT_NAMES, own_memory
 from eagerjit.compiled.compilation import finish
@@ -300,8 +301,6 @@ class Op:
             return type(argument)(self._placeholder(tracer, -1, a) for a in argument)
         return argument
 
-    # -- gradients ----------------------------------------------------------------------------------------------------
-
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """Gradients for the node's inputs (None where not needed), from those of its outputs."""
         traced = state.tracer is not None
@@ -313,9 +312,10 @@ class Op:
         if op is None:
             op = self.gradients[key] = GradientOp(self, needs, len(grads))
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
-        # A derived gradient runs the op's body, which only a trace can: to be differentiated again it is an op on the
-        # tape.
-        result = op.run(arguments) if recorded else op.call(*arguments)
+        if recorded:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
+            result = without_false_histories(self, node, grads, needs, op.run(arguments))
+        else:
+            result = op.call(*arguments)
         if op.single >= 0:
             return (*op.before, result, *op.after)
         values = iter(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eagerjit.runtime import dtypes, mode
 
@@ -38,7 +38,7 @@ class Defaults:
     dtype = dtypes.float32
     anomaly: tuple[bool] | None = None
     """Whether a watched backward pass looks for NaN; None where none is watched."""
-    module_hooks: dict[int, Any] = {}
+    module_hooks: ClassVar[dict[int, Any]] = {}
     """Hooks of all Modules."""
     methods = 0
     """How often methods of Tensor were replaced."""

@@ -1,9 +1,10 @@
-"""Which values an operation's gradient reads, found by recording that gradient."""
+"""Which values an operation's gradient reads, and what it depends on, found by recording that gradient."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +18,13 @@ from eagerjit.state import set_tracer
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation
 
+if TYPE_CHECKING:
+    from eagerjit.autograd.node import GradNode
+    from eagerjit.recording.trace import Tracer
+
 Known = dict[Any, "frozenset[int] | None"]
 OUTPUT = 1
+_NOT_RECORDED = (TraceBreak, RuntimeError, TypeError, ValueError)
 
 
 class Reader:
@@ -40,21 +46,14 @@ class Reader:
     def _found(self) -> frozenset[int] | None:
         """The positions read; None where the gradient cannot be recorded by itself."""
         from eagerjit.compiled.compilation import describe, simplified
-        from eagerjit.compiled.walks import cotangent
-        from eagerjit.recording.trace import Tracer
 
-        tracer, before, observation = Tracer(self.op.name), set_tracer(None), pause_observation()
-        tracer.values_only = True
-        grad_mode = mode.set_grad_mode(False)
         try:
-            with tracer:
+            with _recording(self.op.name, grad_mode=False) as tracer:
                 inputs = [_stand_in(tracer, x) for x in self.inputs]
                 tensors = {i + 2: x for i, x in enumerate(inputs) if isinstance(x, Tensor)}
-                made = self.op.body(*inputs)
-                results = list(made) if isinstance(made, tuple) else [made]
+                results, grads = _results(tracer, self.op, inputs)
                 outputs = [_leaf(tracer, r.dtype.numpy, tracer.value(r).type.shape) for r in results]
                 tensors |= {-1 - i: out for i, out in enumerate(outputs)}
-                grads = [cotangent(tracer, r) for r in results]
                 found = self.op.gradient_body(self.needs, len(results))(*grads, *outputs, *inputs)
                 trace = describe(tracer, tracer.n_leaves, [g for g in found if isinstance(g, Tensor)])
                 simplified(trace)
@@ -62,12 +61,8 @@ class Reader:
                 leaves = {b.leaf for b in trace.bindings if isinstance(b, TensorLeaf) and b.node in used}
                 positions = {p for p, t in tensors.items() if tracer.leaf_of[id(t)] in leaves}
                 return frozenset(OUTPUT if p < 0 else p for p in positions)
-        except (TraceBreak, RuntimeError, TypeError, ValueError):
+        except _NOT_RECORDED:
             return None
-        finally:
-            mode.set_grad_mode(grad_mode)
-            set_tracer(before)
-            resume_observation(observation)
 
 
 def reader_of(op: Any, inputs: Sequence[Any], edges: Sequence[Any]) -> Reader | None:
@@ -75,6 +70,84 @@ def reader_of(op: Any, inputs: Sequence[Any], edges: Sequence[Any]) -> Reader | 
     if not hasattr(op, "gradient_body") or not callable(getattr(op, "body", None)):
         return None
     return Reader(op, inputs, tuple([e is not None for e in edges]))
+
+
+def without_false_histories(
+    op: Any, node: GradNode, grads: Sequence[Tensor], needs: tuple[bool, ...], found: Any
+) -> Any:
+    """The gradient, or tuple of gradients, that is one operation on the tape; those that depend on nothing that has a
+    gradient have no history, as where they are recorded operation by operation.
+    """
+    gradients = found if isinstance(found, tuple) else (found,)
+    if not any(g._requires_grad for g in gradients):
+        return found
+    inputs = tuple(map(_kept, node.inputs or ()))
+    flags = tuple([g._requires_grad for g in grads]), tuple([_flags(x) for x in node.inputs or ()])
+    known = op.__dict__.setdefault("gradients_depend", {})
+    key = needs, flags, str(inputs)
+    if key not in known:
+        known[key] = _dependent(op, inputs, needs, *flags)
+    depend = known[key] or (True,) * len(gradients)
+    told = tuple([g if depends else g.detach() for g, depends in zip(gradients, depend, strict=True)])
+    return told if isinstance(found, tuple) else told[0]
+
+
+def _flags(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(map(_flags, value))
+    return isinstance(value, Tensor) and value._requires_grad
+
+
+def _dependent(
+    op: Any, kept: tuple[Any, ...], needs: tuple[bool, ...], given: tuple[bool, ...], flags: tuple[Any, ...]
+) -> tuple[bool, ...] | None:
+    """Which of the gradients have gradients in turn; None where they cannot be recorded by themselves."""
+    try:
+        with _recording(op.name, grad_mode=True) as tracer:
+            inputs = [_stand_in(tracer, x) for x in kept]
+            before = mode.set_grad_mode(False)
+            results, grads = _results(tracer, op, inputs)
+            mode.set_grad_mode(before)
+            _require(inputs, flags)
+            _require(grads, given)
+            found = op.gradient_body(needs, len(results))(*grads, *(None,) * len(results), *inputs)
+            return tuple([g._requires_grad for g in found if g is not None])
+    except _NOT_RECORDED:
+        return None
+
+
+def _require(values: Sequence[Any], flags: Sequence[Any]) -> None:
+    for value, flag in zip(values, flags, strict=True):
+        if isinstance(flag, tuple):
+            _require(value, flag)
+        elif flag:
+            value._requires_grad = True
+
+
+@contextmanager
+def _recording(name: str, grad_mode: bool) -> Iterator[Tracer]:
+    """A recording of its own, of which nothing is compiled."""
+    from eagerjit.recording.trace import Tracer
+
+    tracer, before, observation = Tracer(name), set_tracer(None), pause_observation()
+    tracer.values_only = True
+    grad_mode = mode.set_grad_mode(grad_mode)
+    try:
+        with tracer:
+            yield tracer
+    finally:
+        mode.set_grad_mode(grad_mode)
+        set_tracer(before)
+        resume_observation(observation)
+
+
+def _results(tracer: Tracer, op: Any, inputs: Sequence[Any]) -> tuple[list[Tensor], list[Tensor]]:
+    """The results of an op's body, and gradients to come for them."""
+    from eagerjit.compiled.walks import cotangent
+
+    made = op.body(*inputs)
+    results = list(made) if isinstance(made, tuple) else [made]
+    return results, [cotangent(tracer, r) for r in results]
 
 
 class _Kind(tuple):

@@ -15,8 +15,9 @@ _PLACES = {
     "flatten": "layers", "fold": "resampling", "padding": "pooling", "pixelshuffle": "resampling",
     "pooling": "pooling fractional", "upsampling": "resampling", "dropout": "dropouts", "instancenorm": "batch",
     "lazy": "lazy",
-    "linear": "layers multihead lazy", "loss": "losses", "module": "module global_hooks state", "normalization": "batch layers",
-    "rnn": "rnn", "sparse": "embeddings", "transformer": "transformer", "utils": "pairs",
+    "linear": "layers multihead lazy", "loss": "losses", "module": "module global_hooks state",
+    "normalization": "batch layers", "rnn": "rnn",
+    "sparse": "embeddings", "transformer": "transformer", "utils": "pairs",
 }  # fmt: skip
 """Where the classes are that PyTorch has in each of its files."""
 
