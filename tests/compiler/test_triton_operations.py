@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import triton_runner
@@ -9,6 +11,7 @@ from kernel_runner import NUMPY, elementwise, load, memory, one_task, size
 from test_codegen import DTYPES, same, samples
 
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, kind_of
+from eagerjit.compiler.codegen.triton import operations
 from eagerjit.compiler.codegen.triton.source import TritonKernel
 from eagerjit.compiler.loops import Kernel, Let, Load, Loop, Store
 
@@ -123,3 +126,13 @@ def test_indices_have_64_bits_where_needed():
     kernel = TritonKernel(elementwise("copy", "cast", ["f32"], "f32"))
     assert not kernel.launch(1, {"n": 2**31 - 4096}).wide
     assert kernel.launch(1, {"n": 2**31}).wide
+
+
+def test_every_loop_has_a_condition_of_its_own():
+    """Made last of what the loop carries: Triton 3.6 takes the results of a loop for its arguments by their number."""
+    text = operations.function("binomial_draw", ("f64",) * 3, "f64").text
+    conditions = re.findall(r"while (\w+):", text)
+    assert len(conditions) == 2 == len(set(conditions))
+    for name in conditions:
+        before, _, _ = text.partition(f"while {name}:")
+        assert before.rstrip().endswith(f"{name} = True") and before.count(f"{name} = ") == 1

@@ -229,15 +229,16 @@ class TritonBuilder(Builder):
             if v.constant:  # in a block of the others' shape
                 start = f"tl.where({shape.text} == {shape.text}, {self.typed(v)}, {self.typed(v)})"
             self.emit(f"{name} = {start}")
-        self.emit("again = True")
-        self.emit("while again:")
+        again = self.name("again")  # new in every loop, so that it comes last: Triton 3.6 does not compile another order
+        self.emit(f"{again} = True")
+        self.emit(f"while {again}:")
         outside, before = self.indent, dict(self.known)
         self.indent += "    "
         current = [Value(self, v.dtype, 0, name, 0) for v, name in zip(values, names, strict=True)]
         following, more = body(*current)
         for name, v in zip(names, following, strict=True):
             self.emit(f"{name} = {v.text}")
-        self.emit(f"again = {self.any_lane(more).text}")
+        self.emit(f"{again} = {self.any_lane(more).text}")
         self.indent, self.known = outside, before
         return current
 
