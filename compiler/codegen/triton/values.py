@@ -229,7 +229,7 @@ class TritonBuilder(Builder):
             if v.constant:  # in a block of the others' shape
                 start = f"tl.where({shape.text} == {shape.text}, {self.typed(v)}, {self.typed(v)})"
             self.emit(f"{name} = {start}")
-        again = self.name("again")  # new in every loop, so that it comes last: Triton 3.6 does not compile another order
+        again = self.name("again")  # new, so that every loop carries it last: Triton 3.6 compiles no other order
         self.emit(f"{again} = True")
         self.emit(f"while {again}:")
         outside, before = self.indent, dict(self.known)
