@@ -20,7 +20,7 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
-from eagerjit.recording import related
+from eagerjit.recording import given_memory, related
 from eagerjit.recording import results as call_results
 from eagerjit.recording.host_steps import HostSteps
 from eagerjit.recording.host_work import HostWork
@@ -177,6 +177,7 @@ class Recording:
             journal.clocks.check(tracer)
             flattening = Flattening(journal, self.where())
             shape = flattening.flatten((result, tuple([o.arguments for o in journal.operations])))
+            given_memory.check(tracer, flattening.leaves)
         finally:
             journal.undo()
         return observer, flattening, shape
@@ -235,11 +236,9 @@ class Recording:
             "distinct": arrays_among(structure[2][0][2]) is not None,
         }
         compile = compile_call(tracer, tracer.host.n_arguments, results, forward, again, rerun, **conditions)
-        freed = [
-            (i, freed_node(met.op.name, met.source)) for i, r in enumerate(results[: len(unique)])
-            if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
-            and (met := first_freed(r._node)) is not None
-        ]  # fmt: skip
+        freed = [(i, freed_node(met.op.name, met.source)) for i, r in enumerate(results[: len(unique)])
+                 if isinstance(r, Tensor) and type(r._data) is Node and r._node is not None
+                 and (met := first_freed(r._node)) is not None]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
         shape = call.shape if commit else call.shape[2][0]

@@ -63,6 +63,8 @@ class Tracer(Inputs, Examples):
         self._silent: dict[int, Tensor] = {}
         self._related: dict[int, Tensor] = {}
         self.flags: dict[int, tuple[Tensor, bool]] = {}
+        self.replaced: dict[int, tuple[Tensor, Tensor]] = {}  # tensors that were given other memory, and what shows it
+        self._hidden: set[int] = set()
 
     def __enter__(self) -> Tracer:
         busy.begin()
@@ -108,6 +110,8 @@ class Tracer(Inputs, Examples):
             if tensor._requires_grad or not tensor._view.op.in_place or id(tensor) in self._arguments:
                 return False
             tensor = tensor._view.base
+            if id(tensor) in self.replaced:
+                raise TraceBreak("a tensor that others view was given other memory", user_line())
             if id(tensor) in self._related:
                 return True
         if tensor._requires_grad or not isinstance(tensor._data, np.ndarray):
@@ -118,6 +122,8 @@ class Tracer(Inputs, Examples):
         """The node that holds a tensor's present value."""
         if self.journal is not None and self.journal.snapshots:
             self.journal.snapshots.renew(tensor)
+        if id(tensor) in self.replaced:
+            return self.value(self.replaced[id(tensor)][1])
         known = self._values.get(id(tensor))
         view = tensor._view
         if known is not None and (view is None or known[2] == self.writes_to(tensor)):
@@ -132,12 +138,47 @@ class Tracer(Inputs, Examples):
 
     def writes_to(self, tensor: Tensor) -> int:
         """How often the memory of a tensor was written in this trace."""
-        while tensor._view is not None and id(tensor) not in self._arguments:
+        return self._writes.get(id(self.memory_of(tensor)), 0)
+
+    def memory_of(self, tensor: Tensor) -> Tensor:
+        """The tensor in whose memory another one lies: the one that it views, or whose memory it was given."""
+        while True:
+            if id(tensor) in self.replaced:
+                tensor = self.replaced[id(tensor)][1]
+            elif tensor._view is not None and id(tensor) not in self._arguments:
+                tensor = tensor._view.base
+            else:
+                return tensor
+
+    def related(self) -> list[Tensor]:
+        """The tensors from outside that are read through those that they view."""
+        return list(self._related.values())
+
+    def views_hidden(self, tensor: Tensor) -> bool:
+        """Whether a tensor, noticed by versions, views what a tensor had that was given other memory."""
+        while tensor._view is not None and not self.is_silent(tensor):
             tensor = tensor._view.base
-        return self._writes.get(id(tensor), 0)
+            if id(tensor) in self._hidden:
+                return True
+        return False
+
+    def hide(self, tensor: Tensor, hidden: Tensor) -> None:
+        """Let a tensor that nobody sees have all that was known of another one's memory."""
+        self._hidden.add(id(hidden))
+        tables: tuple[dict[int, Any], ...] = self._arguments, self.leaf_of, self._writes
+        for table in tables:
+            if id(tensor) in table:
+                table[id(hidden)] = table[id(tensor)]
+        if id(tensor) in self._values:
+            _, node, writes = self._values[id(tensor)]
+            self._values[id(hidden)] = hidden, node, writes
+        if self.written.pop(id(tensor), None) is not None:
+            self.written[id(hidden)] = hidden
 
     def place(self, tensor: Tensor) -> Node:
         """A node that lies where a tensor does: a view in its base's memory, whatever was written there since."""
+        if id(tensor) in self.replaced:
+            return self.place(self.replaced[id(tensor)][1])
         if type(tensor._data) is not Node:
             self.value(tensor)
             if id(tensor) in self._arguments:
@@ -213,6 +254,8 @@ class Tracer(Inputs, Examples):
 
     def write(self, tensor: Tensor, node: Node, noticed: bool = True) -> None:
         """Make `node` the tensor's value from here on; views and their base follow."""
+        if id(tensor) in self.replaced:
+            raise TraceBreak("a tensor that was given other memory is written", user_line())
         # Other tensors may hold the node too: a tensor that was written has memory, and so a node, of its own.
         node = self.record(elementwise.cast, (node,), dtype=node.type.dtype)
         view = tensor._view
@@ -297,7 +340,8 @@ class Tracer(Inputs, Examples):
 
     def outside(self) -> list[tuple[Tensor, int]]:
         """Every tensor from outside that was read, with its leaf."""
-        return [(self._values[key][0], leaf) for key, leaf in self.leaf_of.items() if key in self._values]
+        return [(self._values[key][0], leaf) for key, leaf in self.leaf_of.items()
+                if key in self._values and key not in self._hidden]  # fmt: skip
 
     def held(self) -> list[Node]:
         """The present values of all tensors of the call that are still held."""
@@ -309,6 +353,7 @@ class Tracer(Inputs, Examples):
         """Traced tensors that something outside still holds; call it when the trace is no longer needed."""
         self._values.clear()
         self._silent.clear()
+        self.replaced.clear()
         self.originals.clear()
         self.gradients.clear()
         return [t for t in (r() for r in self.created) if t is not None]

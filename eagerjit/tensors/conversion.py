@@ -254,7 +254,9 @@ def set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if state.tracer is not None:
-        own_array(self, "a tensor was given other memory")
+        from eagerjit.recording.given_memory import give
+
+        return give(state.tracer, self, value, views.detach, set_data)
     if isinstance(self._data, MetaArray) is not isinstance(value._data, MetaArray):
         raise RuntimeError(
             "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type: "
