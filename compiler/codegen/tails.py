@@ -6,9 +6,15 @@ from eagerjit.compiler.codegen.builder import LLVM_TYPES, Builder, Value
 
 
 def store_first(b: Builder, pointer: Value, value: Value, active: Value, align: int) -> None:
-    """Stores the first `active` lanes, fewer than all: some processors' instruction for it takes many times as long."""
+    """Stores the first `active` lanes: some processors' instruction for it takes many times as long."""
     scalar = LLVM_TYPES[value.dtype]
     rest, place = value, pointer
+    whole, parts, done = b.name("whole"), b.name("parts"), b.name("stored")
+    b.emit(f"br i1 {active.eq(value.lanes).text}, label %{whole}, label %{parts}")
+    b.label(whole)
+    b.emit(f"store {b.type(value.dtype, value.lanes)} {value.text}, ptr {pointer.text}, align {align}")
+    b.emit(f"br label %{done}")
+    b.label(parts)
     while rest.lanes > 1:
         half = rest.lanes // 2
         low, high = _part(rest, 0, half), _part(rest, half, half)
@@ -22,6 +28,8 @@ def store_first(b: Builder, pointer: Value, value: Value, active: Value, align: 
         b.label(then)
         place = b.phi("ptr", 0, [(place.text, before), (after, full)], b.depth)
         rest = b.phi(low.dtype, low.lanes, [(low.text, before), (high.text, full)], b.depth)
+    b.emit(f"br label %{done}")
+    b.label(done)
 
 
 def _part(value: Value, start: int, count: int) -> Value:

@@ -1,10 +1,10 @@
 """Tasks that read memory across its rows: blocks of consecutive tasks load squares and transpose them in registers.
 
 Task t reads `P[... + t + i*S]` in its vector loop over i: strided, although task t + 1 wants the elements beside them.
-So as many tasks as a register has lanes are run together, and as many as a cache line has elements where lines would
-not stay in the cache. For as many i, whole vectors along t are loaded, transposed in registers and put on the stack,
-and each task's vector body finds its lanes there. Tasks may also be numbered over several dimensions: `rem t s` counts
-as t while it does not wrap around, `floordiv t s` is then constant.
+So as many tasks as a register has lanes are run together, and as many as one or several cache lines have elements where
+lines would not stay in the cache. For as many i, whole vectors along t are loaded, transposed in registers and put on
+the stack, and each task's vector body finds its lanes there. Tasks may also be numbered over several dimensions:
+`rem t s` counts as t while it does not wrap around, `floordiv t s` is then constant.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
+
+LINES, FEW = 4, 8
+"""Lines beside each other that are read for loops of so few statements: to get at a page takes longer than to read."""
 
 LINE, PERIOD = 512, 8192
 """Bits of a cache line, and of memory after which lines share places in a cache: of few lines there is room for all."""
@@ -74,7 +77,10 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     wide = any(BITS[s.dtype] == 64 for s in loads)
     bits = 64 if wide else 32
     lanes, line = width_bits // bits, LINE // bits
-    return Plan(tuple(rows), vector, wraps, loads, lanes, (line, lanes) if line > lanes else (lanes,))
+    blocks = (line, lanes) if line > lanes else (lanes,)
+    if len(loads) <= 2 and len(vector.body) <= FEW:
+        blocks = (LINES * line, *blocks)
+    return Plan(tuple(rows), vector, wraps, loads, lanes, blocks)
 
 
 def wrapping(statements: Sequence[Stmt], task: str) -> tuple[Let, ...] | None:

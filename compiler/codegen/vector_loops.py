@@ -12,6 +12,12 @@ from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_a
 from eagerjit.compiler.codegen.numbering import counted_lanes, numbering
 from eagerjit.compiler.loops import LANES, Accumulate, Let, Load, Loop, Param, Stmt, Store, walk
 
+SHORT = (4, 8)
+"""Elements of rows for which there is code of its own."""
+
+SMALL = 32
+"""Statements of a loop at most for that."""
+
 
 class VectorLoops(MemoryAccess):
     """The vector loops of one kernel. `folding` are the accumulators that they add to and that start outside them."""
@@ -49,6 +55,8 @@ class VectorLoops(MemoryAccess):
         enter, main, middle, tail, done = (b.name(n) for n in ("enter", "main", "middle", "tail", "done"))
         lanes = self._width(loop)
         last = stop - (lanes - 1)
+        if self._has_short_rows(loop):
+            self._short_rows(loop, stop, lanes, done)
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
         b.label(enter)
         b.open_loop()
@@ -75,6 +83,29 @@ class VectorLoops(MemoryAccess):
         b.emit(f"br label %{done}")
         b.close_loop()
         b.label(done)
+
+    def _short_rows(self, loop: Loop, stop: Value, lanes: int, done: str) -> None:
+        """Rows of few elements as vectors that hold no more, and on to `done`; opens the block for others.
+
+        Even of lanes that are off a processor takes the cache lines, and of a wide vector there are two.
+        """
+        b = self.b
+        for width in (w for w in SHORT if w < lanes):
+            short, longer = b.name("short"), b.name("longer")
+            b.emit(f"br i1 {(stop <= width).text}, label %{short}, label %{longer}")
+            known = set(b.frames[-1].known)
+            b.label(short)
+            self.step(loop, b.constant("i64", 0), width, stop)
+            b.emit(f"br label %{done}")
+            b.forget_since(known)
+            b.label(longer)
+
+    def _has_short_rows(self, loop: Loop) -> bool:
+        """Whether the loop is over rows that may be short, which take longer to begin than to compute."""
+        rows = self.by_rows and bool(self.variables) and self.columns is None and len(loop.body) <= SMALL
+        long = isinstance(loop.stop, int) and loop.stop > SHORT[-1]
+        plain = all(isinstance(s, Let | Load | Store) for s in loop.body) and not numbering(loop)
+        return rows and plain and not long and self._masks_are_cheap(loop)
 
     def _masks_are_cheap(self, loop: Loop) -> bool:
         """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import eagerjit as torch
+from eagerjit.compiler import loops
+from eagerjit.compiler.codegen.llvm import emit_kernel
 
 REDUCTIONS = {
     "sum": lambda x: x.sum(-1),
@@ -52,3 +54,60 @@ def test_a_position_out_of_rows_that_lie_apart() -> None:
     x = torch.arange(5 * 6 * 4, dtype=torch.float32).reshape(5, 6, 4)
     assert x[:, 1:3, :3].amax(-1).tolist() == x.numpy()[:, 1:3, :3].max(-1).tolist()
     assert x.transpose(0, 1)[..., ::2].sum(-1).tolist() == x.numpy().transpose(1, 0, 2)[..., ::2].sum(-1).tolist()
+
+
+ELEMENTWISE = {
+    "flipped": lambda x, w: x.flip(-1),
+    "flipped before": lambda x, w: x.flip(1),
+    "weighted": lambda x, w: x * w,
+    "shifted": lambda x, w: x + x[:, :1],
+    "one of them": lambda x, w: x * x[..., :1],
+    "turned": lambda x, w: x.transpose(0, 1) * w,
+    "a part": lambda x, w: x[..., 1:] * w[1:],
+    "every second": lambda x, w: x[..., ::2] * w[::2],
+    "the first of them": lambda x, w: torch.cat([x[:, :1], x[:, 1:] * w], 1),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.uint8, torch.bfloat16, torch.bool])
+def test_elementwise_work_on_short_rows(name, dtype) -> None:
+    """What rows of few elements give is what they give beside others."""
+    rng = np.random.default_rng(1)
+    function = ELEMENTWISE[name]
+    compiled = torch.jit(lambda x, w: function(x, w))
+    for extent in (*range(2, 11), 17):
+        x = torch.from_numpy(rng.standard_normal((5, 3, extent)) * 3).to(dtype)
+        w = torch.from_numpy(rng.standard_normal(extent) * 3).to(dtype)
+        memory, factors = torch.zeros(5, 3, 70).to(dtype), torch.zeros(70).to(dtype)
+        if name == "flipped":
+            memory[..., -extent:], factors[-extent:] = x, w
+        else:
+            memory[..., :extent], factors[:extent] = x, w
+        wide = function(memory, factors)
+        for found in (function(x, w), compiled(x, w), function(x.transpose(0, 2).contiguous().transpose(0, 2), w)):
+            same = wide[..., : found.shape[-1]].contiguous()
+            assert found.dtype is dtype and found.numpy(force=True).tobytes() == same.numpy(force=True).tobytes()
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_short_rows_are_written_and_nothing_beside_them(jitted) -> None:
+    def work(memory, w):
+        memory[:, 2:5] = memory[:, 2:5].flip(1) * w
+        memory[:, 5:].add_(w)
+
+    for rows in (1, 2, 9):
+        memory, w = torch.arange(rows * 9, dtype=torch.float32).reshape(rows, 9), torch.tensor([2.0, 3.0, 4.0])
+        expected = memory.numpy().copy()
+        expected[:, 2:5] = expected[:, 2:5][:, ::-1] * w.numpy()
+        expected[:, 5:8] += w.numpy()
+        (torch.jit(work) if jitted else work)(memory[:, :8], w)
+        assert memory.tolist() == expected.tolist()
+
+
+def test_rows_of_few_elements_have_narrow_vectors() -> None:
+    load, store = loops.Load("v", "a", (("t", "s"), ("i", -1)), "f32"), loops.Store("b", (("t", "s"), ("i", 1)), "v")
+    tasks = loops.Loop("tasks", "t", 0, 0, (loops.Loop("vector", "i", 0, "s", (load, store)),))
+    memory = (loops.Param("a", "memory", "f32"), loops.Param("b", "memory", "f32"), loops.Param("s", "size", "i64"))
+    text = emit_kernel(loops.Kernel("k", memory, (tasks,)), 512)
+    assert "@llvm.masked.store.v4f32.p0" in text and "@llvm.masked.store.v8f32.p0" in text
