@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from eagerjit.runtime import mode
 from eagerjit.runtime.planned import Plan, Planned, carried_out
 from eagerjit.tensors.outputs import taken_out
+from eagerjit.tensors.promotion import TYPE_NAMES, can_cast
 from eagerjit.tensors.tensor import Tensor
 
 ARGUMENT_NAMES = {
@@ -124,7 +125,11 @@ def written(function: Callable[..., Any], name: str = "") -> Callable[..., Tenso
     def write(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         # A gradient may need the tensor as it was.
         before = self.clone() if mode.grad_mode() and self._requires_grad else self
-        return self.copy_(function(before, *args, **kwargs))
+        result = function(before, *args, **kwargs)
+        if not can_cast(result.dtype, self.dtype):
+            source, wanted = TYPE_NAMES[result.dtype], TYPE_NAMES[self.dtype]
+            raise RuntimeError(f"{write.__name__}(): result type {source} can't be cast to the output type {wanted}")
+        return self.copy_(result)
 
     write.__name__ = write.__qualname__ = name or f"{function.__name__}_"
     write.__doc__ = f"In-place version of `{write.__name__[:-1]}`."

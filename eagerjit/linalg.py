@@ -153,11 +153,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         )
     limit = spectral.resolution(A) if rcond is None else float(rcond)
     solution = spectral.lstsq.call(A, right, limit)
-    residuals = A.new_zeros((0,))
+    real = dtypes.REAL_OF.get(A.dtype, A.dtype)
+    residuals = A.new_zeros((0,), dtype=real)
     if m > n and driver != "gelsy":
         residuals = ((A @ solution - right).abs() ** 2).sum(-2)
     rank = matrix_rank(A.detach(), rtol=limit) if driver != "gels" and driver else A.new_zeros((0,), dtype=dtypes.int64)
-    values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_zeros((0,))
+    values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_zeros((0,), dtype=real)
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 
 
@@ -167,12 +168,12 @@ def pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = Fal
 
     The limits are numbers, or tensors with one for each matrix.
     """
-    matrices("pinv", A)
+    matrices("pinv", A, hermitian)
     rtol = rcond if rtol is None else rtol
     if rtol is None:
         rtol = 0.0 if atol is not None else spectral.resolution(A)
     limits = [x[..., None, None] if isinstance(x, Tensor) else float(x) for x in (0.0 if atol is None else atol, rtol)]
-    return spectral.pinv.call(A, *limits)
+    return (spectral.pinv_hermitian if hermitian else spectral.pinv).call(A, *limits)
 
 
 # -- decompositions ---------------------------------------------------------------------------------------------------
@@ -334,7 +335,8 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     from eagerjit.tensors.creation import arange
 
     base = x if x.dtype.is_differentiable else x.long()
-    count = x.shape[-1] if N is None else N
+    base = base if x.ndim else base.unsqueeze(0)
+    count = base.shape[-1] if N is None else N
     return base.unsqueeze(-1) ** arange(count, device=base.device)
 
 

@@ -23,7 +23,8 @@ FRESH = torch.tensor(np.array([True, False, True, False, True, True]))
 
 
 COMPLEX = """complex conj real imag view_as_real view_as_complex complex_abs complex_sign complex_var complex_std
-complex_pow complex_isclose complex_asinh complex_acosh complex_atanh linalg_eig fft_full fft_half fft_whole""".split()
+complex_pow complex_isclose complex_asinh complex_acosh complex_atanh complex_exp2 complex_silu complex_logaddexp
+complex_convolution complex_convolution_input linalg_eig fft_full fft_half fft_whole""".split()
 
 
 def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -> dict[str, list[Any]]:
@@ -104,12 +105,19 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "linalg_eig": [make((square,))],
         "linalg_svd": [make((matrix, False), (0,))],
         "linalg_pinv": [make((matrix, 0.0, 1e-12)), make((batch, 0.0, 1e-12))],
+        "linalg_pinv_hermitian": [make((square, 0.0, 1e-12), (0,)), make((batch, 0.0, 1e-12), (0,))],
         "linalg_lstsq": [make((matrix, matrix, 1e-12))],
         "lu_permutation": [make((torch.tensor(np.array([2, 3, 3], np.int32)), 3))],
     }
     numbers = torch.tensor(np.array([[1 + 2j, 0.5 - 1j], [2j, -1 + 0j]]))
     found |= {name: [make((numbers,))] for name in COMPLEX if "_" not in name or "complex" in name}
-    found |= {name: [make((numbers, numbers + 1))] for name in ("complex_pow", "complex_isclose")}
+    found |= {name: [make((numbers, numbers + 1))] for name in ("complex_pow", "complex_isclose", "complex_logaddexp")}
+    image, kernel = numbers.reshape(1, 1, 2, 2), numbers.reshape(1, 1, 4, 1)[:, :, :2]
+    how = (2, 1), (1, 0), (1, 1), 1
+    found |= {
+        "complex_convolution": [make((image, kernel, numbers[0, :1], *how)), make((image, kernel, None, *how))],
+        "complex_convolution_input": [make((image, kernel, numbers[0, :1], (2, 2), *how))],
+    }
     found |= {"view_as_real": [make((numbers,))], "fft_full": [make((numbers, (0, 1), True, 0.5))]}
     found |= {"fft_half": [make((matrix, (0, 1), 1.0))], "fft_whole": [make((numbers, (0, 1), 3, 1.0))]}
     found |= {name: elementwise(1, low=-3.0, high=3.0) for name in ("ndtr", "erfcx", "log_ndtr")}

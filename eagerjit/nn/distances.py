@@ -28,7 +28,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, o
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dimension."""
-    if x1.ndim != x2.ndim:
+    if tuple(x1.shape) != tuple(x2.shape):
         x1, x2 = broadcast_tensors(x1, x2)
     first = x1 / norm(x1, 2, dim, keepdim=True).clamp(min=eps)
     second = x2 / norm(x2, 2, dim, keepdim=True).clamp(min=eps)

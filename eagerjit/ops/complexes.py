@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from eagerjit.compiler.ops import complexes
 from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops.aliasing import ViewOp, by_ops
 from eagerjit.ops.index import stack_op
+from eagerjit.ops.inplace import InplaceOp
 from eagerjit.ops.pointwise import POINTWISE
 from eagerjit.ops.reduce import extent
 from eagerjit.runtime import device_array, dtypes
@@ -200,11 +202,23 @@ def is_conj(input: Tensor) -> bool:
 is_neg = is_conj
 
 
-def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True) -> Op:
-    """What an op is for complex numbers."""
+def _form(name: str, body: Any, rules: Any = None, differentiable: bool = True, writes: bool = True) -> Op:
+    """What an op, and its in-place version if it has one, is for complex numbers."""
     made = COMPLEX_FORMS[name] = Op(f"complex_{name}", body, rules, differentiable=differentiable)
     made.wirtinger = True
+    if writes:
+        COMPLEX_FORMS[f"{name}_"] = InplaceOp(made)
     return made
+
+
+class _NoMagnitudes:
+    """Stands for the in-place version of `abs`: real numbers do not take the place of complex ones."""
+
+    def run(self, arguments: tuple[Any, ...]) -> Any:
+        """Refused."""
+        raise RuntimeError("In-place abs is not supported for complex tensors.")
+
+    _run_casting = run
 
 
 def _unit(input: Tensor) -> Tensor:
@@ -231,13 +245,29 @@ def _power_exponent(g: Any, out: Any, input: Any, exponent: Any) -> Any:
     return g * (out * base.where(zero.logical_not(), 1.0).log()).where(zero.logical_not(), 0.0).conj()
 
 
-_form("abs", lambda input: emit(complexes.magnitude, input), complexes.magnitude.derivative)
+_form("abs", lambda input: emit(complexes.magnitude, input), complexes.magnitude.derivative, writes=False)
+COMPLEX_FORMS["abs_"] = _NoMagnitudes()  # type: ignore[assignment]
 _form("sign", _unit)
 _form("asinh", lambda input: emit(complexes.asinh, input), complexes.asinh.derivative)
 _form("acosh", lambda input: emit(complexes.acosh, input), complexes.acosh.derivative)
 _form("atanh", lambda input: emit(complexes.atanh, input), complexes.atanh.derivative)
-_form("var", _variance)
-_form("std", lambda input, dim=None, correction=1, keepdim=False: _variance(input, dim, correction, keepdim).sqrt())
+def _logaddexp(input: Tensor, other: Tensor) -> Tensor:
+    """log(exp(input) + exp(other)), the one with the larger real part taken out."""
+    first = input.real >= other.real
+    larger, smaller = input.where(first, other), other.where(first, input)
+    out = larger + (1.0 + (smaller - larger).exp()).log()
+    return out.where(larger.real != -math.inf, larger)
+
+
+_form("logaddexp", _logaddexp, writes=False)
+_form("silu", lambda input: input * input.sigmoid())
+_form("exp2", lambda input: (input * math.log(2)).exp())
+_form("var", _variance, writes=False)
+_form(
+    "std",
+    lambda input, dim=None, correction=1, keepdim=False: _variance(input, dim, correction, keepdim).sqrt(),
+    writes=False,
+)
 _form("pow", lambda input, exponent: POINTWISE["pow"].body(input, exponent), (_power_input, _power_exponent))
 _form(
     "isclose",
@@ -245,4 +275,5 @@ _form(
         (input - other).abs() <= atol + rtol * other.abs()
     ),
     differentiable=False,
+    writes=False,
 )

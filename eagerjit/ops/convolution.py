@@ -6,13 +6,14 @@ which is also the transposed convolution, and the weight's gradient from output 
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.primitives import RULES
 from eagerjit.compiler.ops import convolution as primitives
-from eagerjit.dispatch import Op, emit
+from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
@@ -21,6 +22,7 @@ from eagerjit.runtime.planned import Plan
 from eagerjit.state import state
 from eagerjit.tensors.mistakes import planned
 from eagerjit.tensors.moving import contiguous
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
 Numbers = tuple[int, ...]
@@ -92,6 +94,29 @@ def _bias_gradient(g: Any) -> Any:
     return g.sum((0, *range(2, g.ndim)))
 
 
+def _by_parts(op: Op, name: str) -> Op:
+    """What an op linear in two tensors, and in a bias perhaps, is for complex ones: that of their parts."""
+
+    def body(first: Tensor, second: Tensor, *rest: Any) -> Tensor:
+        from eagerjit.ops.complexes import complex, imag, real
+
+        bias, *how = rest
+        dtype = result_type(first, second)
+        (a, b), (c, d) = ((real(x), imag(x)) for x in (as_dtype(first, dtype), as_dtype(second, dtype)))
+        biased_ = isinstance(bias, Tensor)
+        both = (real(as_dtype(bias, dtype)), imag(as_dtype(bias, dtype))) if biased_ else (bias, bias)
+        without = None if biased_ else bias
+        return complex(
+            op.call(a, c, both[0], *how) - op.call(b, d, without, *how),
+            op.call(a, d, both[1], *how) + op.call(b, c, without, *how),
+        )
+
+    body.__signature__ = inspect.signature(op.body)  # type: ignore[attr-defined]
+    made = COMPLEX_FORMS[op.name] = Op(f"complex_{name}", body, shapes=("size",) if "size" in op.parameters else ())
+    made.wirtinger = True
+    return made
+
+
 convolution = Op(
     "convolution",
     _convolution,
@@ -123,6 +148,8 @@ convolution_weight = Op(
     ),
     shapes=("size",),
 )
+for _op in (convolution, convolution_input):
+    _by_parts(_op, _op.name)
 
 
 def _rules(op: Op, *bias: None) -> tuple[Callable[..., Tensor], ...]:

@@ -89,6 +89,9 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     """Estimated derivatives along dimensions: second order inside, first or second at the edges."""
     dims = list(range(input.ndim)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     dims = [views.dimension(d, input.ndim) for d in dims]
+    if repeated := [d for d in dims if dims.count(d) > 1]:
+        raise RuntimeError(f"dim {repeated[0]} appears multiple times in the list of dims")
+    spacing = 1 if spacing is None else spacing
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     spacings = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)

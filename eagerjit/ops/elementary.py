@@ -117,16 +117,20 @@ def _xlogy(input: Tensor, other: Tensor) -> Tensor:
     return (input * other.where(pole.logical_not(), 1.0).log()).where(pole.logical_not(), 0.0) + 0.0  # never -0.0
 
 
-@define
 def _fmax(input: Tensor, other: Tensor) -> Tensor:
     """The larger one; a number where the other is NaN."""
-    return input.where((input >= other).logical_or(other.isnan()), other)
+    a, b = promoted("fmax", "arithmetic", (input, other))
+    return a.where((a >= b).logical_or(b.isnan()), b) if a.dtype.is_differentiable else a.maximum(b)
 
 
-@define
 def _fmin(input: Tensor, other: Tensor) -> Tensor:
     """The smaller one; a number where the other is NaN."""
-    return input.where((input <= other).logical_or(other.isnan()), other)
+    a, b = promoted("fmin", "arithmetic", (input, other))
+    return a.where((a <= b).logical_or(b.isnan()), b) if a.dtype.is_differentiable else a.minimum(b)
+
+
+for _name, _extreme in (("fmax", _fmax), ("fmin", _fmin)):
+    ELEMENTARY[_name] = Op(_name, _extreme, numbers=("input", "other"))
 
 
 @define

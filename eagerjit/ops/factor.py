@@ -237,10 +237,18 @@ def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asarray(sign), np.asarray(logarithm)
 
 
+def _slogdet_rule(g: Any, out: Any, input: Any) -> Any:
+    """The sign of complex determinants turns with the imaginary part of the trace of the inverse times a change."""
+    slope = g[1]
+    if input.dtype.is_complex:
+        slope = slope.to(input.dtype) - (g[0].conj() * out[0]).imag.to(input.dtype) * 1j
+    return slope.unsqueeze(-1).unsqueeze(-1) * inv.call(input).mH
+
+
 slogdet = MatrixOp(
     "linalg_slogdet",
     _slogdet_arrays,
-    (lambda g, out, input: g[1].unsqueeze(-1).unsqueeze(-1) * inv.call(input).mH,),
+    (_slogdet_rule,),
     types=_slogdet_types,
 )
 

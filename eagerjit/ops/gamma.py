@@ -112,12 +112,23 @@ def _hurwitz(s: Any, q: Tensor) -> Tensor:
 @_op("polygamma", (None, lambda g, out, n, input: g * polygamma_op.call(n + 1, input)))
 def polygamma_op(n: int, input: Tensor) -> Tensor:
     """The n-th derivative of digamma, n >= 1."""
-    if n > 1:
-        return _hurwitz(float(n + 1), input) * (-1.0) ** (n + 1) * math.factorial(n)
     low = input < 0.5
-    out = _hurwitz(2.0, (1.0 - input).where(low, input))
+    out = _hurwitz(float(n + 1), (1.0 - input).where(low, input)) * ((-1.0) ** (n + 1) * math.factorial(n))
+    if n > 1:
+        reflected = out * (-1.0) ** n - _cotangent(n, input) * math.pi
+        return reflected.where(low, out)
     sine = _sine(input)
     return (math.pi**2 / (sine * sine) - out).where(low, out)
+
+
+def _cotangent(n: int, x: Tensor) -> Any:
+    """The n-th derivative of cot(pi * x): a polynomial p in c = cot(pi * x), of which the next is -(1 + c^2) p'."""
+    polynomial = [1.0, 0.0]  # highest power first
+    for _ in range(n):
+        slope = [c * (len(polynomial) - 1 - i) for i, c in enumerate(polynomial[:-1])]
+        polynomial = [-a - b for a, b in zip([*slope, 0.0, 0.0], [0.0, 0.0, *slope], strict=True)]
+    rest = x - x.round() + 0.0  # never -0.0: at poles it is that from the right
+    return _horner(1.0 / (rest * math.pi).tan(), polynomial) * math.pi**n
 
 
 def polygamma(n: Any, input: Any, *, out: Tensor | None = None) -> Tensor:
@@ -252,6 +263,8 @@ igamma_, igammac_ = (inplace(op).method() for op in (igamma, igammac))
 mvlgamma_ = written(mvlgamma)
 
 
-def polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place version of `polygamma`."""
-    return self.copy_(polygamma(n, self))
+def _of_degree(self: Tensor, n: int) -> Tensor:
+    return polygamma(n, self)
+
+
+polygamma_ = written(_of_degree, "polygamma_")

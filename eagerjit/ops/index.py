@@ -86,7 +86,7 @@ def lines_at(input: Tensor, d: int, index: Tensor) -> Tensor:
 
 
 def check_index(name: str, index: Any) -> None:
-    if not isinstance(index, Tensor) or index.dtype not in (dtypes.int64, dtypes.int32):
+    if not isinstance(index, Tensor) or (index.dtype not in (dtypes.int64, dtypes.int32) and index.numel() != 0):
         found = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {found}")
 

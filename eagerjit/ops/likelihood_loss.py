@@ -26,7 +26,7 @@ def _poisson(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: fl
         safe = t.where(t > 1, 1.0)
         stirling = safe * safe.log() - safe + 0.5 * (2.0 * math.pi * safe).log()
         loss = loss + stirling.where(t > 1, 0.0)
-    return as_dtype(reduced(loss, reduction), input.dtype)
+    return as_dtype(reduced(loss, reduction), input.dtype if input.dtype.is_floating_point else loss.dtype)
 
 
 _poisson_op = Op("poisson_nll_loss", _poisson)

@@ -30,7 +30,9 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
         )
     if input.dtype is not other.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {input.dtype} != {other.dtype}")
-    if input.ndim == 1 and other.ndim == 1 and input.dtype is not dtypes.bool_:
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError("\"addmm_impl_cpu_\" not implemented for 'Bool'")
+    if input.ndim == 1 and other.ndim == 1:
         return _inner(input, other)
     a = input.unsqueeze(0) if input.ndim == 1 else input
     b = other.unsqueeze(1) if other.ndim == 1 else other
@@ -163,7 +165,9 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any 
 
 
 def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """beta * input + alpha * product; with beta 0 input does not count, NaN or not."""
+    """beta * input + alpha * product; with beta 0 input does not count, NaN or not. Of integers factors are whole."""
+    if not product.dtype.is_differentiable:
+        beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         input.expand(tuple(product.shape))  # raises where it does not fit

@@ -68,6 +68,7 @@ def _difference_loss(name: str, measure: Any, of_weights: bool = True) -> Op:
         dtype = result_type(input, target)
         x, t, w = widened(input, target, weight)
         loss = measure(x - t, parameter)
+        dtype = loss.dtype if dtype.is_complex else dtype
         if w is None:
             out = reduced(loss, reduction)
             return as_dtype(out, dtype) if dtype.is_differentiable else out

@@ -20,7 +20,8 @@ def _loss(name: str, function: Callable[..., Tensor], tensors: int) -> Op:
 
     def body(reduction: str, *arguments: Any) -> Tensor:
         loss = function(*widened(*arguments[:tensors]), *arguments[tensors:])
-        return as_dtype(reduced(loss, reduction), arguments[0].dtype)
+        dtype = arguments[0].dtype
+        return as_dtype(reduced(loss, reduction), dtype if dtype.is_floating_point else loss.dtype)
 
     import inspect
 

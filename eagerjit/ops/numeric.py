@@ -14,7 +14,7 @@ from eagerjit.ops.pointwise import POINTWISE, as_dtype, power, promoted
 from eagerjit.runtime import dtypes
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.outputs import write_out
-from eagerjit.tensors.promotion import result_type
+from eagerjit.tensors.promotion import TYPE_NAMES, result_type
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -91,18 +91,26 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
     return values.where(input == 0, (input > 0).to(input.dtype))
 
 
+def _most_precise(*operands: Any) -> dtypes.DType:
+    whole = any(x.dtype.is_complex if isinstance(x, Tensor) else isinstance(x, complex) for x in operands)
+    return dtypes.complex128 if whole else dtypes.float64
+
+
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-    """input ** exponent in float64."""
-    base, raised = (x.double() if isinstance(x, Tensor) else float(x) for x in (input, exponent))
+    """input ** exponent in float64, or complex128."""
+    dtype = _most_precise(input, exponent)
+    base, raised = (x.to(dtype) if isinstance(x, Tensor) else x * 1.0 for x in (input, exponent))
     result = power.call(base, raised)
     return result if out is None else write_out("float_power", result, out)
 
 
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
     """In-place version of `float_power`."""
-    if self.dtype is not dtypes.float64:
+    dtype = _most_precise(self, exponent)
+    if self.dtype is not dtype:
         raise RuntimeError(
-            f"the base given to float_power_ has dtype {self.dtype} but the operation's result requires dtype Double"
+            f"the base given to float_power_ has dtype {self.dtype} but the operation's result requires dtype "
+            f"{TYPE_NAMES[dtype]}"
         )
     return written(float_power)(self, exponent)
 

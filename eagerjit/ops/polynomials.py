@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.calling import public
 from eagerjit.ops.host import HostOp, broadcast
 from eagerjit.runtime import dtypes
 from eagerjit.state import Defaults
@@ -78,14 +79,15 @@ def _operands(name: str, *operands: Any) -> list[Tensor]:
 
 
 def _polynomial(name: str, shifted: bool) -> Callable[..., Tensor]:
-    public = f"shifted_{name}" if shifted else name
-    def function(input: Any, n: Any) -> Tensor:
-        return _op.call(*_operands(public, input, n), name, shifted)
+    full_name = f"shifted_{name}" if shifted else name
 
-    function.__name__ = function.__qualname__ = public
+    def function(input: Any, n: Any) -> Tensor:
+        return _op.call(*_operands(full_name, input, n), name, shifted)
+
+    function.__name__ = function.__qualname__ = full_name
     of = "2 input - 1" if shifted else "input"
     function.__doc__ = f"{FAMILIES[name][2].rstrip('.')}, of degree n, at {of}. It has no gradient."
-    return function
+    return public(function)
 
 
 POLYNOMIALS = {

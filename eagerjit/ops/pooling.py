@@ -287,7 +287,8 @@ def _unpool_function(rank: int) -> Callable[..., Tensor]:
                 f"got indices tensor with shape: {list(indices.shape)}"
             )
         x, places = batched(name, input, rank), batched(name, indices, rank)
-        kernel, steps, zeros, _ = _windows(name, x, rank, kernel_size, stride, padding, 1, False)
+        kernel, zeros = numbers(name, "kernel_size", kernel_size, rank), numbers(name, "padding", padding, rank)
+        steps = kernel if stride is None or stride == [] else numbers(name, "stride", stride, rank)
         natural = [
             (n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, zeros, kernel, strict=True)
         ]

@@ -7,7 +7,9 @@ from typing import Any
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
 from eagerjit.ops import index, linear, views
+from eagerjit.runtime import dtypes
 from eagerjit.tensors.outputs import write_out
+from eagerjit.tensors.promotion import result_type
 from eagerjit.tensors.tensor import Tensor
 
 
@@ -29,16 +31,27 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 
 @public
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """beta * input + alpha * the outer product of vec1 and vec2."""
+    """beta * input + alpha * the outer product of vec1 and vec2; of truth values one of which holds."""
     _sized("addr", vec1, 1, "vec1")
     _sized("addr", vec2, 1, "vec2")
-    return linear.weighted_sum(input, vec1.unsqueeze(1) * vec2, beta, alpha)
+    product = vec1.unsqueeze(1) * vec2
+    dtype = result_type(input, product)
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, float) and not dtype.is_differentiable:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        if isinstance(factor, bool) and dtype is not dtypes.bool_:
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
+    if dtype is dtypes.bool_:
+        product = product if alpha else product.logical_and(False)
+        return product.logical_or(input) if beta else product
+    return linear.weighted_sum(input, product, beta, alpha)
 
 
 @public
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * the sum of the products batch1[i] @ batch2[i]."""
-    return linear.weighted_sum(input, linear.bmm(batch1, batch2).sum(0), beta, alpha)
+    product = linear.bmm(batch1, batch2)
+    return linear.weighted_sum(input, product.sum(0, dtype=product.dtype), beta, alpha)
 
 
 @public

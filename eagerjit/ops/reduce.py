@@ -302,7 +302,7 @@ def _logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     input = input if input.dtype.is_differentiable else as_dtype(input, Defaults.dtype)
     if any(input.shape[axis] == 0 for axis in axes_of(dim, input.ndim)):
         return reduce(reductions.sum_, input.exp(), dim, keepdim).log()
-    top = reduce(reductions.amax, input, dim, True)
+    top = reduce(reductions.amax, input.real if input.dtype.is_complex else input, dim, True)
     top = top.where(top.isfinite(), 0.0)
     total = reduce(reductions.sum_, (input - top).exp(), dim, True).log() + top
     return total if keepdim else total.squeeze(axes_of(dim, input.ndim))
@@ -358,8 +358,9 @@ def norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtyp
     """Vector norm of order p over dimensions."""
     if dtype is not None:
         input = input.to(dtype)
-    input = input.abs() if input.dtype.is_complex else input
-    if not input.dtype.is_floating_point:
+    if p != "nuc" and input.dtype.is_complex:
+        input = input.abs()
+    if not input.dtype.is_differentiable:
         raise RuntimeError(f"norm(): the input must be floating point, but got {input.dtype}")
     if p == "nuc":
         if input.dtype in (dtypes.float16, dtypes.bfloat16):

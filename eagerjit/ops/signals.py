@@ -107,7 +107,7 @@ def istft(
         raise RuntimeError(f"istft: expected a tensor with 2 or 3 dimensions, but got {input.ndim}")
     hop = n_fft // 4 if hop_length is None else hop_length
     spectrum = input if input.ndim == 3 else input.unsqueeze(0)
-    half = (not return_complex) if onesided is None else onesided
+    half = spectrum.shape[1] != n_fft if onesided is None else onesided
     if half and return_complex:
         raise RuntimeError("Cannot have onesided output if return_complex is true")
     wanted = n_fft // 2 + 1 if half else n_fft
@@ -116,15 +116,18 @@ def istft(
             f"istft: expected the frequency dimension (3rd to the last) of the input tensor to match n_fft: {wanted} "
             f"when onesided={half}, but got {spectrum.shape[1]}"
         )
+    if window is not None and window.dtype.is_complex and not return_complex:
+        raise RuntimeError("Complex windows are incompatible with return_complex=False")
     real = dtypes.REAL_OF[input.dtype]
     weights, points = _window("istft", window, n_fft, win_length, real, input.device)
     if not 0 < hop <= points:
         raise RuntimeError(f"istft: expected 0 < hop_length <= win_length, but got hop_length={hop}")
     norm = "ortho" if normalized else None
     frames = spectrum.transpose(1, 2)
-    parts = fft.irfft(frames, n_fft, norm=norm) if half else fft.ifft(frames, norm=norm)
-    if not half and not return_complex:
-        parts = parts.real
+    if return_complex:
+        parts = fft.ifft(frames, norm=norm)
+    else:
+        parts = fft.irfft(frames[..., : n_fft // 2 + 1], n_fft, norm=norm)
     count = spectrum.shape[2]
     total = n_fft + hop * (count - 1)
 

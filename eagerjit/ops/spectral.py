@@ -44,7 +44,9 @@ def _qr_types(input: Tensor, mode: str) -> Any:
 def _square_qr(gq: Any, gr: Any, q: Any, r: Any) -> Any:
     """Walter and Lehmann: (gQ + Q times the Hermitian matrix whose lower triangle is R gR^H - gQ^H Q) R^-H."""
     inside = r @ gr.mH - gq.mH @ q
-    hermitian = inside.tril() + inside.tril(-1).mH
+    strict = inside.tril(-1)
+    diagonal = inside.tril() - strict  # of which only the real part counts: R has a real one
+    hermitian = strict + strict.mH + 0.5 * (diagonal + diagonal.mH)
     return triangular.call(r, (gq + q @ hermitian).mH, True, False).mH
 
 
@@ -209,6 +211,31 @@ pinv = MatrixOp(
     _pinv_array,
     (lambda g, out, input, atol, rtol: pinv_gradient(g, out, input), None, None),
     types=lambda input, *rest: (input.dtype, (*input.shape[:-2], input.shape[-1], input.shape[-2])),
+)
+
+
+def _whole(input: Any) -> Any:
+    """The Hermitian matrices of which these are the lower triangles."""
+    lower = np.tril(input, -1)
+    return lower + np.swapaxes(lower, -1, -2).conj() + (np.tril(input) - lower).real
+
+
+def _pinv_hermitian_rule(g: Any, out: Any, input: Any, atol: Any, rtol: Any) -> Any:
+    strict = input.tril(-1)
+    found = pinv_gradient(g, out, input.tril() + strict.mH)
+    return 0.5 * (found + found.mH)
+
+
+def _pinv_hermitian_array(input: np.ndarray, atol: Any, rtol: Any) -> np.ndarray:
+    """Moore and Penrose's inverse of Hermitian matrices, of which the lower triangle is read."""
+    return _pinv_array(_whole(input), atol, rtol)
+
+
+pinv_hermitian = MatrixOp(
+    "linalg_pinv_hermitian",
+    _pinv_hermitian_array,
+    (_pinv_hermitian_rule, None, None),
+    types=lambda input, *rest: (input.dtype, input.shape),
 )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
-from eagerjit.ops import ordering, reduce, views
+from eagerjit.ops import complexes, ordering, reduce, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -118,29 +118,31 @@ def cov(
     if input.dtype is dtypes.bool_:
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = input.reshape(1, -1) if input.ndim < 2 else input
-    if not x.dtype.is_floating_point:
+    if not x.dtype.is_differentiable:
         x = x.float()
     weights = None
     if fweights is not None:
         if fweights.ndim > 1 or fweights.dtype.is_floating_point:
             raise RuntimeError("cov(): expected fweights to have integral dtype and one or fewer dimensions")
-        weights = fweights.to(x.dtype)
+        weights = fweights
     if aweights is not None:
         if aweights.ndim > 1 or not aweights.dtype.is_floating_point:
             raise RuntimeError("cov(): expected aweights to have floating point dtype and one or fewer dimensions")
-        weights = aweights.to(x.dtype) if weights is None else weights * aweights
+        weights = aweights if weights is None else weights * aweights
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None and given.numel() != x.shape[1]:
             raise RuntimeError(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{given.numel()} != {x.shape[1]}"
             )
+        if given is not None and (given < 0).any():
+            raise RuntimeError(f"cov(): {name} cannot be negative")
     total: Any = x.shape[1] if weights is None else weights.sum()
     mean = (x.sum(1, True) if weights is None else (x * weights).sum(1, True)) / total
     if weights is None or correction == 0 or aweights is None:
         divisor = total - correction
     else:
-        divisor = total - correction * (weights * aweights.to(x.dtype)).sum() / total
+        divisor = total - correction * (weights * aweights).sum() / total
     centered = x - mean
     product = (centered if weights is None else centered * weights) @ centered.mT.conj()
     limited = divisor.clamp(min=0) if isinstance(divisor, Tensor) else max(divisor, 0)
@@ -157,8 +159,12 @@ def corrcoef(input: Tensor) -> Tensor:
     covariance = cov(input)
     if covariance.ndim == 0:
         return covariance / covariance
-    deviations = covariance.diagonal().sqrt()
-    return (covariance / deviations.unsqueeze(1) / deviations).clamp(-1.0, 1.0)
+    variances = covariance.diagonal()
+    deviations = (variances.real if variances.dtype.is_complex else variances).sqrt()
+    scaled = covariance / deviations.unsqueeze(1) / deviations
+    if not scaled.dtype.is_complex:
+        return scaled.clamp(-1.0, 1.0)
+    return complexes.complex(scaled.real.clamp(-1.0, 1.0), scaled.imag.clamp(-1.0, 1.0))
 
 
 cumsum, cumprod = public(ordering.cumsum), public(ordering.cumprod)

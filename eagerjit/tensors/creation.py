@@ -217,11 +217,17 @@ def arange(
             check_fit(bound, dtypes.int64 if not dtype.is_floating_point else dtype)
     if step == 0:
         raise RuntimeError("step must be nonzero")
+    if not whole and dtype is dtypes.int64:
+        whole, start, end, step = True, int(start), int(end), int(step)
+        if step == 0:
+            raise ValueError("step must be nonzero")
     if not whole and not math.isfinite(float(end) - float(start)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     length = -((start - end) // step) if whole else math.ceil((float(end) - float(start)) / float(step))
+    if not whole and not dtype.is_floating_point:
+        start, step = int(start), int(step)  # PyTorch counts in steps of what they are as integers
     if state.tracer is not None:
         return _arange.run((start, step, length, dtype))
     if length >= _MANY and dtype in dtypes.ALL:
@@ -244,12 +250,26 @@ def _linspace_body(start: Any, end: Any, steps: Any, dtype: DType) -> Tensor:
 _linspace = Op("linspace", _linspace_body, None, ("start", "end", "steps"), differentiable=False)
 
 
+def _ends(name: str, start: Any, end: Any, dtype: DType | None) -> tuple[Any, Any]:
+    """Numbers of which tensors without dimensions stand for some; integers where integers are made."""
+    dims = [x.ndim if isinstance(x, Tensor) else 0 for x in (start, end)]
+    if any(dims):
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} dimension(s) and "
+            f"end with {dims[1]} dimension(s)."
+        )
+    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    if dtype is not None and not dtype.is_differentiable:
+        start, end = (int(x) if isinstance(x, float) else x for x in (start, end))
+    return start, end
+
+
 @makes
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """`steps` evenly spaced values from start to end, both included."""
-    start, end = (x.item() if isinstance(x, Tensor) else x for x in (start, end))
+    """`steps` evenly spaced values from start to end, both included; of integers these are integers."""
+    start, end = _ends("linspace", start, end, dtype)
     steps = steps if isinstance(steps, SymbolicInt) else operator.index(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
@@ -265,6 +285,9 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """base ** linspace(start, end, steps)."""
+    start, end = _ends("logspace", start, end, dtype)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
     array = np.logspace(start, end, steps, base=base).astype((dtype or Defaults.dtype).numpy)
     return finish(constant_array(array), requires_grad)
 

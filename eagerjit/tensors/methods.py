@@ -340,9 +340,16 @@ for _op in (
         inplace(_op)
 
 WRITES = {name: op.method() for name, op in INPLACE.items()}
+
+
+def _rounded(self: Tensor, *, decimals: int = 0) -> Tensor:
+    """In-place version of `round`."""
+    return WRITES["round_"](self) if decimals == 0 else self.copy_(round_(self, decimals))
+
+
 METHODS.update(WRITES)
 METHODS.update({f"{alias}_": WRITES[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in WRITES})
-METHODS.update(add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=WRITES["clamp_"])
+METHODS.update(round_=_rounded, add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=WRITES["clamp_"])
 
 
 def install() -> None:

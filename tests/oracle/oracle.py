@@ -13,7 +13,9 @@ import eagerjit as ej
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
-TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10}
+TOLERANCE = {
+    "float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-10, "complex64": 2e-5, "complex128": 1e-10,
+}  # fmt: skip
 
 
 def draw(shape: Sequence[int], dtype: str, low: float, high: float, seed: int) -> np.ndarray:
@@ -67,7 +69,7 @@ def same(ours: Any, theirs: Any, tolerance: float | None = None, what: str = "re
         assert dtype_name(ours) == dtype_name(theirs), what
         assert tuple(ours.shape) == tuple(theirs.shape), what
         found, expected = array_of(ours), array_of(theirs)
-        if expected.dtype.kind == "f":
+        if expected.dtype.kind in "fc":
             limit = TOLERANCE[dtype_name(theirs)] if tolerance is None else tolerance
             np.testing.assert_allclose(found, expected, rtol=limit, atol=limit, err_msg=what)
         else:
