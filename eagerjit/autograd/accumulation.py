@@ -51,7 +51,7 @@ def _add(leaf: Tensor, grad: Tensor, known: Tensor | None, shared: set[int], cre
         if known is not None:
             grad = known + grad
         elif not create_graph:
-            if id(grad) in shared or _borrowed(grad):
+            if id(grad) in shared or borrowed(grad):
                 grad = grad.clone()
             shared.add(id(grad))
             grad = grad if grad._node is None else grad.detach()
@@ -70,7 +70,7 @@ def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
         mode.set_grad_mode(before)
 
 
-def _borrowed(grad: Tensor) -> bool:
+def borrowed(grad: Tensor) -> bool:
     """Whether a gradient's memory may be another tensor's, or strided."""
     if state.tracer is not None:
         return grad._view is not None or not grad.is_contiguous()

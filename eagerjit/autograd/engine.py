@@ -10,6 +10,7 @@ from typing import Any
 from eagerjit.autograd.accumulation import add_to_grad, leaf_hooked
 from eagerjit.autograd.expansion import EXPANDED, GRADIENTS, current, expand_calls, expand_gradients, joined_calls
 from eagerjit.autograd.node import GradNode, edge
+from eagerjit.autograd.placed import Placed
 from eagerjit.autograd.release import release
 from eagerjit.autograd.stale import check_versions
 from eagerjit.runtime import mode
@@ -210,6 +211,7 @@ def run(
     if casting is not None:
         set_casting(None)  # gradients have the dtypes of what was converted
     tracer = state.tracer
+    placed = Placed() if tracer is None and trail is None and not create_graph else None
     joined = joined_calls(nodes, several, wanted) if len(several) > 1 and tracer is None and not create_graph else {}
     gradient: tuple[GradNode, tuple[Any, ...]] | None = None
     incoming: tuple[Any, ...] | None
@@ -257,6 +259,9 @@ def run(
                     shared.update(map(id, incoming))  # in a trace, what comes in may be what goes out
                 _replace(buffers, leaves, keys, edges, known, results, trail)
                 continue
+            part = placed if placed is not None and getattr(node.op, "span", None) else None
+            if part is not None and _add_part(part, buffers, leaves, node, edges[0], incoming[0]):
+                continue
             results = node.op.backward(node, incoming, needs, create_graph)
             for position, target in enumerate(edges):
                 if target is None or (grad := results[position]) is None:
@@ -273,6 +278,8 @@ def run(
                     _deposit(buffers, leaves, target, grad, trail)
                 else:
                     buffers[made_by] = beside(grad, target)
+            if part is not None and edges[0] is not None and buffers[key_of(edges[0])] is results[0]:
+                part.begin(key_of(edges[0]), node, results[0])
         if wanted is None:
             for key, leaf in leaves.items():
                 add_to_grad(leaf, buffers[key], shared, create_graph)
@@ -311,6 +318,17 @@ def _deposit(
     buffers[key] = grad if known is None else known + grad
     if trail is not None and key in trail:
         trail[key] = [*trail.pop(key), grad]
+
+
+def _add_part(
+    placed: Placed, buffers: dict[Key, Tensor], leaves: dict[int, Tensor], node: GradNode, base: Any, grad: Any
+) -> bool:
+    """Add the gradient of a slice where it belongs, if the sum for its base lets it; whether it did."""
+    if base is None or grad is None or not placed.add(key := key_of(base), node, buffers.get(key), grad):
+        return False
+    if base._node is None:
+        leaves[id(base)] = leaves.pop(id(base))
+    return True
 
 
 def _replace(

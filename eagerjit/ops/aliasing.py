@@ -35,6 +35,8 @@ class ViewOp(Op):
     linear = True
     in_place = True
     """Whether a trace sees the view in its base's memory, rather than a copy of it."""
+    span: Callable[..., tuple[int, int, int]] | None = None
+    """(*arguments) -> a dimension, and where the view begins and ends along it; all of the others it shows in full."""
 
     def __init__(
         self,
@@ -255,5 +257,7 @@ select_view = ViewOp(
     lambda g, dim, index: _erase_slice(g, dim, index, index + 1, 1),
 )
 
+slice_view.span = lambda dim, start, stop, step: (dim, start, stop)
+select_view.span = lambda dim, index: (dim, index, index + 1)
 VIEWS = (alias_view, reshape_view, permute_view, expand_view, slice_view, select_view)
 """What native code puts on the tape, in its order (`runtime/native/views.py`)."""
