@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu_networks import Sizes, make_step
-from benchmarks.idle import idle
+from benchmarks.idle import preparing
 from benchmarks.report import RESULTS, amount
 
 SIZES = Sizes(batch=128)
@@ -175,7 +175,7 @@ def main() -> None:
     parser.add_argument("--prepare", action="store_true", help="only compile")
     options = parser.parse_args()
     if options.prepare:
-        with idle():
+        with preparing():
             prepared()
         return
     print(write(run(platform().device(0)), options.output))

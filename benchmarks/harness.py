@@ -127,9 +127,9 @@ def work(name: str, peer: str, phase: str) -> None:
     if how is None:
         progress(module.measure(peer, phase))
         return
-    from benchmarks.idle import idle
+    from benchmarks.idle import preparing
 
-    with idle() if how == "idle" else contextlib.nullcontext():
+    with preparing() if how == "idle" else contextlib.nullcontext():
         progress(module.prepare(peer, phase))
 
 

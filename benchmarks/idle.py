@@ -8,7 +8,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import multiprocessing
+import os
+import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -116,3 +122,46 @@ def idle(compile: Callable[[Any, Any], Any] | None = None) -> Iterator[None]:
             yield
     finally:
         execution.compile = before
+
+
+@contextlib.contextmanager
+def preparing(workers: int = max(2, len(os.sched_getaffinity(0)) // 4)) -> Iterator[None]:
+    """Within the context the process's one device is idle; when it ends, its kernels are in the disk caches.
+
+    Other processes compile them meanwhile. One that does not compile is left to whoever wants to run it.
+    """
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, spawned, _end_with, (os.getpid(),)) as pool:
+        compiled: list[Future[None]] = []
+
+        def compile(launch: Any, device: Any) -> Any:
+            compiled.append(pool.submit(_compile, launch))
+            return compile_nothing(launch, device)
+
+        with idle(compile):
+            yield
+        for future in compiled:
+            try:
+                future.result()
+            except Exception:
+                traceback.print_exc()
+
+
+def _compile(launch: Any) -> None:
+    """Compile a launch's kernel as for the device that there will be."""
+    from eagerjit.cuda import execution
+    from eagerjit.runtime.gpu.devices import platform
+
+    with idle():
+        execution.compile(launch, platform().device(0))
+
+
+def _end_with(parent: int) -> None:
+    """This process ends when the one that started it does, which may be killed."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

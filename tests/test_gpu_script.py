@@ -21,7 +21,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import gpu_all, gpu_kernels, gpu_models, gpu_tests, gpu_timeline, harness
 from benchmarks.harness import Rows
-from benchmarks.idle import compile_nothing, idle
+from benchmarks.idle import compile_nothing, idle, preparing
 from tests.test_gpu_networks import THIN
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,10 +129,22 @@ def test_pictures_are_compiled_ahead(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         compiled.append(launch)
         return compile_nothing(launch, device)
 
-    monkeypatch.setattr(gpu_timeline, "idle", lambda: idle(compile))
+    monkeypatch.setattr(gpu_timeline, "preparing", lambda: idle(compile))
     monkeypatch.setattr(sys, "argv", ["gpu_timeline", "--prepare", "--output", str(tmp_path)])
     gpu_timeline.main()
     assert len(compiled) > 50 and not [*tmp_path.iterdir()]
+
+
+def test_kernels_are_compiled_ahead_by_other_processes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import eagerjit
+
+    monkeypatch.setenv("EAGERJIT_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "compiled"))
+    with preparing(2):
+        x = eagerjit.ones(64, 64, device="cuda")
+        eagerjit.jit(lambda x: (x * 2).softmax(1), fullgraph=True)(x)
+    found = {path.stem for path in (tmp_path / "compiled").rglob("*.cubin")}
+    assert any("exp" in name for name in found), found
 
 
 def test_what_finds_no_time_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
