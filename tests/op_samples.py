@@ -152,6 +152,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "max_pool_values": [Sample((IMAGE, (3, 2), (2, 2), (1, 0), (1, 2), True))],
     "avg_pool": [Sample((IMAGE, (3, 2), (2, 2), (1, 0), True, False, None)),
                  Sample((IMAGE, (3, 2), (2, 2), (1, 0), False, True, 5))],
+    "adaptive_avg_pool_spread": [Sample((IMAGE, (7, 9))), Sample((IMAGE, (2, 3)))],
     "adaptive_avg_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 5))), Sample((IMAGE, (1, 1)))],
     "adaptive_max_pool": [Sample((IMAGE, (3, 2))), Sample((IMAGE, (2, 1)))],
     "depthwise_convolution": [
@@ -202,6 +203,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "binary_cross_entropy_with_logits": [
         Sample((M, HALVES, None, None, "mean")), Sample((M, HALVES, N, V, "none"), (2, 3))],
     "kl_div": [Sample((M, N, "mean", False)), Sample((M, N, "batchmean", True))],
+    "cross": [Sample((draw("a", (2, 3)), draw("b", (2, 3)), 1)), Sample((draw("a", (3, 2)), draw("b", (3, 1)), 0))],
     "cross_entropy": [Sample((M, CLASSES)), Sample((M, CLASSES, V, 0, "sum", 0.1), (2,)), Sample((V, integers(1)[0]))],
     "nll_loss": [Sample((M, CLASSES)), Sample((M, CLASSES, V, -100, "none"), (2,))],
     "soft_cross_entropy": [Sample((M, HALVES, None, "mean", 0.0)), Sample((M, HALVES, V, "sum", 0.1))],
@@ -226,6 +228,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "triu": [Sample((M,)), Sample((M, -1))],
     "sort": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((draw("", ()), 0, False))],
     "argsort": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((draw("", ()), 0, False))],
+    "kthvalue": [Sample((M, 2, 1)), Sample((M, 1, 0))],
+    "median": [Sample((M, 1, False)), Sample((M, 0, True)), Sample((integers([3, 1, 2], [0, 0, 5]), 1, False))],
     "topk": [Sample((M, 2, 1, True)), Sample((M, 1, 1, False)), Sample((draw("", ()), 1, 0, True))],
     **{f"{name}_with_index": [Sample((M, 1, False)), Sample((M, -2, True)), Sample((draw("", ()), 0, False))]
        for name in ("amax", "amin")},

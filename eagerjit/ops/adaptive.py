@@ -64,7 +64,36 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
     return as_dtype(x, input.dtype)
 
 
-adaptive_avg_op = Op("adaptive_avg_pool", _adaptive_avg, shapes=("size",))
+def _adaptive_spread(g: Tensor, size: Any) -> Tensor:
+    """Every window's number, divided by how many places it sees, added to these: the transpose of the means."""
+    (x,) = widened(g)
+    if any(n == 0 for n in g.shape[2:]):
+        return g.new_zeros((*g.shape[:2], *size))
+    for axis, n in enumerate(size):
+        d, windows = axis + 2, x.shape[axis + 2]
+        start, end = _bounds(n, windows)
+        x = x / as_dtype(_column(end - start, d, x.ndim), x.dtype)
+        first, last = _bounds(windows, n)  # the windows that see a place
+        total = x.new_zeros(tuple(n if a == d else m for a, m in enumerate(x.shape)))
+        for t in range(_most(windows, n)):
+            seen = _seen(x, d, (first + t).clamp(max=windows - 1))
+            total = total + seen.where(_column(first + t < last, d, x.ndim), 0.0)
+        x = total
+    return as_dtype(x, g.dtype)
+
+
+adaptive_avg_op = Op(
+    "adaptive_avg_pool",
+    _adaptive_avg,
+    (lambda g, out, input, size: adaptive_spread_op.call(g, tuple(input.shape[2:])), None),
+    shapes=("size",),
+)
+adaptive_spread_op = Op(
+    "adaptive_avg_pool_spread",
+    _adaptive_spread,
+    (lambda g, out, input, size: adaptive_avg_op.call(g, tuple(input.shape[2:])), None),
+    shapes=("size",),
+)
 
 
 def _block_mean(input: Tensor, kernel: Numbers) -> Tensor:

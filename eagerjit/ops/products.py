@@ -174,6 +174,20 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return multi_dot(matrices, out=out)
 
 
+def _cross(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    """Cross products of vectors along a dimension of three."""
+    x, y = ([v.narrow(dim, i, 1) for i in range(3)] for v in (a, b))
+    parts = [x[(i + 1) % 3] * y[(i + 2) % 3] - x[(i + 2) % 3] * y[(i + 1) % 3] for i in range(3)]
+    return index.cat.call(parts, dim)
+
+
+_cross_op = Op(
+    "cross",
+    _cross,
+    (lambda g, out, a, b, dim: _cross_op.call(b, g, dim), lambda g, out, a, b, dim: _cross_op.call(g, a, dim), None),
+)
+
+
 @public
 def cross(input: Tensor, other: Tensor, dim: int | None = -1) -> Tensor:
     """Cross products of vectors of three elements along a dimension; None means the first of size 3."""
@@ -191,9 +205,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = -1) -> Tensor:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[d]} and {other.shape[d]}"
         )
-    a, b = ([x.narrow(d, i, 1) for i in range(3)] for x in (input, other))
-    parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
-    return index.cat.call(parts, d)
+    return _cross_op.call(input, other, d)
 
 
 @public

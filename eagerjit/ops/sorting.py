@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 from eagerjit.calling import RETURNED, ValuesIndices, public
-from eagerjit.compiler.ops import elementwise, indexing, searches
+from eagerjit.compiler.ops import elementwise, indexing, routines, searches
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, views
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pointwise import where as where_op
 from eagerjit.ops.searching import begins_run, place_along
-from eagerjit.recording.numbers import to_float
+from eagerjit.recording.numbers import expression, to_float
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -34,12 +34,48 @@ def _along(input: Tensor, dim: int) -> tuple[int, Any]:
     return d, input.shape[d] if input.ndim else 1
 
 
-def _picked(name: str, found: ValuesIndices, d: int, place: int, keepdim: bool) -> ValuesIndices:
-    """One rank of sorted elements."""
-    if found.values.ndim == 0:
-        return RETURNED[name](*found)
-    values, indices = (views.narrow(x, d, place, 1).contiguous() for x in found)
-    return RETURNED[name](*((values, indices) if keepdim else (values.squeeze(d), indices.squeeze(d))))
+def _kth(input: Tensor, k: int, dim: int) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element along a dimension, which stays, and where it is."""
+    places = emit(routines.order, input, dim=dim, count=k, descending=False)
+    place = views.narrow(places, dim, k - 1, 1)
+    return emit(indexing.gather, input, place, dim=dim), place
+
+
+def _median(input: Tensor, dim: int, skip_nan: bool) -> tuple[Tensor, Tensor]:
+    """The middle element along a dimension, which stays, and where it is."""
+    size = input.shape[dim]
+    places = emit(routines.order, input, dim=dim, count=expression(size), descending=False)
+    if not input.dtype.is_floating_point:
+        found = views.narrow(places, dim, (size - 1) // 2, 1)
+    else:
+        # NaN sorts last: it is the median of what it occurs in, or does not count.
+        missing = input.isnan().sum(dim, keepdim=True)
+        if skip_nan:
+            at = (size - missing - 1).clamp(min=0) // 2
+        else:
+            at = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
+        found = places.gather(dim, at)
+    return emit(indexing.gather, input, found, dim=dim), found
+
+
+def _rank_rule(g: Any, out: Any, input: Any, dim: int) -> Any:
+    """One element along the dimension gets the gradient."""
+    return g[0].new_zeros(input.shape).scatter_add(dim, out[1], g[0])
+
+
+_kth_op = Op("kthvalue", _kth, (lambda g, out, input, k, dim: _rank_rule(g, out, input, dim), None, None))
+_median_op = Op("median", _median, (lambda g, out, input, dim, skip: _rank_rule(g, out, input, dim), None, None))
+_kth_op.results_read = _median_op.results_read = (1,)
+
+
+def _rank(name: str, op: Op, input: Tensor, d: int, how: tuple[Any, ...], keepdim: bool) -> ValuesIndices:
+    """One rank of the elements along a dimension."""
+    if input.dtype.is_complex:
+        raise RuntimeError(f"{name}(): {input.dtype} has no order")
+    if input.ndim == 0:
+        return RETURNED[name](*ordering.sort(input, d))
+    found = op.call(input, *how)
+    return RETURNED[name](*(found if keepdim else (x.squeeze(d) for x in found)))
 
 
 @public
@@ -50,7 +86,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
         raise IndexError(f"kthvalue(): Expected reduction dim {dim} to have non-zero size.")
     if not 1 <= k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
-    return _picked("kthvalue", ordering.sort(input, d), d, k - 1, keepdim)
+    return _rank("kthvalue", _kth_op, input, d, (k, d), keepdim)
 
 
 def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
@@ -64,17 +100,7 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
     d, size = _along(input, dim)
     if size == 0:
         raise IndexError(f"{name}(): Expected reduction dim {dim} to have non-zero size.")
-    ordered = ordering.sort(input, d)
-    if input.ndim == 0 or not input.dtype.is_floating_point:
-        return _picked(name, ordered, d, (size - 1) // 2, keepdim)
-    # NaN sorts last: it is the median of what it occurs in, or does not count.
-    missing = input.isnan().sum(d, keepdim=True)
-    if skip_nan:
-        place = (size - missing - 1).clamp(min=0) // 2
-    else:
-        place = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
-    found = [x.gather(d, place) for x in ordered]
-    return RETURNED[name](*(found if keepdim else (x.squeeze(d) for x in found)))
+    return _rank(name, _median_op, input, d, (d, skip_nan), keepdim)
 
 
 def _middle_of_all(name: str, skip_nan: bool) -> Op:

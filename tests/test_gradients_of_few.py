@@ -1,0 +1,37 @@
+"""Operations whose gradients are their own, rather than made of those of a dozen others."""
+
+import pytest
+
+import eagerjit as torch
+from eagerjit.nn import functional
+
+CASES = {
+    "MedianBackward0": lambda x: x.median(1, keepdim=True)[0],
+    "KthvalueBackward0": lambda x: x.kthvalue(2, 1, keepdim=True)[0],
+    "CrossBackward0": lambda x: torch.linalg.cross(x[:, :3], x[:, 1:4]),
+    "AdaptiveAvgPoolBackward0": lambda x: functional.adaptive_avg_pool1d(x[None], 3),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_operation_is_on_the_tape(name):
+    x = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
+    node, names = CASES[name](x).grad_fn, []
+    while node is not None:
+        names.append(node.name())
+        node = node.next_functions[0][0]
+    assert name in names and len(names) <= 3
+    assert torch.autograd.gradcheck(CASES[name], (x,)) and torch.autograd.gradgradcheck(CASES[name], (x,))
+
+
+def test_no_gradient_is_scattered_where_every_place_knows_its_windows():
+    x = torch.randn(2, 3, 10, 7, requires_grad=True)
+    gradient = torch.jit(lambda g: torch.autograd.grad(functional.adaptive_avg_pool2d(x, (3, 4)), x, g)[0])
+    assert "scatter_add" not in str(gradient.explain(torch.ones(2, 3, 3, 4)).graph)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "kthvalue"])
+def test_complex_numbers_have_no_order(name):
+    arguments = (1, 0) if name == "kthvalue" else (0,)
+    with pytest.raises(RuntimeError, match=f"{name}.*complex64"):
+        getattr(torch, name)(torch.ones(3, dtype=torch.complex64), *arguments)
