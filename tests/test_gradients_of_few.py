@@ -1,5 +1,6 @@
 """Operations whose gradients are their own, rather than made of those of a dozen others."""
 
+import numpy as np
 import pytest
 
 import eagerjit as torch
@@ -35,3 +36,21 @@ def test_complex_numbers_have_no_order(name):
     arguments = (1, 0) if name == "kthvalue" else (0,)
     with pytest.raises(RuntimeError, match=f"{name}.*complex64"):
         getattr(torch, name)(torch.ones(3, dtype=torch.complex64), *arguments)
+
+
+def test_gradients_of_determinants_of_all_kinds_of_matrices(monkeypatch):
+    """Those from inverses agree with those from singular values, which singular matrices have alone."""
+    from eagerjit.ops import factor
+
+    torch.manual_seed(0)
+    a = torch.randn(7, 4, 4, dtype=torch.float64)
+    a[2], a[3, 1], a[4, 0] = 0.0, a[3, 0], a[4, 1] * (1 + 1e-14)
+    a[5] = 1e-70 * a[5]
+    for matrices in (a, a[:2], a[0], a[3], a.to(torch.complex128) * (1 + 2j), a[:, :0, :0], a.float()):
+        array = matrices.numpy()
+        exact = factor._cofactors_of_any(array)
+        assert np.allclose(factor._cofactor_array(array), exact, rtol=1e-6 if array.itemsize > 4 else 1e-2, atol=1e-30)
+    asked = []
+    monkeypatch.setattr(factor, "_cofactors_of_any", lambda x: asked.append(x.shape) or x)
+    factor._cofactor_array(a[:2].numpy())
+    assert not asked
