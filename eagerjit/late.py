@@ -40,6 +40,7 @@ BOTH = {
     "eagerjit.ops.positions": "index_add index_copy index_fill index_reduce take put take_along_dim index_put "
     "masked_scatter masked_select argwhere",
     "eagerjit.sparse.products": "smm sspaddmm",
+    "eagerjit.nn.activation_functions": "prelu",
 }
 """Functions of the namespace that are methods too."""
 

@@ -113,6 +113,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "logit": [*elementwise(1, low=0.1, high=0.9), Sample((HALVES, 0.3))],
     "clamp": [*elementwise(1, 0.5, 1.0), Sample((M, None, 1.0)), Sample((M, N, None))],
     "threshold": elementwise(1, 1.0, 0.25),
+    "cov_weights": [Sample((V, "aweights"))],
     "prelu": [Sample((M - 1.0, draw("slope", (1,)))), Sample((M - 1.0, V))],
     "nan_to_num": [*elementwise(1, 0.0, 9.0, -9.0),
                    Sample((torch.tensor([float("nan"), 1.0]).double(), 0.5, 9.0, -9.0))],

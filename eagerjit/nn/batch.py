@@ -53,6 +53,9 @@ def batch_norm(
     bias: Tensor | None = None, training: bool = False, momentum: Any = 0.1, eps: float = 1e-5,
 ) -> Plan:  # fmt: skip
     """Mean 0 and variance 1 per channel, over the batch while training; running statistics are updated in place."""
+    if eps < 0.0 or (training and eps == 0.0):
+        least = "positive during training" if training else "non-negative"
+        raise ValueError(f"batch_norm eps must be {least}, but got {eps}")
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("running_mean and running_var must be defined in evaluation mode")

@@ -133,6 +133,8 @@ class HuberLoss(_Loss):
     """Half squares for differences up to delta, delta * (difference - delta / 2) beyond."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0):
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

@@ -163,7 +163,7 @@ adaptive_max_op.absent_gradients, adaptive_max_op.results_read = True, (1,)
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:
     """How many windows along each dimension; None keeps the input's size."""
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
-    if rank == 1 and wanted[0] is None:
+    if rank == 1 and wanted == (None,):
         raise TypeError(f"{name}(): argument 'output_size' must be tuple of ints, not NoneType")
     if len(wanted) != rank:
         raise RuntimeError(f"{name}: output_size must be {rank}, not {list(wanted)}")

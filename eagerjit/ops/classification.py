@@ -194,6 +194,8 @@ def cross_entropy(
         )
     if target.dtype.is_floating_point:
         _check_batch(input, target)
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
         if tuple(target.shape) != tuple(input.shape):
             raise RuntimeError(
                 f"Expected floating point type target with class probabilities of shape {list(input.shape)}"

@@ -130,6 +130,8 @@ def ctc_loss(
     if width:
         skips = skips.logical_and(_differ(extended))
     loss = -_likelihood(logs, extended, skips, lengths, counts)
+    if logs.requires_grad:
+        loss = loss + _nothing(logs, lengths)
     loss = loss.where(loss < -_IMPOSSIBLE / 2, 0.0 if zero_infinity else math.inf)
     if reduction == "mean":
         return (loss / counts.clamp(min=1).to(loss.dtype)).mean()
@@ -152,6 +154,15 @@ def _lengths(given: Any) -> Tensor:
     if found.dtype.is_floating_point:
         raise RuntimeError("input_lengths and target_lengths must be integral")
     return found.reshape(-1).long()
+
+
+def _nothing(logs: Tensor, lengths: Tensor) -> Tensor:
+    """0 for every sequence, whose gradient is the probabilities: with it the loss's is that of the scores which a
+    log_softmax makes probabilities of, as PyTorch's is.
+    """
+    inside = arange(logs.shape[0]).unsqueeze(1) < lengths
+    total = logs.exp().where(inside.unsqueeze(2), 0.0).sum((0, 2))
+    return total - total.detach()
 
 
 def _rectangular(targets: Tensor, counts: Tensor, single: bool) -> Tensor:

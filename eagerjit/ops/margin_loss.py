@@ -189,6 +189,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    input = input.unsqueeze(0) if input.ndim == 0 else input
     if input.ndim not in (1, 2) or tuple(target.shape) not in ((input.shape[0],) if input.ndim == 2 else (), (1,)):
         if tuple(target.shape) != tuple(input.shape)[:-1]:
             raise RuntimeError(
@@ -220,6 +221,7 @@ def multilabel_margin_loss(
 ) -> Tensor:
     """How much other classes come closer than 1 to those that `target` lists; the list ends with the first -1."""
     reduction = check_reduction(reduction, size_average, reduce)
+    input, target = (x.unsqueeze(0) if x.ndim == 0 else x for x in (input, target))
     if tuple(target.shape) != tuple(input.shape) or input.ndim not in (1, 2):
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     return _multilabel.call(reduction, input, target)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from eagerjit.calling import public, written
 from eagerjit.dispatch import Op
-from eagerjit.ops import complexes, ordering, reduce, views
+from eagerjit.ops import complexes, conditions, ordering, reduce, views
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -106,6 +106,15 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 # -- covariances ------------------------------------------------------------------------------------------------------
 
 
+def _weights(weights: Tensor, name: str) -> Tensor:
+    """Weights, which are refused where they are negative."""
+    message = f"cov(): {name} cannot be negative"
+    return conditions.required((weights < 0).logical_not(), weights, "RuntimeError", message)
+
+
+_weights_op = Op("cov_weights", _weights)
+
+
 @public
 def cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
@@ -124,10 +133,11 @@ def cov(
     if fweights is not None:
         if fweights.ndim > 1 or fweights.dtype.is_floating_point:
             raise RuntimeError("cov(): expected fweights to have integral dtype and one or fewer dimensions")
-        weights = fweights
+        weights = fweights = _weights_op.call(fweights, "fweights")
     if aweights is not None:
         if aweights.ndim > 1 or not aweights.dtype.is_floating_point:
             raise RuntimeError("cov(): expected aweights to have floating point dtype and one or fewer dimensions")
+        aweights = _weights_op.call(aweights, "aweights")
         weights = aweights if weights is None else weights * aweights
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None and given.numel() != x.shape[1]:
@@ -135,8 +145,6 @@ def cov(
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{given.numel()} != {x.shape[1]}"
             )
-        if given is not None and (given < 0).any():
-            raise RuntimeError(f"cov(): {name} cannot be negative")
     total: Any = x.shape[1] if weights is None else weights.sum()
     mean = (x.sum(1, True) if weights is None else (x * weights).sum(1, True)) / total
     if weights is None or correction == 0 or aweights is None:

@@ -283,8 +283,9 @@ class Adagrad(Optimizer):
             self._prepare(group, group["params"], [])
 
     def new_state(self, group: Group, parameter: Tensor) -> dict[str, Tensor]:
-        """The sum of squares."""
-        return {"sum": zeros_like(parameter).fill_(group["initial_accumulator_value"])}
+        """The sum of squares, of real and imaginary parts each."""
+        start = group["initial_accumulator_value"]
+        return {"sum": zeros_like(parameter).fill_(complex(start, start) if parameter.is_complex() else start)}
 
     def update(self, group: Group, parameters: Tensors, gradients: Tensors, states: list[Any]) -> None:
         """One step."""

@@ -56,7 +56,7 @@ OPS = {
     "amin": reduce.amin.call, "all": reduce.all_.call, "any": reduce.any_.call, "argmax": reduce.argmax.call,
     "argmin": reduce.argmin.call, "logsumexp": reduce.logsumexp.call,
     "matmul": linear.matmul.call, "addmm": linear.addmm.call,
-    **{name: op.call for name, op in elementary.ELEMENTARY.items()},
+    **{name: op.call for name, op in elementary.ELEMENTARY.items() if name != "prelu"},
     "take_rows": index.take_rows.call, "add_rows": index.add_rows.call, "put_rows": index.put_rows.call,
     "gather": index.gather.call, "scatter_add": index.scatter_add.call, "replace_slice": index.slice_scatter.call,
     "relu": activation.relu.call, "tril": index.tril.call, "triu": index.triu.call, "clone": moving.clone.call,

@@ -183,6 +183,58 @@ def test_inverses_of_hermitian_matrices_read_a_triangle() -> None:
     np.testing.assert_allclose(*gradients, rtol=1e-9, atol=1e-9)
 
 
+REFUSED: list[Call] = [
+    lambda t: t.nn.functional.cross_entropy(t.ones(2, 3), t.ones(2, 3), ignore_index=1),
+    lambda t: t.nn.HuberLoss(delta=1 + 0j),
+    lambda t: t.nn.functional.batch_norm(t.ones(2, 3), None, None, training=True, eps=0.0),
+    lambda t: t.nn.functional.batch_norm(t.ones(2, 3), t.ones(3), t.ones(3), eps=-1.0),
+    lambda t: t.nn.functional.batch_norm(t.ones(2, 3), t.ones(3), t.ones(3), eps=0.0),
+    lambda t: t.nn.functional.adaptive_max_pool1d(t.ones(2, 2, 3), ()),
+    lambda t: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 2, 3), ()),
+    lambda t: t.prelu(t.tensor(1.0), t.ones(2)),
+    lambda t: t.prelu(t.ones(2, 3, 3), t.ones(2)),
+]
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_options_that_are_refused(call: Call) -> None:
+    compare(call)
+
+
+def test_slopes_per_channel() -> None:
+    x, slopes = draw((2, 3, 3), "float64", -2, 2, 1), draw((3,), "float64", 0, 1, 2)
+    for call in (lambda t, x, w: t.prelu(x, w), lambda t, x, w: x.prelu(w), lambda t, x, w: x[0, 0, 0].prelu(w[:1])):
+        compare(call, x, slopes)
+
+
+def test_losses_of_single_numbers() -> None:
+    x = np.float64(0.7).reshape(())
+    compare(lambda t, x: t.nn.functional.multi_margin_loss(x, t.tensor(0)), x)
+    compare(lambda t, x: t.nn.functional.multilabel_margin_loss(x, t.tensor(0)), x)
+
+
+def test_pools_at_random_places_of_one_example() -> None:
+    x, samples = draw((4, 6, 5, 5), "float64", -2, 2, 1), draw((2, 4, 3), "float64", 0, 1, 2)
+
+    def call(t: Any, x: Any, u: Any) -> Any:
+        return t.nn.functional.fractional_max_pool3d(x, 2, output_ratio=0.5, _random_samples=u.detach())
+
+    compare(call, x, samples)
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_gradients_of_scores_by_ctc(reduction: str) -> None:
+    """Of log probabilities themselves, whose rows PyTorch takes to be normalised, whether they are or not."""
+    logs = draw((6, 3, 5), "float64", -3, 0, 1)
+
+    def call(t: Any, x: Any) -> Any:
+        targets = t.tensor([[1, 2], [3, 3], [4, 1]])
+        return t.nn.functional.ctc_loss(x, targets, [6, 5, 4], [2, 2, 1], reduction=reduction)
+
+    compare(call, logs, tolerance=1e-7)
+    compare(lambda t, x: call(t, x.log_softmax(2)), logs, tolerance=1e-7)
+
+
 SMALL: list[Call] = [
     lambda t, x: t.gradient(x, spacing=None, dim=None)[0],
     lambda t, x: t.gradient(x.expand(3, 5), dim=(1, 1)),

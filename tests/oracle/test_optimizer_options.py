@@ -55,6 +55,17 @@ def test_complex_parameters_are_pairs_of_real_ones(kind: str) -> None:
     assert trained(ej, kind, ej.jit)[0].numpy().tobytes() == ours.numpy().tobytes()
 
 
+def test_complex_sums_start_in_both_parts() -> None:
+    found = []
+    for library in (ej, torch):
+        parameter = library.tensor([1 + 2j, -0.5j], dtype=library.complex128, requires_grad=True)
+        optimizer = library.optim.Adagrad([parameter], lr=0.1, initial_accumulator_value=0.5)
+        parameter.grad = library.tensor([0.3 - 1j, 2 + 0.1j], dtype=library.complex128)
+        optimizer.step()
+        found.append((parameter.tolist(), optimizer.state[parameter]["sum"].tolist()))
+    np.testing.assert_allclose(*found)
+
+
 @pytest.mark.parametrize("kind", (*KINDS, "Adafactor", "Muon"))
 def test_options_are_in_their_order(kind: str) -> None:
     found = []

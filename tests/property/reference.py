@@ -218,7 +218,8 @@ class Array:
         return self
 
     def __getitem__(self, index: Any) -> Array:
-        return self._view(self.data[_index(index)])
+        found = np.asarray(self.data[_index(index)])
+        return self._view(found if np.shares_memory(found, self.data) else np.ascontiguousarray(found))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         target = self.data[_index(index)]
