@@ -92,6 +92,8 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
         if primitive is elementwise.sub and any(map(_is_bool, operands)):
             raise RuntimeError("sub: `-` with a bool operand is not supported, use `^`, or `~` to invert a mask")
         values = promoted(name, promotion, operands)
+        if primitive in _SCALED and wide(values[0].dtype) is not values[0].dtype and any(map(_is_single, operands)):
+            return as_dtype(emit(primitive, *[as_dtype(x, dtypes.float32) for x in operands]), values[0].dtype)
         if promotion == "bitwise" and values[0].dtype is dtypes.bool_ and bitwise is not None:
             return emit(bitwise, *values)
         if values[0].dtype is dtypes.bool_:
@@ -115,6 +117,13 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
     return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
 
+
+def _is_single(x: Any) -> bool:
+    return not isinstance(x, Tensor) or x.ndim == 0
+
+
+_SCALED = (elementwise.mul, elementwise.div, elementwise.floordiv)
+"""Operations that take a number with halves as it is, not rounded to one."""
 
 _BOOLEAN = {
     elementwise.add: elementwise.logical_or,

@@ -1,0 +1,55 @@
+"""Half-precision tensors times and over numbers: a number is taken as it is, not rounded to a half first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import eagerjit as ej
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "x * n": lambda t, x: x * 0.1,
+    "n * x": lambda t, x: 0.1 * x,
+    "x / n": lambda t, x: x / 3.3,
+    "x // n": lambda t, x: x // 0.3,
+    "x *= n": lambda t, x: x.clone().mul_(0.1),
+    "x /= n": lambda t, x: x.clone().div_(0.7),
+    "int": lambda t, x: x * 1001,
+    "0-d": lambda t, x: x * t.tensor(0.1),
+    "0-d double": lambda t, x: x / t.tensor(0.1, dtype=t.float64),
+    "0-d int": lambda t, x: x * t.tensor(1001),
+    "0-d half": lambda t, x: x * t.tensor(0.1, dtype=x.dtype),
+    "both 0-d": lambda t, x: x[5] * 0.1,
+    "large": lambda t, x: x * 0.001 * 1e6,
+    "empty": lambda t, x: x[:0] * 0.1,
+    "strided": lambda t, x: x.view(100, 10).t()[::2] * 0.1,
+    "add": lambda t, x: x + 0.1,
+    "compared": lambda t, x: x * 0.1 < 0.3,
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", CALLS)
+def test_as_in_pytorch(name: str, dtype: str) -> None:
+    values = (np.random.default_rng(0).standard_normal(1000) * 3).astype(np.float32)
+    theirs = torch.tensor(values).to(getattr(torch, dtype))
+    ours = ej.tensor(theirs.float().numpy()).to(getattr(ej, dtype))
+    expected = CALLS[name](torch, theirs)
+    for jit in (lambda f: f, ej.jit):
+        found = jit(lambda x: CALLS[name](ej, x))(ours)
+        assert str(found.dtype).split(".")[-1] == str(expected.dtype).split(".")[-1]
+        np.testing.assert_array_equal(found.float().numpy(), expected.float().numpy())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_gradients_as_in_pytorch(dtype: str) -> None:
+    found = []
+    for t in (torch, ej):
+        x = (t.arange(64.0) / 7).to(getattr(t, dtype)).requires_grad_()
+        (x * 0.1 / 0.3).backward((t.arange(64.0) / 3).to(getattr(t, dtype)))
+        found.append(x.grad.float().numpy())
+    np.testing.assert_array_equal(*found)
