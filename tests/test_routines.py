@@ -176,3 +176,17 @@ def test_gradients_and_transforms():
         same(a, b.numpy())
     tangent = torch.func.jvp(lambda x: x.cumsum(0), (x,), (x * 2,))[1]
     same(tangent, (x * 2).cumsum(0).numpy())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_sums_of_many_short_lines(dtype):
+    """Lines of few elements follow each other, also where threads share them and where a line begins with -0.0."""
+    for n in (2, 3, 8, 15, 16, 17):
+        for lines in (1, 7, 8, 9, 30_000):
+            array = (np.random.default_rng(n).standard_normal((lines, n)) * 99).astype(dtype)
+            array[::3, :2] = -0.0
+            array[-1:, -1] = 2**62 if dtype is np.int64 else np.inf
+            x = torch.from_numpy(array)
+            same(x.cumsum(1), routines.scan.reference(array, 1, "add"))
+            same(x.cumprod(1), routines.scan.reference(array, 1, "mul"))
+            same(x.reshape(lines, n, 1).cumsum(1), routines.scan.reference(array.reshape(lines, n, 1), 1, "add"))

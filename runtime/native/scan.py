@@ -3,7 +3,8 @@
 Memory is (outer, n, inner); a *line* is one outer and one inner index: n elements, `inner` apart. A task is eight
 lines, whose totals are one vector. Where the lines lie side by side their elements are vectors already. Otherwise
 some elements of each are turned around on the stack: a cache line of each line is read, and one written, before the
-next, for lines that are a power of two apart share so few places of a cache that it would not keep them.
+next, for lines that are a power of two apart share so few places of a cache that it would not keep them. Of lines
+shorter than that which follow each other, one is done after the other.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ def scan_kernel(job: ptr, begin: i64, end: i64, scratch: ptr) -> i64:
     last = end * TOGETHER
     last = last if last < load_i64(job, LINES) else load_i64(job, LINES)
     inner = load_i64(job, INNER)
+    if inner == 1 and load_i64(job, N) < COLUMNS and load_i64(job, PRODUCT) == 0:
+        _short_sums(job, line, last)
+        return 0
     while line < last:
         if line + TOGETHER > last:
             if load_i64(job, FLOAT):
@@ -166,6 +170,40 @@ def _scan_integers(job: ptr, line: i64, begin: i64, end: i64, total: i64) -> Non
         total += load_i64(at, place)
         store_i64(out, place, total)
         place += step
+
+
+# -- short lines ------------------------------------------------------------------------------------------------------
+def _short_sums(job: ptr, line: i64, last: i64) -> None:
+    """Sums of lines that follow each other: a processor begins the next ones before one is done."""
+    n = load_i64(job, N)
+    item = load_i64(job, ITEM)
+    at = load_ptr(job, X) + line * n * item
+    out = load_ptr(job, OUT) + line * n * item
+    if load_i64(job, FLOAT) == 0:
+        for _ in range(line, last):
+            count = 0
+            for _ in range(n):
+                count += load_i64(at)
+                store_i64(out, 0, count)
+                at = at + 8
+                out = out + 8
+        return
+    if item == 8:
+        for _ in range(line, last):
+            wide: f64 = f64(0)
+            for _ in range(n):
+                wide = wide + load_f64(at)
+                store_f64(out, 0, wide)
+                at = at + 8
+                out = out + 8
+        return
+    for _ in range(line, last):
+        total: f64 = f64(0)
+        for _ in range(n):
+            total = total + f64(load_f32(at))
+            store_f32(out, 0, f32(total))
+            at = at + 4
+            out = out + 4
 
 
 # -- eight lines ------------------------------------------------------------------------------------------------------
