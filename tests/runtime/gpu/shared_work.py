@@ -22,6 +22,9 @@ SLOWEST = 90.0
 END = float(os.environ.get("EAGERJIT_TESTS_END", "inf"))
 """When names are no longer begun, in seconds of `time.time`: what is known by then is told."""
 
+LATE = 4.0
+"""Seconds after that until names that were begun are given up."""
+
 Check = Callable[[str, str], list[str]]
 
 
@@ -32,7 +35,7 @@ def part_of(names: Sequence[str], part: int) -> list[str]:
 
 def problems(check: Check, names: Iterable[str], kind: str = "gpu") -> list[str]:
     """What is wrong with these names; without anything wrong, but names for which there is no time, a skipped test."""
-    left, found = deque(names), list[str]()
+    left, late, found = deque(names), list[str](), list[str]()
 
     def examine() -> None:
         while time.time() < END:
@@ -41,7 +44,9 @@ def problems(check: Check, names: Iterable[str], kind: str = "gpu") -> list[str]
             except IndexError:
                 return
             try:
-                found.extend(_asked(check, kind, name))
+                wrong = _asked(check, kind, name)
+                late.extend([name] if wrong is None else [])
+                found.extend(wrong or [])
             except Exception as error:  # a process that cannot be started
                 found.append(f"{name}: {error}")
 
@@ -50,9 +55,10 @@ def problems(check: Check, names: Iterable[str], kind: str = "gpu") -> list[str]
         thread.start()
     for thread in threads:
         thread.join()
-    if left and not found:
-        pytest.skip(f"no time for {len(left)} names")
-    return found + [f"no time for {len(left)} names"] * bool(left)
+    rest = len(left) + len(late)
+    if rest and not found:
+        pytest.skip(f"no time for {rest} names")
+    return found + [f"no time for {rest} names"] * bool(rest)
 
 
 class _Worker:
@@ -65,13 +71,16 @@ class _Worker:
         self.process.start()
         other.close()
 
-    def ask(self, *question: Any) -> tuple[list[str], bool]:
-        """What is wrong, and whether the process is of no more use."""
+    def ask(self, *question: Any) -> tuple[list[str] | None, bool]:
+        """What is wrong, None where time was over first; and whether the process is of no more use."""
+        limit = min(SLOWEST, max(END + LATE - time.time(), 0.0))
         try:
             self.connection.send(question)
-            if self.connection.poll(SLOWEST):
+            if self.connection.poll(limit):
                 found: tuple[list[str], bool] = self.connection.recv()
                 return found
+            if limit < SLOWEST:
+                return None, True
             problem = f"took more than {SLOWEST:.0f} s"
         except (EOFError, OSError):
             self.process.join(5)
@@ -82,7 +91,7 @@ class _Worker:
 _idle: list[_Worker] = []  # processes that are kept for the next part: a context of a device takes long to make
 
 
-def _asked(check: Check, kind: str, name: str) -> list[str]:
+def _asked(check: Check, kind: str, name: str) -> list[str] | None:
     try:
         worker = _idle.pop()
     except IndexError:

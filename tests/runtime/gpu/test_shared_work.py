@@ -38,3 +38,9 @@ def test_what_finds_no_time_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_work, "END", 0.0)
     with pytest.raises(pytest.skip.Exception, match="no time for 2 names"):
         shared_work.problems(check, ["right", "wrong"], "fake")
+    shared_work.problems(check, [], "fake")
+    monkeypatch.setattr(shared_work, "WORKERS", 1)
+    monkeypatch.setattr(shared_work, "END", time.time() + 3.0)
+    monkeypatch.setattr(shared_work, "LATE", 2.0)
+    with pytest.raises(pytest.skip.Exception, match="no time for 2 names"):
+        shared_work.problems(check, ["hangs", "right"], "fake")
