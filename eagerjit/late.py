@@ -72,7 +72,9 @@ FUNCTIONS = {
     "eagerjit.ops.convolution": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "eagerjit.ops.pooling": "avg_pool1d max_pool1d max_pool2d max_pool3d max_pool1d_with_indices",
     "eagerjit.ops.adaptive": "adaptive_avg_pool1d adaptive_max_pool1d",
+    "eagerjit.symbols": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
     "eagerjit.ops.shaping": "expand_copy permute_copy transpose_copy t_copy select_copy squeeze_copy unsqueeze_copy "
+    "as_strided_copy diagonal_copy split_with_sizes_copy unfold_copy "
     "unbind_copy split_copy view_copy detach_copy alias_copy atleast_1d atleast_2d atleast_3d hstack vstack row_stack "
     "dstack column_stack cartesian_prod combinations vander broadcast_shapes broadcast_tensors "
     "unravel_index tril_indices triu_indices",

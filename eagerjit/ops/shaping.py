@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.ops import index, views
+from eagerjit.ops import index, strided, views
 from eagerjit.ops.subscript import broadcast_shapes as broadcast_two
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import dtypes
@@ -112,6 +112,8 @@ narrow_copy, expand_copy, permute_copy = map(_copied, (views.narrow, views.expan
 transpose_copy, t_copy, select_copy = map(_copied, (views.transpose, views.t, views.select))
 squeeze_copy, unsqueeze_copy, unbind_copy = map(_copied, (views.squeeze, views.unsqueeze, views.unbind))
 split_copy, view_copy, detach_copy, alias_copy = map(_copied, (views.split, views.view, views.detach, views.alias))
+split_with_sizes_copy, diagonal_copy = _copied(split_with_sizes), _copied(strided.diagonal)
+as_strided_copy, unfold_copy = _copied(strided.as_strided), _copied(strided.unfold)
 
 
 # -- joining ----------------------------------------------------------------------------------------------------------
