@@ -17,16 +17,17 @@ def guard_identities(tracer: Tracer, n_arguments: int) -> None:
         _keep_apart(tracer, n_arguments, 1)
         return
     for a, b in tracer.compared:
-        argument, other = (a, b) if id(a) in tracer.leaf_of else (b, a)
-        if tracer.leaf_of.get(id(argument), n_arguments) < n_arguments and id(other) not in tracer.leaf_of:
+        given, other = (a, b) if id(a) in tracer.leaf_of else (b, a)
+        found = tracer.leaf_of.get(id(given))
+        if found is not None and id(other) not in tracer.leaf_of and tracer.is_found(found):
             leaf = tracer.new_leaf()
             tracer.load(leaf, Op.LOAD_OBJECT, tracer.object(other))
-            tracer.bindings.append(SameGuard(tracer.leaf_of[id(argument)], leaf, False))
+            tracer.bindings.append(SameGuard(found, leaf, False))
     _keep_apart(tracer, n_arguments, 0)
 
 
 def _keep_apart(tracer: Tracer, n_arguments: int, needed: int) -> None:
-    """Guard that an argument is no other tensor like it; only those that get gradients if `needed`.
+    """Guard that a tensor which calls find is no other one like it; only those that get gradients if `needed`.
 
     Arguments among themselves are told apart by the structure of the call, and by `Trace.distinct`.
     """
@@ -35,5 +36,6 @@ def _keep_apart(tracer: Tracer, n_arguments: int, needed: int) -> None:
         for b in leaves[:position]:
             types = a.node.type, b.node.type
             alike = types[0].dtype is types[1].dtype and len(types[0].shape) == len(types[1].shape)
-            if alike and a.grad == b.grad and (a.leaf < n_arguments) != (b.leaf < n_arguments):
+            found = (tracer.is_found(a.leaf) or tracer.is_found(b.leaf)) and max(a.leaf, b.leaf) >= n_arguments
+            if alike and a.grad == b.grad and found:
                 tracer.bindings.append(SameGuard(a.leaf, b.leaf, False))

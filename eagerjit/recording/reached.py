@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.signature import ObjectGuard
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
-from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import tensors_in
+from eagerjit.tensors.tensor import Tensor, storage_of
+from eagerjit.watching.comparing import Structure, tensors_in
+from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer
@@ -60,6 +65,58 @@ def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any]
     for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)
+
+
+def tie_found(tracer: Tracer, values: list[Any], structure: Structure) -> None:
+    """Tie tensors found in slots to these very ones where the function reaches them in other ways too.
+
+    So also where several that it writes share memory, whose writes are counted together.
+    """
+    journal = tracer.journal
+    if not journal.found:
+        return
+    reached = _kept_in([*values, *journal.handed_over.values()], journal.changing())
+    reached |= _numbers_in(structure.states)
+    guarded = Counter(id(tracer.objects[b.object]) for b in tracer.bindings if isinstance(b, ObjectGuard))
+    shared = Counter(id(storage_of(t)) for t in tracer.written.values())
+    for leaf, tensor in journal.found:
+        slot = tracer.slots[leaf]
+        counted = id(tensor) in tracer.written and shared[id(storage_of(tensor))] > 1
+        if counted or id(tensor) in reached or guarded[id(tensor)] > _is_default(slot):
+            tracer.guard_object(leaf, Op.IS, tensor)
+
+
+def _is_default(slot: Slot) -> bool:
+    """Whether an object has from its class what a slot holds, which is guarded there."""
+    if slot.kind != "attribute" or slot.key in getattr(slot.holder, "__dict__", ()):
+        return False
+    return any(slot.key in vars(kind) for kind in type(slot.holder).__mro__)
+
+
+def _kept_in(values: list[Any], changing: Set[tuple[int, Any]]) -> set[int]:
+    """The ids of tensors that are values, or lie in containers but where these change."""
+    found, seen, pending = set[int](), set[int](), list(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Tensor):
+            found.add(id(value))
+        elif isinstance(value, (list, tuple, dict, set, frozenset)) and id(value) not in seen:
+            seen.add(id(value))
+            pairs = items_in_order(value) if isinstance(value, dict) else enumerate(items_of(value))
+            pending += [item for key, item in pairs if (id(value), key) not in changing]
+    return found
+
+
+def _numbers_in(state: Any) -> set[Any]:
+    """What the states of Modules and optimizers are made of, ids of tensors among it."""
+    found, pending = set[Any](), [state]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, (list, tuple, set, frozenset, dict)):
+            pending += [*part, *(part.values() if isinstance(part, dict) else ())]
+        elif type(part) is int:
+            found.add(part)
+    return found
 
 
 def check_leaks(tracer: Tracer) -> None:

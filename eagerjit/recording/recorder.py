@@ -27,7 +27,7 @@ from eagerjit.recording.host_work import HostWork
 from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart
+from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart, tie_found
 from eagerjit.recording.rebuilding import Flattening, paths_of, rebuilder, rebuilt
 from eagerjit.recording.retelling import told_again
 from eagerjit.recording.trace import Tracer
@@ -135,13 +135,14 @@ class Recording:
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
             known = [*enumerate(inputs), *journal.world.tensors, *journal.opened.tensors]
-            guard_known(tracer, known, owners, surroundings.values(journal.changing()))
+            guard_known(tracer, known, owners, values := surroundings.values(journal.changing()))
             guard_identities(tracer, tracer.host.n_arguments)
             owners += tracer.owners + journal.owners
             owners = [o for o in owners if not (has_state(o) and journal.is_fresh(o))]
-            reached = [t for t, _ in tracer.outside() if t._requires_grad]
-            owners += [Hooks(reached)] if reached else []
+            if reached := [t for t, _ in tracer.outside() if t._requires_grad]:
+                owners.append(Hooks(reached))
             structure_now = structure_of(owners, journal.changing())
+            tie_found(tracer, [*values, *(g.value for g in guards if isinstance(g, Unchanged))], structure_now)
             guard_modules(tracer, journal, owners)
             keep_constant_arrays_apart(tracer)
             journal.world.guard_beginning()

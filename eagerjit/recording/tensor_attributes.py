@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler.ir import Node
@@ -9,6 +10,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.comparing import PLAIN, Unchanged
 from eagerjit.watching.observation import TraceBreak
+from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
     from eagerjit.watching.journal import Journal
@@ -29,13 +31,18 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
     tracer.value(tensor)
     leaf, arguments = tracer.leaf_of[id(tensor)], len(tracer.arguments or ())
     if name not in vars(tensor):
+        slot = tracer.slots.get(leaf)
         if leaf < arguments:
             tracer.lacking.append((leaf, name))
-        else:
+        elif slot is None:
             journal.checks.append(lambda: name not in vars(tensor))
+        elif type(slot) is Slot and type(slot.holder) is not threading.local:
+            journal.checks.append(lambda: name not in getattr(slot.read(), "__dict__", ()))
+        else:
+            raise TraceBreak(f"it reads the attribute {name} of a tensor that it asked for", source)
         return
     value, found = vars(tensor)[name], tracer.new_leaf()
-    if isinstance(value, Tensor) and leaf < arguments:
+    if isinstance(value, Tensor) and tracer.is_found(leaf):
         raise TraceBreak(f"it reads a tensor in the attribute {name} of an argument", source)
     tracer.load(found, Op.LOAD_ATTRIBUTE, leaf, tracer.object(name))
     by_value = isinstance(value, PLAIN) and not isinstance(value, (bool, type(None), complex, bytes))
@@ -46,7 +53,8 @@ def note_read(journal: Journal, tensor: Any, name: str, source: str) -> None:
 
 def note_assigned(journal: Journal, tensor: Tensor, name: str, value: Any, source: str) -> None:
     """Code is about to assign or delete an attribute: compiled calls do it to tensors that they find themselves."""
-    arguments = {id(x) for x in journal.tracer.arguments or ()}
-    if type(tensor._data) is Node or id(tensor) in arguments:
+    tracer = journal.tracer
+    leaf = tracer.leaf_of.get(id(tensor))
+    if type(tensor._data) is Node or (leaf is not None and tracer.is_found(leaf)):
         journal.refuse(f"it assigns the attribute {name} of a tensor that it made or was given", source)
     journal.assign(tensor, name, value, "attribute", source)

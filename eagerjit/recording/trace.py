@@ -116,7 +116,7 @@ class Tracer(Inputs, Examples):
                 return True
         if tensor._requires_grad or not isinstance(tensor._data, np.ndarray):
             return False
-        return id(tensor) not in self._arguments or self.leaf_of[id(tensor)] >= len(self.arguments or ())
+        return id(tensor) not in self._arguments or not self.is_found(self.leaf_of[id(tensor)])
 
     def value(self, tensor: Tensor) -> Node:
         """The node that holds a tensor's present value."""

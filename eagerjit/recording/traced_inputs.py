@@ -56,6 +56,16 @@ class Inputs(Places, Numbers):
         self.objects.append(value)
         return len(self.objects) - 1
 
+    def is_found(self, leaf: int) -> bool:
+        """Whether each call may find another object there: an argument, or what lies in a slot."""
+        return leaf < len(self.arguments or ()) or leaf in self.slots
+
+    def shares(self, tensor: Tensor) -> bool:
+        """Whether a tensor from outside may lie in memory of an argument."""
+        others = [x._data for x in self.arguments or () if isinstance(x, Tensor) and x is not tensor]
+        arrays = [array for array in others if type(array) is np.ndarray]
+        return type(tensor._data) is np.ndarray and any(np.may_share_memory(tensor._data, array) for array in arrays)
+
     def tensor_leaf(self, tensor: Tensor, leaf: int, symbolic: bool) -> Node:
         """Make an outside tensor an input of the graph. Sizes 0 and 1 are always known: broadcasting needs them."""
         refuse_subclass(tensor)

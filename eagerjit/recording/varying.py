@@ -85,7 +85,9 @@ class Varying:
     def _is_replaced(self, slot: tuple[int, Any], value: Any) -> bool:
         """Whether a tensor, container or record is another one than before."""
         opens = keys_of(value, True) is not None
-        if opens and not isinstance(value, tuple) and self.seen is not None and self.is_outside(value):
+        plain = type(value) is Tensor and not value._requires_grad
+        told = plain or (opens and not isinstance(value, tuple))
+        if told and slot not in self.slots and self.seen is not None and self.is_outside(value):
             self.slots |= {slot} if self.seen.setdefault(slot, value) is not value else set()
         return slot in self.slots and (opens or isinstance(value, Tensor))
 

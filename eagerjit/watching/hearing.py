@@ -118,7 +118,8 @@ class World(Listener):
     def _compares(self) -> bool:
         """Whether code has asked which tensors are the same, of those that are others in every call."""
         tracer = self.tracer
-        changing = {id(t) for t in (*(tracer.arguments or ()), *(t for _, t in self.tensors)) if isinstance(t, Tensor)}
+        found = (*(tracer.arguments or ()), *(tracer.begun.get(leaf) for leaf in tracer.slots))
+        changing = {id(t) for t in found if isinstance(t, Tensor)}
         compared = {id(t) for pair in tracer.compared for t in pair}
         return not changing.isdisjoint(compared | tracer.hashed)
 

@@ -66,6 +66,7 @@ class Journal(Ages, Reads):
         self.problem: TraceBreak | None = None
         self.paths: dict[int, Path] = {}
         self.inputs: set[tuple[int, Any]] = set()
+        self.found: list[tuple[int, Tensor]] = []
         self.arrays: dict[tuple[int, Any], Any] = {}
         self.array_inputs: set[int] = set()
         self.written: dict[tuple[int, Any], str] = {}
@@ -173,13 +174,15 @@ class Journal(Ages, Reads):
         if not number and not isinstance(value, Tensor):
             return self.opened.open(holder, key, kind, value)
         tracer = self.tracer
-        if not number and (id(value) in tracer.leaf_of or type(value._data) is Node):
+        if not number and (id(value) in tracer.leaf_of or type(value._data) is Node or tracer.shares(value)):
             return value
         leaf = self.load(holder, key, kind)
         self.inputs.add(slot)
         tracer.slots[leaf], tracer.begun[leaf] = Slot(holder, key, kind), value
         if not number:
             tracer.tensor_leaf(value, leaf, symbolic=True)
+            tracer.guard_object(leaf, Op.TYPE_IS, type(value))
+            self.found.append((leaf, value))
             return value
         made = tracer.float_leaf(value, leaf) if type(value) is float else tracer.int_leaf(value, leaf)
         self.save(holder, key, kind)
