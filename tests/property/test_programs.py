@@ -33,6 +33,11 @@ def test_a_thousand_programs(hasty: None, group: int) -> None:
     assert [f for f in found if f is not None] == []
 
 
+def test_picked_rows_of_turned_memory_may_be_viewed() -> None:
+    """NumPy's lie as the memory that they are picked from."""
+    assert difference(230_000_790, 10)[0] is None
+
+
 @pytest.mark.parametrize("seed", [3, 14, 15])
 def test_long_programs_with_all_calls(seed: int) -> None:
     found, _ = difference(seed, 14)
