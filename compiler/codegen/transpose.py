@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
 
-LINES, FEW = 4, 8
-"""Lines beside each other that are read for loops of so few statements: to get at a page takes longer than to read."""
+LINES, FEW = 4, 5
+"""Lines beside each other that are read for loops of so few statements: to get at a page takes longer than to read.
+Others take more time to compile for it than they save."""
 
 LINE, PERIOD = 512, 8192
 """Bits of a cache line, and of memory after which lines share places in a cache: of few lines there is room for all."""
@@ -78,7 +79,7 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     bits = 64 if wide else 32
     lanes, line = width_bits // bits, LINE // bits
     blocks = (line, lanes) if line > lanes else (lanes,)
-    if len(loads) <= 2 and len(vector.body) <= FEW:
+    if len(loads) == 1 and len(vector.body) <= FEW:
         blocks = (LINES * line, *blocks)
     return Plan(tuple(rows), vector, wraps, loads, lanes, blocks)
 

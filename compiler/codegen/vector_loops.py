@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from eagerjit.compiler.codegen import columns
+from eagerjit.compiler.codegen.across import DEAR
 from eagerjit.compiler.codegen.builder import BITS, Value
 from eagerjit.compiler.codegen.counted import counted
 from eagerjit.compiler.codegen.memory_access import MemoryAccess, has_elements_apart
@@ -101,11 +102,14 @@ class VectorLoops(MemoryAccess):
             b.label(longer)
 
     def _has_short_rows(self, loop: Loop) -> bool:
-        """Whether the loop is over rows that may be short, which take longer to begin than to compute."""
+        """Whether the loop is over rows that may be short, which take longer to begin than to compute.
+
+        Elementary functions are neither quick to compute nor to compile once more.
+        """
         rows = self.by_rows and bool(self.variables) and self.columns is None and len(loop.body) <= SMALL
         long = isinstance(loop.stop, int) and loop.stop > SHORT[-1]
-        plain = all(isinstance(s, Let | Load | Store) for s in loop.body) and not numbering(loop)
-        return rows and plain and not long and self._masks_are_cheap(loop)
+        plain = all(isinstance(s, Load | Store) or (isinstance(s, Let) and s.op not in DEAR) for s in loop.body)
+        return rows and plain and not long and not numbering(loop) and self._masks_are_cheap(loop)
 
     def _masks_are_cheap(self, loop: Loop) -> bool:
         """Whether masked access is an instruction, or an accumulator's lanes need it; else it is a branch per lane."""
