@@ -239,14 +239,14 @@ def test_blocks_that_the_gpu_loads_have_the_same_bits(name: str, monkeypatch: py
     call, arguments = CASES[name]
     arguments = [x.to(torch.bfloat16) if x.dtype is torch.float32 else x for x in arguments]
     found = []
-    for first in (0, 1000):
-        monkeypatch.setattr(attention, "FIRST", first)
+    for on in (True, False):
+        monkeypatch.setattr(attention, "wanted", lambda architecture, on=on: on)
         monkeypatch.setattr(attention, "blocks", lambda *described: (16, 16, 4, 3))
         with gpu_kernels.interpreted() as made:
             results = jit(with_gradients(call), fullgraph=True)(*arguments)
         counts = [len(launch.descriptors) for m in made for launch in m.launched if "_attention_" in launch.source.name]
         found.append([x.contiguous()._data.tobytes() for x in results])
-        assert counts == ([0, 0, 0] if first or name == "other features" else [3, 4, 4])
+        assert counts == ([3, 4, 4] if on and name != "other features" else [0, 0, 0])
     assert found[0] == found[1]
 
 
