@@ -239,14 +239,14 @@ atan2 = _binary(
 )
 maximum = _binary(
     "maximum",
-    np.maximum,
+    lambda x, y: np.where((y > x) | (y != y), y, x),  # of zeros the first: NumPy's choice depends on the processor
     lambda g, out, x, y: g.where(x > y, g.where(x == y, 0.0) * 0.5),
     lambda g, out, x, y: g.where(y > x, g.where(x == y, 0.0) * 0.5),
     "The larger one; NaN if either is.",
 )
 minimum = _binary(
     "minimum",
-    np.minimum,
+    lambda x, y: np.where((y < x) | (y != y), y, x),
     lambda g, out, x, y: g.where(x < y, g.where(x == y, 0.0) * 0.5),
     lambda g, out, x, y: g.where(y < x, g.where(x == y, 0.0) * 0.5),
     "The smaller one; NaN if either is.",

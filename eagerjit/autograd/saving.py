@@ -57,7 +57,7 @@ class saved_tensors_hooks:
         if (1 in read) if read is not None else not getattr(op, "derives", False):
             datas = results if type(results) is tuple else (results,)
             results = [self._pack(data) for data in datas]
-            node.output = tuple(map(hollow, datas)) if type(results) is tuple else hollow(node.output)
+            node.output = tuple(map(hollow, datas)) if type(node.output) is tuple else hollow(node.output)
         else:
             results = None
         node.inputs = tuple(inputs)

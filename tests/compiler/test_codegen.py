@@ -97,15 +97,15 @@ def divisors(function):
     return apply
 
 
-def pick_second_of_equals(better):
-    """np.minimum or np.maximum, with PyTorch's choice between zeros of different sign."""
-    return lambda a, b: np.where(np.isnan(a), a, np.where(np.isnan(b) | ~better(a, b), b, a))
+def pick_first_of_equals(better):
+    """np.minimum or np.maximum; of zeros of different sign the first, where NumPy's choice depends on the processor."""
+    return lambda a, b: np.where(np.isnan(a), a, np.where(np.isnan(b) | better(b, a), b, a))
 
 
 SIGN = {"float": lambda x: np.where(np.isnan(x), 0, np.sign(x)) + 0.0}
 FLOAT_REFERENCE = {
     "neg": np.negative, "abs": np.abs, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
-    "minimum": pick_second_of_equals(np.less), "maximum": pick_second_of_equals(np.greater), "sqrt": np.sqrt,
+    "minimum": pick_first_of_equals(np.less), "maximum": pick_first_of_equals(np.greater), "sqrt": np.sqrt,
     "rsqrt": lambda x: (1 / np.sqrt(x)), "reciprocal": lambda x: 1 / x, "floor": np.floor, "ceil": np.ceil,
     "trunc": np.trunc, "round": np.round, "sign": SIGN["float"], "fmod": np.fmod,
 }  # fmt: skip
@@ -156,6 +156,8 @@ def test_operations(dtype, width, lanes):
         kernels.append(elementwise(op, op, [dtype] * SCALAR_OPS[op].arity, results[op], lanes))
     functions = load(kernels, width)
     a, b = samples(dtype), samples(dtype)
+    if dtype in FLOATS:
+        a[:4], b[:4] = (0.0, -0.0, np.nan, 1.0), (-0.0, 0.0, 1.0, np.nan)
     for op, reference in table.items():
         inputs = (a, b)[: SCALAR_OPS[op].arity]
         out = np.zeros(len(a), NUMPY[results[op]])
