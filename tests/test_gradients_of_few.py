@@ -34,8 +34,13 @@ def test_no_gradient_is_scattered_where_every_place_knows_its_windows():
 @pytest.mark.parametrize("name", ["median", "nanmedian", "kthvalue"])
 def test_complex_numbers_have_no_order(name):
     arguments = (1, 0) if name == "kthvalue" else (0,)
-    with pytest.raises(RuntimeError, match=f"{name}.*complex64"):
+    with pytest.raises(NotImplementedError, match=f"{name}.*complex64"):
         getattr(torch, name)(torch.ones(3, dtype=torch.complex64), *arguments)
+
+
+def test_of_several_that_are_no_numbers_the_median_is_the_first():
+    x = torch.tensor([[1.0, float("nan"), 3.0, float("nan")], [float("nan")] * 4])
+    assert x.median(1).indices.tolist() == torch.jit(lambda x: x.median(1).indices)(x).tolist() == [1, 0]
 
 
 def test_gradients_of_determinants_of_all_kinds_of_matrices(monkeypatch):

@@ -81,7 +81,7 @@ def without_false_histories(
     gradients = found if isinstance(found, tuple) else (found,)
     if not any(g._requires_grad for g in gradients):
         return found
-    inputs = tuple(map(_kept, node.inputs or ()))
+    inputs = tuple([_kept(_any_number(x) if i in op.numbers else x) for i, x in enumerate(node.inputs or ())])
     flags = tuple([g._requires_grad for g in grads]), tuple([_flags(x) for x in node.inputs or ()])
     known = op.__dict__.setdefault("gradients_depend", {})
     key = needs, flags, str(inputs)
@@ -90,6 +90,11 @@ def without_false_histories(
     depend = known[key] or (True,) * len(gradients)
     told = tuple([g if depends else g.detach() for g, depends in zip(gradients, depend, strict=True)])
     return told if isinstance(found, tuple) else told[0]
+
+
+def _any_number(value: Any) -> Any:
+    """A number for all those that nothing depends on: every one would be kept otherwise."""
+    return 0.5 if type(value) is float and value not in (0.0, 1.0) else value
 
 
 def _flags(value: Any) -> Any:

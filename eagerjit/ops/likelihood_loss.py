@@ -158,10 +158,11 @@ def _lengths(given: Any) -> Tensor:
 
 def _nothing(logs: Tensor, lengths: Tensor) -> Tensor:
     """0 for every sequence, whose gradient is the probabilities: with it the loss's is that of the scores which a
-    log_softmax makes probabilities of, as PyTorch's is.
+    log_softmax makes probabilities of, as PyTorch's is. Of scores that are no logarithms of probabilities it must not
+    be infinity less itself.
     """
     inside = arange(logs.shape[0]).unsqueeze(1) < lengths
-    total = logs.exp().where(inside.unsqueeze(2), 0.0).sum((0, 2))
+    total = logs.clamp(max=60.0).exp().where(inside.unsqueeze(2), 0.0).sum((0, 2))
     return total - total.detach()
 
 

@@ -166,7 +166,7 @@ def _addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any 
 
 def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input does not count, NaN or not. Of integers factors are whole."""
-    if not product.dtype.is_differentiable:
+    if not (input.dtype.is_differentiable or product.dtype.is_differentiable):
         beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:

@@ -92,8 +92,9 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
         if primitive is elementwise.sub and any(map(_is_bool, operands)):
             raise RuntimeError("sub: `-` with a bool operand is not supported, use `^`, or `~` to invert a mask")
         values = promoted(name, promotion, operands)
-        if primitive in _SCALED and wide(values[0].dtype) is not values[0].dtype and any(map(_is_single, operands)):
-            return as_dtype(emit(primitive, *[as_dtype(x, dtypes.float32) for x in operands]), values[0].dtype)
+        if primitive in _SCALED and wide(values[0].dtype) is not values[0].dtype and _has_scale(primitive, *operands):
+            taken = values[0] if isinstance(operands[0], Tensor) else operands[0], operands[1]
+            return as_dtype(emit(primitive, *[as_dtype(x, dtypes.float32) for x in taken]), values[0].dtype)
         if promotion == "bitwise" and values[0].dtype is dtypes.bool_ and bitwise is not None:
             return emit(bitwise, *values)
         if values[0].dtype is dtypes.bool_:
@@ -118,8 +119,11 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
 
 
-def _is_single(x: Any) -> bool:
-    return not isinstance(x, Tensor) or x.ndim == 0
+def _has_scale(primitive: Primitive, first: Any, second: Any) -> bool:
+    """Whether one operand is taken as it is: PyTorch asks the second one, where numbers times tensors end up, too."""
+    if not isinstance(second, Tensor) or second.ndim == 0:
+        return True
+    return not isinstance(first, Tensor) and primitive is not elementwise.floordiv
 
 
 _SCALED = (elementwise.mul, elementwise.div, elementwise.floordiv)

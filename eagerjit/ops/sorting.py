@@ -48,12 +48,12 @@ def _median(input: Tensor, dim: int, skip_nan: bool) -> tuple[Tensor, Tensor]:
     if not input.dtype.is_floating_point:
         found = views.narrow(places, dim, (size - 1) // 2, 1)
     else:
-        # NaN sorts last: it is the median of what it occurs in, or does not count.
+        # NaN sorts last: the first one is the median of what it occurs in, or none counts.
         missing = input.isnan().sum(dim, keepdim=True)
         if skip_nan:
             at = (size - missing - 1).clamp(min=0) // 2
         else:
-            at = where_op.call(missing > 0, size - 1, missing * 0 + (size - 1) // 2)
+            at = where_op.call(missing > 0, size - missing, missing * 0 + (size - 1) // 2)
         found = places.gather(dim, at)
     return emit(indexing.gather, input, found, dim=dim), found
 
@@ -71,7 +71,7 @@ _kth_op.results_read = _median_op.results_read = (1,)
 def _rank(name: str, op: Op, input: Tensor, d: int, how: tuple[Any, ...], keepdim: bool) -> ValuesIndices:
     """One rank of the elements along a dimension."""
     if input.dtype.is_complex:
-        raise RuntimeError(f"{name}(): {input.dtype} has no order")
+        raise NotImplementedError(f"{name}(): {input.dtype} has no order")
     if input.ndim == 0:
         return RETURNED[name](*ordering.sort(input, d))
     found = op.call(input, *how)

@@ -69,6 +69,8 @@ def check(tracer: Tracer, results: Sequence[Any]) -> None:
         if tracer.views_hidden(result):
             raise TraceBreak("a tensor was given other memory, and a result is a view of what it had", tracer.begins)
         root = tracer.memory_of(result)
+        if id(result) in tracer.replaced and type(root._data) is not Node:
+            raise TraceBreak("a tensor that the call makes was given memory that it found", tracer.begins)
         if type(root._data) is Node:
             roots[id(root)] = roots.get(id(root), 0) + 1
     if any(count > 1 for count in roots.values()):

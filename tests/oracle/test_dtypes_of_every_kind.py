@@ -235,6 +235,20 @@ def test_gradients_of_scores_by_ctc(reduction: str) -> None:
     compare(lambda t, x: call(t, x.log_softmax(2)), logs, tolerance=1e-7)
 
 
+@pytest.mark.parametrize("needed", [False, True])
+def test_scores_by_ctc_whose_exponentials_are_infinite(needed: bool) -> None:
+    found = []
+    for t in (torch, ej):
+        scores = (t.arange(40.0).reshape(5, 2, 4).sin() * 200).requires_grad_(needed)
+        loss = t.nn.functional.ctc_loss(scores, t.tensor([[1, 2], [3, 3]]), [5, 4], [2, 2], reduction="none")
+        found.append(loss.tolist())
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
+def test_outer_products_of_integers_added_to_floats() -> None:
+    compare(lambda t, x: t.addr(x, t.tensor([1, 0]), t.tensor([1, 2, 3]), beta=1.5), draw((2, 3), "float64", -3, 3, 1))
+
+
 SMALL: list[Call] = [
     lambda t, x: t.gradient(x, spacing=None, dim=None)[0],
     lambda t, x: t.gradient(x.expand(3, 5), dim=(1, 1)),

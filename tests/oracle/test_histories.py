@@ -76,3 +76,15 @@ def test_a_gradient_that_came_in_with_a_history_goes_on() -> None:
     (g,) = ej.autograd.grad(padded, x, given, create_graph=True)
     assert g.requires_grad
     assert ej.autograd.grad(g.sum(), given)[0].tolist() == [[0.0, 1.0, 1.0, 1.0, 0.0]] * 2
+
+
+def test_other_numbers_are_not_looked_at_anew() -> None:
+    from eagerjit.dispatch import Op
+
+    x, made = ej.ones(3, requires_grad=True), ej.addcmul(ej.ones(3), ej.ones(3, requires_grad=True), ej.ones(3))
+    op = made.grad_fn.op
+    assert isinstance(op, Op)
+    known = dict(op.__dict__.get("gradients_depend", {}))
+    for i in range(20):
+        ej.autograd.grad(ej.addcmul(x, x, x, value=2.0 + i).sum(), x, create_graph=True)
+    assert len(op.__dict__["gradients_depend"].keys() - known.keys()) <= 1

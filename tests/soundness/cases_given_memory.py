@@ -245,3 +245,35 @@ def given_memory_of_another_size(jit):
 
     for i in range(2):
         yield f(ones(2) * i), x
+
+
+@case(outcome=FELL_BACK)
+def a_tensor_made_that_shows_an_argument(jit):
+    @jit
+    def f(x):
+        made = torch.zeros(2)
+        made.data = x
+        return made
+
+    for i in range(3):
+        x = ones(2) * i
+        made = f(x)
+        x.add_(5.0)
+        yield made, x
+
+
+@case(outcome=FELL_BACK)
+def a_tensor_kept_that_shows_a_parameter(jit):
+    parameter, kept = nn.Parameter(ones(2)), {}
+
+    @jit
+    def f(x):
+        made = torch.zeros(2)
+        made.data = parameter.data
+        kept["made"] = made
+        return x.sum()
+
+    for i in range(3):
+        yield f(ones(2) * i)
+        parameter.data.add_(1.0)
+        yield kept["made"], parameter
