@@ -373,7 +373,7 @@ class _Emitter(VectorLoops):
         tail, done = b.name("tail"), b.name("done")
         b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
         b.label(tail)
-        repeat(b, zero, 1, count, lambda k: one_task(k, rest, stop))
+        repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: one_task(k, at, stop)))
         b.emit(f"br label %{done}")
         b.label(done)
 

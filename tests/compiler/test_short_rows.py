@@ -111,3 +111,11 @@ def test_rows_of_few_elements_have_narrow_vectors() -> None:
     memory = (loops.Param("a", "memory", "f32"), loops.Param("b", "memory", "f32"), loops.Param("s", "size", "i64"))
     text = emit_kernel(loops.Kernel("k", memory, (tasks,)), 512)
     assert "@llvm.masked.store.v4f32.p0" in text and "@llvm.masked.store.v8f32.p0" in text
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "float32"])
+@pytest.mark.parametrize("rows", [33, 41, 48, 63, 79, 95, 127])
+def test_what_is_left_of_several_lines_that_are_transposed(rows, dtype):
+    """Columns a power of two apart: blocks of several lines are read, and more elements may be left than lanes."""
+    a = np.arange(rows * 256).reshape(rows, 256).astype(dtype)
+    assert np.array_equal(torch.tensor(a).t().contiguous().numpy(), a.T)
