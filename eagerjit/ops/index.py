@@ -85,15 +85,17 @@ def lines_at(input: Tensor, d: int, index: Tensor) -> Tensor:
     return found if index.ndim == 1 else found.reshape(*before, *index.shape, *after)
 
 
-def check_index(name: str, index: Any) -> None:
-    if not isinstance(index, Tensor) or (index.dtype not in (dtypes.int64, dtypes.int32) and index.numel() != 0):
+def check_index(name: str, index: Any, any_empty: bool = False) -> None:
+    """Refuse indices of a wrong dtype; `any_empty`: only where there are some, as PyTorch's gather and scatter do."""
+    known = isinstance(index, Tensor) and index.dtype in (dtypes.int64, dtypes.int32)
+    if not known and not (any_empty and isinstance(index, Tensor) and index.numel() == 0):
         found = index.dtype if isinstance(index, Tensor) else type(index).__name__
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {found}")
 
 
 def _gather(input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
     """Elements of input at `index` along dim."""
-    check_index("gather", index)
+    check_index("gather", index, any_empty=True)
     d = views.dimension(dim, input.ndim)
     if input.ndim == 0 or index.ndim == 0:
         return _gather(input.reshape(-1), 0, index.reshape(-1)).view(index.shape)
@@ -124,7 +126,7 @@ pick = Op(
 
 def _scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """input with src added at `index` along dim."""
-    check_index("scatter_add", index)
+    check_index("scatter_add", index, any_empty=True)
     d = views.dimension(dim, input.ndim)
     if src.dtype is not input.dtype:
         raise RuntimeError("scatter_add(): Expected self.dtype to be equal to src.dtype")

@@ -80,7 +80,7 @@ _combine = Op("scatter_combine", _combined, (_base_rule, None, None, _value_rule
 
 def _prepared(name: str, input: Tensor, dim: int, index: Tensor, src: Any) -> tuple[int, Tensor, Tensor, Tensor]:
     """Checked arguments of a scatter, none of them 0-d, src of the index's shape."""
-    rows.check_index(name, index)
+    rows.check_index(name, index, any_empty=True)
     d = views.dimension(dim, input.ndim)
     if not isinstance(src, Tensor) or (src.ndim == 0 and index.ndim):
         src = input.new_full((), src) if not isinstance(src, Tensor) else src
