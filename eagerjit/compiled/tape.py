@@ -142,7 +142,8 @@ class CallOp(Compiled):
     def release(self, node: GradNode, gone: Collection[GradNode]) -> bool:
         """Note the part of the call that was walked last."""
         visit = self.last
-        assert visit is not None
+        if visit is None:
+            return True  # a recorded walk went through the plain call's operations
         used_up: frozenset[Hashable] = frozenset()
         if gone and visit.lasting:
             pairs = zip(self.keys, node.inputs or (), strict=True)
