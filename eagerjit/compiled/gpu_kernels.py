@@ -23,7 +23,7 @@ from eagerjit.compiler.codegen.triton.product import ProductKernel, is_product
 from eagerjit.compiler.codegen.triton.search import SearchKernel
 from eagerjit.compiler.codegen.triton.several import SeveralKernel
 from eagerjit.compiler.codegen.triton.sorting import SortKernel
-from eagerjit.compiler.codegen.triton.source import Launch, TritonKernel
+from eagerjit.compiler.codegen.triton.source import Launch, StatementKernel, TritonKernel
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.codegen.triton.values import table_words
 from eagerjit.compiler.codegen.triton.weighted import WeightedKernel
@@ -35,10 +35,11 @@ from eagerjit.runtime.gpu import compiler
 from eagerjit.runtime.interpret import PythonExecutable
 from eagerjit.runtime.program import Op
 
-AnyKernel = (
-    TritonKernel | ProductKernel | AlongKernel | SearchKernel | ConvolutionKernel | AttentionKernel | SeveralKernel
-    | OrderedKernel | SortKernel | WeightedKernel
-)
+GpuKernel = TritonKernel | ProductKernel | StatementKernel[Any]
+STATEMENT_KERNELS: dict[type, type[StatementKernel[Any]]] = {
+    loops.Along: AlongKernel, loops.Attention: AttentionKernel, loops.Convolution: ConvolutionKernel,
+    loops.Ordered: OrderedKernel, loops.Search: SearchKernel, loops.Sort: SortKernel, loops.Weighted: WeightedKernel,
+}  # fmt: skip
 
 
 class GpuCall:
@@ -48,8 +49,8 @@ class GpuCall:
         self.trace = trace
         self.compiled: Compiled = compile_trace(trace, GPU)
         self.built = built = [b for b in self.compiled.built if isinstance(b, Built)]
-        self.launches: list[AnyKernel] = []
-        made: dict[str, AnyKernel] = {}
+        self.launches: list[GpuKernel] = []
+        made: dict[str, GpuKernel] = {}
         several = {loops.body_text(b.kernel) for b in built if b.tasks != 1}
         for b in built:
             text = loops.body_text(b.kernel)
@@ -79,26 +80,13 @@ class GpuCall:
         return sizes.evaluate(size, {name: hints.get(name, 64) for name in sizes.symbols(size)})
 
 
-def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> AnyKernel:
+def _kernel_of(kernel: loops.Kernel, single: bool, lines: Sequence[str]) -> GpuKernel:
     if is_product(kernel):
         return ProductKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Convolution):
-        return ConvolutionKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Sort):
-        return SortKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Ordered):
-        return OrderedKernel(kernel, lines)
     if isinstance(kernel.body[0], loops.Several):
         return SeveralKernel(kernel, GPU.flat, lines)
-    if isinstance(kernel.body[0], loops.Attention):
-        return AttentionKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Along):
-        return AlongKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Search):
-        return SearchKernel(kernel, lines)
-    if isinstance(kernel.body[0], loops.Weighted):
-        return WeightedKernel(kernel, lines)
-    return TritonKernel(kernel, single, GPU.flat, lines)
+    of_statement = STATEMENT_KERNELS.get(type(kernel.body[0]))
+    return TritonKernel(kernel, single, GPU.flat, lines) if of_statement is None else of_statement(kernel, lines)
 
 
 def source_lines(places: Sequence[str]) -> list[str]:

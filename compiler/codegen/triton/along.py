@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape
+from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape, known
 from eagerjit.compiler.codegen.triton.names import Name
 from eagerjit.compiler.codegen.triton.operations import Function
-from eagerjit.compiler.codegen.triton.source import (
-    INT32,
-    TASKS,
-    Launch,
-    TritonSource,
-    file_text,
-    multiples,
-    power_of_two,
-)  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.source import INT32, TASKS, Launch, StatementKernel, TritonSource, multiples
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import Along, Kernel
 
 CONSTANTS = ("TASKS", "LANES", "WIDE")
@@ -62,24 +54,17 @@ class AlongText(KernelText):
         ]
 
 
-class AlongKernel:
+class AlongKernel(StatementKernel[Along]):
     """A scan of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Along)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = AlongText(self.kernel, self.statement)
-        writer.body()
-        return (file_text(self.kernel, writer, (*self.kernel.params, TASKS), CONSTANTS, self.lines),)
+        return (self.file(AlongText(self.kernel, self.statement), CONSTANTS, (TASKS,)),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many lines of these sizes."""
-        extent, inner = (sizes[x] if isinstance(x, str) else x for x in (self.statement.extent, self.statement.inner))
+        extent, inner = known(self.statement.extent, sizes), known(self.statement.inner, sizes)
         lanes = min(power_of_two(extent), STEP)
         constants = {"LANES": lanes, "WIDE": int((tasks + inner) * extent >= INT32)}
         source = self.sources[0]

@@ -18,10 +18,10 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.described import FIRST, MATRICES, block_load, of_attention, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, power_of_two
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT, gpu
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, StatementKernel, TritonSource, multiples
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, gpu, power_of_two
 from eagerjit.compiler.loops import Attention, Kernel
 from eagerjit.runtime.gpu.precision import precision
 
@@ -280,36 +280,29 @@ class AttentionText(KernelText):
         self._store("dv", "j", "dv", self.keys)
 
 
-class AttentionKernel:
+class AttentionKernel(StatementKernel[Attention]):
     """An attention of the IR for the GPU, used like a `TritonKernel`."""
 
     def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Attention)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
+        super().__init__(kernel, lines)
         self.source = lru_cache(self._source)
 
     def _source(self, described: bool) -> TritonSource:
         """The file."""
-        writer = AttentionText(self.kernel, self.statement, described)
-        writer.body()
-        return file_text(self.kernel, writer, self.kernel.params, CONSTANTS, self.lines)
+        return self.file(AttentionText(self.kernel, self.statement, described), CONSTANTS)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of heads."""
-
-        def known(x: int | str) -> int:
-            return sizes[x] if isinstance(x, str) else x
-
         s = self.statement
-        rows, keys, features, values = map(known, s.sizes)
+        rows, keys, features, values = (known(x, sizes) for x in s.sizes)
         dim, out = (max(16, power_of_two(n)) for n in (features, values))
         loaded = wanted(architecture) and bool(of_attention(s, sizes, dim, dim, (dim, out)))
         most_rows, most_keys, warps, ahead = blocks(s.kind, s.dtype, max(dim, out), architecture, loaded)
         high, wide = (max(16, min(most, power_of_two(n))) for most, n in ((most_rows, rows), (most_keys, keys)))
-        extents = (max(rows, keys), max(rows, keys, features, values), *map(known, s.batch))
+        extents = (max(rows, keys), max(rows, keys, features, values), *(known(x, sizes) for x in s.batch))
         reach = max(
-            sum(n * abs(known(step)) for n, step in zip(extents, steps, strict=False)) for _, _, steps in s.memory
+            sum(n * abs(known(step, sizes)) for n, step in zip(extents, steps, strict=False))
+            for _, _, steps in s.memory
         )
         reach = max(reach, tasks * max(rows, keys) * max(features, values))
         constants = {

@@ -7,20 +7,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.product import CONSTANTS, PART_OF_TILE, gathered, shared_sum
 from eagerjit.compiler.codegen.triton.source import (
     COUNTERS,
     INT32,
     PARTIALS,
     Launch,
+    StatementKernel,
     TritonSource,
-    file_text,
     multiples,
 )  # fmt: skip
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT, choose
@@ -161,13 +161,8 @@ class ConvolutionText(KernelText):
         return name
 
 
-class ConvolutionKernel:
+class ConvolutionKernel(StatementKernel[Convolution]):
     """A convolution of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Convolution)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
@@ -176,26 +171,19 @@ class ConvolutionKernel:
 
     def _source(self, split: bool) -> TritonSource:
         writer = ConvolutionText(self.kernel, self.statement, split)
-        writer.body()
-        params, constants = self.kernel.params, [*CONSTANTS, "GROUPS"]
-        if split:
-            sums = "f64" if self.statement.dtype == "f64" else "f32"
-            params = (*params, replace(PARTIALS, dtype=sums), COUNTERS)
-            constants.append("SPLIT")
-        return file_text(self.kernel, writer, params, tuple(constants), self.lines)
+        if not split:
+            return self.file(writer, (*CONSTANTS, "GROUPS"))
+        sums = "f64" if self.statement.dtype == "f64" else "f32"
+        return self.file(writer, (*CONSTANTS, "GROUPS", "SPLIT"), (replace(PARTIALS, dtype=sums), COUNTERS))
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of groups."""
-
-        def known(x: int | str) -> int:
-            return sizes[x] if isinstance(x, str) else x
-
         s = self.statement
-        counts = dict(zip("bcr", map(known, s.sizes), strict=True))
+        counts = dict(zip("bcr", (known(x, sizes) for x in s.sizes), strict=True))
         for part, which in EXTENT.items():
             counts[part] = 1
             for dim in s.spatial:
-                counts[part] *= known(dim[which])
+                counts[part] *= known(dim[which], sizes)
         extents = []
         for parts in AXES[s.result]:
             extents.append(1)

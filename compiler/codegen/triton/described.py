@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from eagerjit.compiler.codegen.triton.mapping import known
 from eagerjit.compiler.codegen.triton.tiles import Tile
 from eagerjit.compiler.loops import Attention, Product
 from eagerjit.runtime.gpu.descriptors import FORMATS, Descriptor, maps
@@ -47,7 +48,7 @@ def factor_loads(product: Product, batch: Sequence[str]) -> Iterator[str]:
 
 def of_factors(product: Product, dtype: str, sizes: Mapping[str, int], tile: Tile) -> tuple[Descriptor, ...]:
     """Those of both factors of these sizes and addresses; none where one cannot be described."""
-    m, n, k = (_known(x, sizes) for x in product.sizes)
+    m, n, k = (known(x, sizes) for x in product.sizes)
     sides = (product.left, (m, k), (tile.rows, tile.depth)), (product.right, (k, n), (tile.depth, tile.columns))
     found = []
     for side, (param, extents, block) in enumerate(sides):
@@ -59,14 +60,14 @@ def of_factors(product: Product, dtype: str, sizes: Mapping[str, int], tile: Til
 def turned(product: Product, sizes: Mapping[str, int]) -> dict[str, int]:
     """The constants that say which factors lie turned."""
     pairs = zip(TURNED, product.steps, strict=False)
-    return {name: int(_known(steps[1], sizes) != 1) for name, steps in pairs}
+    return {name: int(known(steps[1], sizes) != 1) for name, steps in pairs}
 
 
 def of_attention(
     statement: Attention, sizes: Mapping[str, int], rows: int, keys: int, features: Sequence[int]
 ) -> tuple[Descriptor, ...]:
     """Those of the matrices for blocks of so many rows and keys, and features of q and of v."""
-    high, wide, dim, out = (_known(x, sizes) for x in statement.sizes)
+    high, wide, dim, out = (known(x, sizes) for x in statement.sizes)
     shapes = {
         "q": ((high, dim), (rows, features[0])), "k": ((wide, dim), (keys, features[0])),
         "v": ((wide, out), (keys, features[1])), "g": ((high, out), (rows, features[1])),
@@ -78,10 +79,6 @@ def of_attention(
             made = _descriptor(param, statement.dtype, outer, *shapes[name][:1], steps[:2], shapes[name][1], sizes)
             found.append(None if made is None or made.shape[-1] != shapes[name][0][1] else made)
     return _all(found)
-
-
-def _known(x: int | str, sizes: Mapping[str, int]) -> int:
-    return sizes[x] if isinstance(x, str) else x
 
 
 def _all(found: Sequence[Descriptor | None]) -> tuple[Descriptor, ...]:
@@ -100,14 +97,14 @@ def _descriptor(
     """That of a matrix in each place of a batch, of which `outer` has extents and steps."""
     if dtype not in FORMATS or sizes.get(param, 1) % 16:
         return None
-    known = tuple(_known(step, sizes) for step in steps)
-    order = 1 if known[1] == 1 else -1
-    apart = [(_known(extent, sizes), _known(step, sizes)) for extent, step in outer if step != 0]
+    found = tuple(known(step, sizes) for step in steps)
+    order = 1 if found[1] == 1 else -1
+    apart = [(known(extent, sizes), known(step, sizes)) for extent, step in outer if step != 0]
     made = Descriptor(
         param,
         dtype,
         (*(1 for _ in apart), *block[::order]),
         (*(extent for extent, _ in apart), *extents[::order]),
-        (*(step for _, step in apart), *known[::order]),
+        (*(step for _, step in apart), *found[::order]),
     )
     return made if made.possible else None

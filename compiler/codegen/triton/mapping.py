@@ -17,6 +17,11 @@ TILE = 1024
 INDEX_OPERATIONS = ("add", "mul", "rem", "floordiv", "minimum", "const")
 
 
+def known(size: int | str, sizes: Mapping[str, int]) -> int:
+    """A size of a statement: a number, or the name of one."""
+    return sizes[size] if isinstance(size, str) else size
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """What a kernel's loops look like.

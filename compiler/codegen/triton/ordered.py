@@ -13,20 +13,19 @@ from dataclasses import replace
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape, largest
+from eagerjit.compiler.codegen.triton.mapping import Shape, known, largest
 from eagerjit.compiler.codegen.triton.names import NONE, Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
     TILE,
     Launch,
+    StatementKernel,
     TritonSource,
-    file_text,
     multiples,
-    power_of_two,
     warps_for,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import FEW, Check, Kernel, Let, Load, Loop, Ordered, Stmt, Store
 
 LOOK = 1024
@@ -255,31 +254,22 @@ def loops_of(kernel: Kernel) -> tuple[Loop, Loop, Loop]:
     return tasks, serial, across
 
 
-class OrderedKernel:
+class OrderedKernel(StatementKernel[Ordered]):
     """Such a kernel of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Ordered)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file; that for more than FEW entries comes second."""
         s = self.statement
         if not s.key:
-            return (self._source(LinesText(s), ("LANES", "WIDE")),)
+            return (self.file(LinesText(s), ("LANES", "WIDE")),)
         writers = [OrderedText(s, by_order) for by_order in (False, True)[: 1 + bool(s.order)]]
-        return tuple(self._source(writer, ("LANES", "LOOK", "WIDE")) for writer in writers)
-
-    def _source(self, writer: OrderedText | LinesText, constants: tuple[str, ...]) -> TritonSource:
-        writer.body()
-        return file_text(self.kernel, writer, self.kernel.params, constants, self.lines)
+        return tuple(self.file(writer, ("LANES", "LOOK", "WIDE")) for writer in writers)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for these sizes; `tasks` is the number of entries."""
         _, _, across = loops_of(self.statement.kernel)
-        width = sizes[across.stop] if isinstance(across.stop, str) else across.stop
+        width = known(across.stop, sizes)
         lanes = min(power_of_two(width), TILE)
         reach = max(largest(self.statement.kernel, 1, sizes), tasks * max(width, 1))
         source = self.sources[0]

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from eagerjit.compiler.codegen.triton.described import TURNED, factor_loads, of_factors, turned, wanted
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.names import Axes, Name
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
 from eagerjit.compiler.codegen.triton.source import (
@@ -294,7 +294,7 @@ class ProductKernel:
 
     def shape(self, tasks: int, sizes: Mapping[str, int]) -> tuple[int, int, int, int, str, bool]:
         """What a tile is chosen for: rows, columns, summed extent, number of products, format, and whether TF32."""
-        m, n, k = (sizes[x] if isinstance(x, str) else x for x in self.product.sizes)
+        m, n, k = (known(x, sizes) for x in self.product.sizes)
         tf32 = precision.tf32 and self._factors == "f32"
         return max(m, 1), max(n, 1), max(k, 1), max(tasks, 1), self._factors, tf32
 
@@ -302,18 +302,14 @@ class ProductKernel:
         self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT, tile: Tile | None = None
     ) -> Launch:
         """The file, tiles and grid for these sizes; `tasks` is the number of products."""
-
-        def known(x: int | str) -> int:
-            return sizes[x] if isinstance(x, str) else x
-
-        m, n, k = map(known, self.product.sizes)
+        m, n, k = (known(x, sizes) for x in self.product.sizes)
         tile = choose(*self.shape(tasks, sizes), architecture) if tile is None else tile
         extents = ((m, k), (k, n), (m, n))
         reach = max(
-            sum(e * abs(known(s)) for e, s in zip(pair, steps, strict=True))
+            sum(e * abs(known(s, sizes)) for e, s in zip(pair, steps, strict=True))
             for pair, steps in zip(extents, self.product.steps, strict=True)
         )
-        reach += sum(known(e) * max(map(abs, map(known, rest))) for e, *rest in self.product.batch)
+        reach += sum(known(e, sizes) * max(abs(known(s, sizes)) for s in rest) for e, *rest in self.product.batch)
         largest = max(reach + tile.depth * reach // max(k, 1), tasks * m * n)
         constants = {
             "ROWS": tile.rows, "COLUMNS": tile.columns, "DEPTH": tile.depth, "GROUP": tile.group,

@@ -6,23 +6,23 @@ the pair of all that came before carried along.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape
+from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
     TASKS,
     Launch,
+    StatementKernel,
     TritonSource,
     file_text,
     multiples,
-    power_of_two,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import FLAGS, Kernel, Search
 
 VALUES = 256
@@ -162,13 +162,8 @@ class SearchText(KernelText):
         ]
 
 
-class SearchKernel:
+class SearchKernel(StatementKernel[Search]):
     """A search of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Search)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
@@ -181,7 +176,7 @@ class SearchKernel:
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many values or lines of these sizes."""
-        extent, *others = (sizes[x] if isinstance(x, str) else x for x in self.statement.sizes)
+        extent, *others = (known(x, sizes) for x in self.statement.sizes)
         source = self.sources[0]
         aligned = multiples(source, tasks, sizes)
         if self.statement.op in ON_FLAGS:

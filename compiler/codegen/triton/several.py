@@ -7,7 +7,7 @@ from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
 from eagerjit.compiler.codegen.triton.mapping import Shape, largest
-from eagerjit.compiler.codegen.triton.source import INT32, Launch, TritonSource, file_text, multiples, warps_for
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, StatementKernel, TritonSource, multiples, warps_for
 from eagerjit.compiler.codegen.triton.tiles import DEFAULT
 from eagerjit.compiler.loops import Kernel, Several
 
@@ -42,20 +42,17 @@ class SeveralText(KernelText):
             self.depth -= 1
 
 
-class SeveralKernel:
+class SeveralKernel(StatementKernel[Several]):
     """Such a kernel of the IR for the GPU, used like a `TritonKernel`; `flat` elements are a block."""
 
     def __init__(self, kernel: Kernel, flat: int, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Several)
-        self.kernel, self.statement, self.flat, self.lines = kernel, statement, flat, tuple(lines)
+        super().__init__(kernel, lines)
+        self.flat = flat
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = SeveralText(self.statement)
-        writer.body()
-        return (file_text(self.kernel, writer, self.kernel.params, ("LANES", "WIDE"), self.lines),)
+        return (self.file(SeveralText(self.statement), ("LANES", "WIDE")),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for these sizes; `tasks` is the number of blocks of all tensors."""

@@ -6,22 +6,15 @@ place of an element among others' runs by bisection. Every step is stable, for e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.builder import FLOATS
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import Shape
+from eagerjit.compiler.codegen.triton.mapping import Shape, known
 from eagerjit.compiler.codegen.triton.operations import HALVES, Function
-from eagerjit.compiler.codegen.triton.source import (
-    INT32,
-    Launch,
-    TritonSource,
-    file_text,
-    multiples,
-    power_of_two,
-)  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.source import INT32, Launch, StatementKernel, TritonSource, multiples
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.loops import Kernel, Sort
 
 ELEMENTS = 128
@@ -128,26 +121,19 @@ class SortText(KernelText):
         ]
 
 
-class SortKernel:
+class SortKernel(StatementKernel[Sort]):
     """A step of an order of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Sort)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = SortText(self.kernel, self.statement)
-        writer.body()
         constants = ("LANES", *(() if self.statement.source else ("STEP",)), "LAST", "WIDE")
-        return (file_text(self.kernel, writer, self.kernel.params, constants, self.lines),)
+        return (self.file(SortText(self.kernel, self.statement), constants),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for these sizes; `tasks` is the number of lines, for merges times that of runs but one."""
         s = self.statement
-        extent, inner = (sizes[x] if isinstance(x, str) else x for x in (s.extent, s.inner))
+        extent, inner = known(s.extent, sizes), known(s.inner, sizes)
         lines = tasks // max((extent - 1) // s.part, 1) if s.source else tasks
         lanes = min(power_of_two(extent), ELEMENTS, s.part if s.source else s.run)
         constants = {

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar, cast
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import (
-    STEP,
-    TILE,
-    WHOLE,
-    Shape,
-    Structure,
-    largest,
-    structure,
-)  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
-from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, walk
+from eagerjit.compiler.codegen.triton.mapping import STEP, TILE, WHOLE, Shape, Structure, known, largest, structure
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
+from eagerjit.compiler.loops import Init, Kernel, Load, Loop, Param, Store, Whole, walk
 from eagerjit.runtime.gpu.descriptors import Descriptor
 
 POINTERS = {
@@ -106,6 +100,26 @@ class Launch:
         return bool(self.constants["WIDE"])
 
 
+Statement = TypeVar("Statement", bound=Whole)
+
+
+class StatementKernel(ABC, Generic[Statement]):
+    """A kernel of the IR whose one statement is all of it, for the GPU; used like a `TritonKernel`."""
+
+    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
+        (statement,) = kernel.body
+        self.kernel, self.statement, self.lines = kernel, cast(Statement, statement), tuple(lines)
+
+    def file(self, writer: KernelText, constants: tuple[str, ...], more: tuple[Param, ...] = ()) -> TritonSource:
+        """The file of what a writer writes, with parameters more than the kernel's."""
+        writer.body()
+        return file_text(self.kernel, writer, (*self.kernel.params, *more), constants, self.lines)
+
+    @abstractmethod
+    def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
+        """The file, constants and grid for a number of tasks and these sizes."""
+
+
 class TritonKernel:
     """A kernel of the IR for the GPU. `lines` are the user's, as comments."""
 
@@ -121,7 +135,7 @@ class TritonKernel:
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and the grid for a number of tasks and the kernel's arguments: sizes, and addresses if known."""
         extent = self.structure.extent
-        length = sizes[extent] if isinstance(extent, str) else extent
+        length = None if extent is None else known(extent, sizes)
         several = len(self.structure.shapes) > 1 and length is not None and length > self._whole
         split = self._split(tasks, length) if several and length is not None else 1
         source = self.sources[2 if split > 1 else 1 if several else 0]
@@ -193,11 +207,6 @@ def multiples(
     others = {d.param for d in described}
     params = (p for p in source.params if p.kind in ("memory", "size") and p.name not in others)
     return tuple(p.name for p in params if p.name in known and known[p.name] % 16 == 0)
-
-
-def power_of_two(number: int) -> int:
-    """The smallest power of two that is not below a number."""
-    return 1 << max(number - 1, 0).bit_length()
 
 
 def warps_for(elements: int) -> int:

@@ -87,16 +87,17 @@ def ranked(m: int, n: int, k: int, batch: int, dtype: str, tf32: bool, architect
     return found[:count]
 
 
-def _power_of_two(number: int) -> int:
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not below a number."""
     return 1 << max(number - 1, 0).bit_length()
 
 
 def _candidates(m: int, n: int, k: int, batch: int, kind: str, device: Gpu) -> Iterator[Tile]:
     itemsize = {"16": 2, "f64": 8}.get(kind, 4)
-    depth = max(16, min(DEPTHS[kind], _power_of_two(k)))
+    depth = max(16, min(DEPTHS[kind], power_of_two(k)))
     for rows in SIDES:
         for columns in SIDES:
-            too_large = rows > max(16, _power_of_two(m)) or columns > max(16, _power_of_two(n))
+            too_large = rows > max(16, power_of_two(m)) or columns > max(16, power_of_two(n))
             if too_large or rows * columns > LARGEST[kind]:
                 continue
             warps = 8 if rows * columns >= 128 * 128 else 4

@@ -6,23 +6,22 @@ stays apart until a row ends: the order of its sum depends on how many rows, col
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from eagerjit.compiler.codegen.triton.kernel import KernelText
-from eagerjit.compiler.codegen.triton.mapping import TILE, Shape
+from eagerjit.compiler.codegen.triton.mapping import TILE, Shape, known
 from eagerjit.compiler.codegen.triton.operations import Function
 from eagerjit.compiler.codegen.triton.source import (
     INT32,
     TASKS,
     Launch,
+    StatementKernel,
     TritonSource,
-    file_text,
     multiples,
-    power_of_two,
     warps_for,
 )  # fmt: skip
-from eagerjit.compiler.codegen.triton.tiles import DEFAULT
+from eagerjit.compiler.codegen.triton.tiles import DEFAULT, power_of_two
 from eagerjit.compiler.codegen.triton.values import TYPES
 from eagerjit.compiler.loops import Kernel, Weighted
 
@@ -68,25 +67,18 @@ class WeightedText(KernelText):
         return self.lines
 
 
-class WeightedKernel:
+class WeightedKernel(StatementKernel[Weighted]):
     """Weighted rows of the IR for the GPU, used like a `TritonKernel`."""
-
-    def __init__(self, kernel: Kernel, lines: Sequence[str] = ()):
-        (statement,) = kernel.body
-        assert isinstance(statement, Weighted)
-        self.kernel, self.statement, self.lines = kernel, statement, tuple(lines)
 
     @cached_property
     def sources(self) -> tuple[TritonSource, ...]:
         """The file."""
-        writer = WeightedText(self.kernel, self.statement)
-        writer.body()
-        return (file_text(self.kernel, writer, (*self.kernel.params, TASKS), CONSTANTS, self.lines),)
+        return (self.file(WeightedText(self.kernel, self.statement), CONSTANTS, (TASKS,)),)
 
     def launch(self, tasks: int, sizes: Mapping[str, int], architecture: int = DEFAULT) -> Launch:
         """The file and grid for so many rows of these sizes: as many entries at a time as a row has on average."""
         s = self.statement
-        columns, entries = (sizes[x] if isinstance(x, str) else x for x in (s.columns, s.entries))
+        columns, entries = known(s.columns, sizes), known(s.entries, sizes)
         lanes = min(power_of_two(columns), COLUMNS)
         together = min(power_of_two(entries // max(tasks, 1)), TILE // lanes)
         rows = min(power_of_two(tasks), TILE // (lanes * together))
