@@ -3,7 +3,7 @@
 The only file that imports `llvmlite.binding`, on first use, so that importing eagerjit does not pay for LLVM.
 
 Compiling costs about 1.7 ms per module whatever it holds, plus some 15 µs per vector instruction: several kernels
-are best compiled as one text. Loading an object costs about 0.2 ms.
+are best compiled as one text. Loading an object costs about 0.2 ms, and more the more objects LLVM holds beside it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ctypes
 import functools
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eagerjit.runtime import busy
@@ -151,8 +151,12 @@ def optimized_text(llvm_text: str, passes: str = "light") -> str:
         return str(_optimized(llvm_text, passes))
 
 
-@once
-def _linker() -> Any:
+_AT_A_LINKER = 256
+"""Objects that one linker loads: it looks for each among all that it holds."""
+
+
+@functools.lru_cache(maxsize=1)
+def _linker(number: int) -> Any:
     binding = _binding()
     return binding.create_lljit_compiler(_new_target_machine(), use_jit_link=True, suppress_errors=True)
 
@@ -160,15 +164,15 @@ def _linker() -> Any:
 class LoadedObject:
     """Machine code in memory; its addresses are valid as long as this object lives."""
 
-    __slots__ = ("_addresses", "_name", "_trackers")
+    __slots__ = ("__weakref__", "_addresses", "_linker", "_name", "_trackers")
 
-    def __init__(self, name: str, tracker: Any):
-        self._name = name
+    def __init__(self, linker: Any, name: str, tracker: Any, addresses: dict[str, int]):
+        self._linker, self._name = linker, name
         self._trackers = [tracker]
-        self._addresses: dict[str, int] = {}
+        self._addresses = addresses
 
     def __del__(self, unloaded: list[Any] = _unloaded) -> None:
-        unloaded.append(self._trackers)
+        unloaded.append((self._trackers, self._linker))
 
     def address(self, name: str) -> int:
         """The address of a function or global variable the object defines; KeyError if it defines none such."""
@@ -177,7 +181,7 @@ class LoadedObject:
             return known
         with lock:
             try:
-                tracker = _linker().lookup(self._name, name)
+                tracker = self._linker.lookup(self._name, name)
             except RuntimeError as error:
                 raise KeyError(f"{name}: {str(error).strip()}") from None
             self._trackers.append(tracker)
@@ -185,20 +189,26 @@ class LoadedObject:
         return self._addresses[name]
 
 
-def load_object(*data: bytes, symbols: Mapping[str, int] | None = None) -> LoadedObject:
+def load_object(
+    *data: bytes, symbols: Mapping[str, int] | None = None, exported: Sequence[str] = ()
+) -> LoadedObject:
     """Links object code. What it lacks comes from `symbols` (of which it defines none), then from this process (libc,
-    libm, CPython)."""
+    libm, CPython). The addresses of what is `exported` are found at once, those of all else when they are asked for."""
     binding = _binding()
     with lock:
         _unloaded.clear()
-        name = f"object{next(_names)}"
+        number = next(_names)
+        name, linker = f"object{number}", _linker(number // _AT_A_LINKER)
         builder = binding.JITLibraryBuilder()
         for one in data:
             builder.add_object_img(one)
         builder.add_current_process()
         for symbol, address in (symbols or {}).items():
             builder.import_symbol(symbol, address)
-        return LoadedObject(name, builder.link(_linker(), name))
+        for symbol in exported:
+            builder.export_symbol(symbol)
+        tracker = builder.link(linker, name)
+        return LoadedObject(linker, name, tracker, {symbol: tracker[symbol] for symbol in exported})
 
 
 def callable_at(address: int, result: Any, *arguments: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit import debug
 from eagerjit.compiled import stored
-from eagerjit.compiled.machine_code import Code, machine_code
+from eagerjit.compiled.machine_code import Code, loaded, machine_code
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Graph, Node
 from eagerjit.compiler.layout import layout
@@ -83,9 +83,9 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     if backend is not None:
         return backend(report), report
     if trace.device is not None:
-        from eagerjit.cuda.execution import loaded
+        from eagerjit.cuda import execution
 
-        return loaded(report, trace.device), report
+        return execution.loaded(report, trace.device), report
     key = stored.program_key(trace) if cache.enabled() else ""
     found = stored.read(key) if key else None
     if found is None:
@@ -98,7 +98,7 @@ def executable_of(trace: Trace, traced: Graph, objects: list[Any], pending: bool
     if log.FUSE:
         _log_fusion(traced.name, report.compiled)
     before = time.perf_counter()
-    modules = [cpu.load_object(one.code) for one in code.objects]
+    modules = [loaded(one) for one in code.objects]
     addresses = [modules[i].address(code.objects[i].symbols[j]) for i, j in code.places]
     addresses += [routines.address(name) for name in program.kernels[len(addresses) :]]
     executable = execute.load(program, addresses, objects)

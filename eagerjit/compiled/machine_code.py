@@ -4,7 +4,7 @@ An operation and a compiled function that calls it alone, two versions of a func
 call that is recorded once more, a function before and after one of its lines was edited: their graphs differ where most
 of their kernels do not. Kernels are the same if they print the same but for their names, so in machine code their names
 are digests. What a program lacks is compiled as one object; of the objects that are known it takes those of which it
-needs half or more.
+needs half or more. In memory an object lies once, however many programs run it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import WeakValueDictionary
 
 from eagerjit.runtime import cache, cpu
 from eagerjit.runtime.once import lock
@@ -44,6 +45,9 @@ class Code(NamedTuple):
 _known: OrderedDict[tuple[str, ...], Object] = OrderedDict()
 _holding: dict[str, set[tuple[str, ...]]] = {}
 """The objects that are kept, by their symbols, and of which a kernel is one."""
+_bytes = 0  # of all that are kept
+
+_loaded: WeakValueDictionary[tuple[str, ...], cpu.LoadedObject] = WeakValueDictionary()
 
 
 def machine_code(kernels: Sequence[Kernel], earlier: Callable[[], Code | None] = lambda: None) -> Code:
@@ -88,21 +92,37 @@ def _found(wanted: Collection[str]) -> tuple[list[Object], list[str]]:
 
 
 def _keep(objects: Sequence[Object]) -> None:
+    global _bytes
     with lock:
         for one in objects:
-            _known[one.symbols] = one
-            for name in one.symbols:
-                _holding.setdefault(name, set()).add(one.symbols)
-        while sum(len(one.code) for one in _known.values()) > MOST:
-            key, _ = _known.popitem(last=False)
+            if one.symbols not in _known:
+                _bytes += len(one.code)
+                _known[one.symbols] = one
+                for name in one.symbols:
+                    _holding.setdefault(name, set()).add(one.symbols)
+        while _bytes > MOST:
+            key, forgotten = _known.popitem(last=False)
+            _bytes -= len(forgotten.code)
             for name in key:
                 _holding[name].discard(key)
                 if not _holding[name]:
                     del _holding[name]
 
 
+def loaded(one: Object) -> cpu.LoadedObject:
+    """The object in memory, that which other programs run if there are any."""
+    with lock:
+        found = _loaded.get(one.symbols)
+        if found is None:
+            found = _loaded[one.symbols] = cpu.load_object(one.code, exported=one.symbols)
+        return found
+
+
 def forget() -> None:
     """Forget all machine code: whatever is compiled next is compiled anew."""
+    global _bytes
     with lock:
         _known.clear()
         _holding.clear()
+        _loaded.clear()
+        _bytes = 0

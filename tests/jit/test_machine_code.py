@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,29 @@ def test_programs_with_the_same_kernels_share_machine_code(texts: list[str]) -> 
     assert results[0].tolist() == results[1].tolist() == (X.cosh() * 3.5).tolist()
 
 
+def test_programs_with_the_same_kernels_run_one_object(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linking takes as long as all else that a program whose machine code is known needs."""
+    linked: list[tuple[str, ...]] = []
+    load_object = cpu.load_object
+
+    def noting(*data: bytes, exported: tuple[str, ...] = (), **kwargs: Any) -> Any:
+        linked.append(exported)
+        return load_object(*data, exported=exported, **kwargs)
+
+    monkeypatch.setattr(cpu, "load_object", noting)
+    functions = [torch.jit(lambda x: x.atan() * 4.5) for _ in range(3)]
+    expected = [f(X).tolist() for f in functions]
+    assert len(linked) == 1 and len(linked[0]) == 1
+    del functions[0]
+    gc.collect()
+    assert [f(torch.tensor(X.tolist())).tolist() for f in functions] == expected[1:]
+    functions.clear()
+    gc.collect()
+    assert not any(linked[0] == key for key in machine_code._loaded)
+    torch.jit(lambda x: x.atan() * 4.5)(X)
+    assert len(linked) == 2 and len(texts) == 1
+
+
 def test_several_kernels_and_routines_keep_their_order(texts: list[str]) -> None:
     def function(x: torch.Tensor) -> Any:
         return x.sort(dim=-1).values.sum(0), (x - x.sum()).exp().cumsum(0), x.softmax(0)
@@ -67,6 +91,17 @@ def test_what_was_used_least_recently_is_forgotten(texts: list[str], monkeypatch
     assert [compiled(first), compiled(second), compiled(first)] == [1, 1, 0]
     monkeypatch.setattr(machine_code, "MOST", sum(len(one.code) for one in machine_code._known.values()))
     assert [compiled(third), compiled(first), compiled(second)] == [1, 0, 1]
+
+
+def test_what_is_kept_is_counted_once(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.jit(lambda x: x.tan() * 1.25)(X)
+    kept = list(machine_code._known.values())
+    for _ in range(3):
+        machine_code._keep(kept)
+    assert machine_code._bytes == sum(len(one.code) for one in kept)
+    monkeypatch.setattr(machine_code, "MOST", 0)
+    torch.jit(lambda x: x.tan() * 2.25)(X)
+    assert machine_code._bytes == 0 and not machine_code._known and not machine_code._holding
 
 
 def before_and_after(number: float) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import math
 import subprocess
 import sys
@@ -52,6 +53,18 @@ def test_objects_with_the_same_names_stay_apart() -> None:
     assert [cpu.callable_at(one.address("f"), ctypes.c_int64)() for one in loaded] == [1, 2]
 
 
+def test_objects_come_and_go_with_several_linkers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "_AT_A_LINKER", 3)
+    texts = [f"define i64 @f() {{\n  ret i64 {number}\n}}\n" for number in range(10)]
+    loaded = [cpu.load_object(cpu.compile_text(text), exported=("f",)) for text in texts]
+    linkers = {id(one._linker) for one in loaded}
+    assert 4 <= len(linkers) <= 5
+    del loaded[1:9]
+    gc.collect()
+    loaded.append(cpu.load_object(cpu.compile_text(texts[5]), exported=("f",)))
+    assert [cpu.callable_at(one.address("f"), ctypes.c_int64)() for one in loaded] == [0, 9, 5]
+
+
 def test_symbols_of_libm_and_given_symbols_resolve() -> None:
     double_it = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lambda x: 2 * x)
     given = {"test_cpu_double_it": ctypes.cast(double_it, ctypes.c_void_p).value or 0}
@@ -85,6 +98,8 @@ def test_malformed_text_and_unknown_names_are_errors() -> None:
         loaded.address("absent")
     with pytest.raises(RuntimeError):
         cpu.load_object(b"not an object")
+    with pytest.raises(RuntimeError):
+        cpu.load_object(cpu.compile_text(ADD_ONE), exported=("absent",))
 
 
 def test_wide_vectors_become_wide_registers() -> None:

@@ -111,12 +111,17 @@ def shares(result: Any, tensor: Any) -> bool:
     return np.may_share_memory(result._data, tensor._data)
 
 
+def seed(library: Any) -> None:
+    """Begin the CPU's random numbers anew; PyTorch's `manual_seed` also notes a stack trace for each kind of device."""
+    (torch.default_generator if library is torch else library).manual_seed(SEED)
+
+
 def run(call: Call, function: Callable[..., Any], sample: Sample) -> Outcome:
     """Call, then differentiate a weighted sum of what can be."""
     library, done = call.library, Outcome()
     call.reset()
     tensors = sample.tensors(library)
-    library.manual_seed(SEED)
+    seed(library)
     try:
         done.results = function(*tensors)
     except Exception as error:
