@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Built
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
+from eagerjit.compiler.lower.build import Built, Parameters
+from eagerjit.compiler.lower.emit import Argument, Pointer
 from eagerjit.compiler.lower.libraries import ATTENTION_INPUTS, ATTENTION_RESULTS
 from eagerjit.compiler.ops.host import TENSOR
 
@@ -31,43 +31,27 @@ def _name(node: Node) -> str:
 
 
 def _kernel(name: str, kind: str, results: Sequence[Node], out: Callable[[Node], Argument]) -> Built:
-    arguments: list[Argument] = []
-    params: list[loops.Param] = []
-
-    def param(argument: Argument, kind: str, dtype: str) -> str:
-        arguments.append(argument)
-        params.append(loops.Param(f"{kind[0]}{len(params)}", kind, dtype))
-        return params[-1].name
-
-    known: dict[sizes.Expr, str] = {}
-
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if size not in known:
-            known[size] = param(Amount(size), "size", "i64")
-        return known[size]
-
+    known = Parameters()
     first = results[0]
     entries = first.attributes["arguments"]
     names = [n for n, e in zip(ATTENTION_INPUTS[first.attributes["function"]], entries, strict=False) if e == TENSOR]
     values = dict(zip(names, first.inputs, strict=True))
     places = [(n, v, (place := layout(v)).strides, Pointer(place.root, place.offset)) for n, v in values.items()]
-    pointers = {n: param(pointer, "memory", v.dtype.short) for n, v, _, pointer in places}
-    pointers |= {_name(node): param(out(node), "memory", node.dtype.short) for node in results}
+    pointers = {n: known.memory(pointer, v.dtype.short) for n, v, _, pointer in places}
+    pointers |= {_name(node): known.memory(out(node), node.dtype.short) for node in results}
     memory = []
     for n, _, strides, _ in places:
         cut = -1 if n in NUMBERS else -2
         steps = (*strides[cut:], *strides[:cut]) if cut == -2 else (strides[-1], 0, *strides[:-1])
-        memory.append((n, pointers[n], tuple(map(amount, steps))))
+        memory.append((n, pointers[n], tuple(map(known.amount, steps))))
     memory += [(_name(node), pointers[_name(node)], ()) for node in results]
     query, key, value = (values[n].type.shape for n in "qkv")
     extents = (query[-2], key[-2], query[-1], value[-1])
     causal, scale = entries[-2:]
     statement = loops.Attention(
-        kind, tuple(memory), tuple(map(amount, extents)), tuple(map(amount, query[:-2])), causal, scale,
+        kind, tuple(memory), tuple(map(known.amount, extents)), tuple(map(known.amount, query[:-2])), causal, scale,
         values["q"].dtype.short,
     )  # fmt: skip
-    kernel = loops.Kernel(name, tuple(params), (statement,), contract=True)
+    kernel = known.kernel(name, statement, contract=True)
     work = sizes.mul(sizes.product((*query[:-1], key[-2])), sizes.add(query[-1], value[-1]))
-    return Built(kernel, arguments, sizes.product(query[:-2]), work, 0, (first.source,))
+    return Built(kernel, known.arguments, sizes.product(query[:-2]), work, 0, (first.source,))

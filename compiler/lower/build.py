@@ -233,14 +233,34 @@ def tasks_loop(body: list[loops.Stmt]) -> loops.Loop:
     return loops.Loop("tasks", "t", 0, 0, tuple(body))
 
 
-def amount(size: sizes.Expr, params: list[loops.Param], arguments: list[Argument]) -> int | str:
-    """A size as a kernel's statements have it: a number, or the name of a parameter, which is added if need be."""
-    if isinstance(size, int):
-        return size
-    if Amount(size) not in arguments:
-        params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-        arguments.append(Amount(size))
-    return params[arguments.index(Amount(size))].name
+class Parameters:
+    """A kernel's parameters as its statements come to need them, and the arguments that they carry."""
+
+    def __init__(self) -> None:
+        self.params: list[loops.Param] = []
+        self.arguments: list[Argument] = []
+        self._amounts: dict[sizes.Expr, str] = {}
+
+    def memory(self, argument: Argument, dtype: str, name: str = "") -> str:
+        """The name of a new parameter that points to memory."""
+        return self._add(argument, loops.Param(name or f"m{len(self.params)}", "memory", dtype))
+
+    def amount(self, size: sizes.Expr) -> int | str:
+        """A size as statements have it: a number, or the name of the parameter that carries it."""
+        if isinstance(size, int):
+            return size
+        if size not in self._amounts:
+            self._amounts[size] = self._add(Amount(size), loops.Param(f"s{len(self.params)}", "size", "i64"))
+        return self._amounts[size]
+
+    def _add(self, argument: Argument, param: loops.Param) -> str:
+        self.arguments.append(argument)
+        self.params.append(param)
+        return param.name
+
+    def kernel(self, name: str, *body: loops.Stmt, contract: bool = False) -> loops.Kernel:
+        """The kernel of these statements."""
+        return loops.Kernel(name, tuple(self.params), body, contract)
 
 
 def whole(
@@ -254,10 +274,8 @@ def whole(
     work: sizes.Expr,
 ) -> Built:
     """A kernel of one statement that is made of the names of its memory, the result first, and of sizes."""
-    arguments = list(memory)
-    names = ("out", *(f"x{i}" for i in range(len(memory) - 1)))
-    params = [loops.Param(n, "memory", d) for n, d in zip(names, dtypes, strict=True)]
-
-    amounts = tuple([amount(size, params, arguments) for size in found])
-    body = (statement(names, amounts),)
-    return Built(loops.Kernel(name, tuple(params), body), arguments, tasks, work, 0, (node.source,))
+    known = Parameters()
+    named = ("out", *(f"x{i}" for i in range(len(memory) - 1)))
+    names = tuple([known.memory(a, d, n) for a, d, n in zip(memory, dtypes, named, strict=True)])
+    amounts = tuple([known.amount(size) for size in found])
+    return Built(known.kernel(name, statement(names, amounts)), known.arguments, tasks, work, 0, (node.source,))

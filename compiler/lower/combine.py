@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eagerjit.compiler import loops, sizes
-from eagerjit.compiler.lower.build import Blocking, Built, tasks_loop
-from eagerjit.compiler.lower.emit import Amount, Argument, Temporary
+from eagerjit.compiler.lower.build import Blocking, Built, Parameters, tasks_loop
+from eagerjit.compiler.lower.emit import Argument, Temporary
 from eagerjit.runtime.dtypes import BY_SHORT
 
 
@@ -40,17 +40,10 @@ def combine(
     blocking: Blocking,
 ) -> Built:
     """out[a, j] = partial[a, 0, j] op partial[a, 1, j] op ... ; one task per a, or per (a, j) where lanes combine."""
-    params = [loops.Param("p", "memory", dtype), loops.Param("o", "memory", dtype)]
-    arguments: list[Argument] = [partial, out]
-
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-        arguments.append(Amount(size))
-        return params[-1].name
-
-    count, width = amount(chunks), amount(inner)
+    known = Parameters()
+    known.memory(partial, dtype, "p")
+    known.memory(out, dtype, "o")
+    count, width = known.amount(chunks), known.amount(inner)
     lanes = blocking.lanes
     start = loops.Let("z", "const", (), dtype, identity(op, dtype))
     body: list[loops.Stmt]
@@ -85,9 +78,9 @@ def combine(
                 (loops.Let("k", "add", ("b", "c"), "i64"), loops.Loop("vector", "i", 0, width, step, lanes)),
             ),
         ]
-    kernel = loops.Kernel(name, tuple(params), (start, tasks_loop(body)))
+    kernel = known.kernel(name, start, tasks_loop(body))
     tasks = sizes.mul(around, inner) if blocking.parts else around
-    return Built(kernel, arguments, tasks, sizes.mul(sizes.mul(around, chunks), inner))
+    return Built(kernel, known.arguments, tasks, sizes.mul(sizes.mul(around, chunks), inner))
 
 
 def _places(count: int | str, width: int | str, around: sizes.Expr) -> tuple[list[loops.Stmt], loops.Index]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Blocking, Built, amount, blocks_of
+from eagerjit.compiler.lower.build import Blocking, Built, Parameters, blocks_of
 from eagerjit.compiler.lower.emit import Amount, Argument, Pointer
 from eagerjit.compiler.lower.libraries import RESULT, multiplications, operands, spatial
 from eagerjit.compiler.shapes import Shape, contiguous_strides
@@ -15,29 +15,13 @@ from eagerjit.compiler.shapes import Shape, contiguous_strides
 
 def product(name: str, node: Node, out: Argument) -> Built:
     """The kernel of a product."""
-    arguments: list[Argument] = []
-    params: list[loops.Param] = []
-
-    def param(argument: Argument, kind: str, dtype: str) -> str:
-        arguments.append(argument)
-        params.append(loops.Param(f"{kind[0]}{len(params)}", kind, dtype))
-        return params[-1].name
-
-    known: dict[sizes.Expr, str] = {}
-
-    def amount(size: sizes.Expr) -> int | str:
-        if isinstance(size, int):
-            return size
-        if size not in known:
-            known[size] = param(Amount(size), "size", "i64")
-        return known[size]
-
+    known = Parameters()
+    amount = known.amount
     left, right = node.inputs
     places = [layout(v) for v in (left, right)]
-    pointers = [
-        param(Pointer(p.root, p.offset), "memory", v.dtype.short) for p, v in zip(places, (left, right), strict=True)
-    ]
-    result = param(out, "memory", node.dtype.short)
+    factors = zip(places, (left, right), strict=True)
+    pointers = [known.memory(Pointer(p.root, p.offset), v.dtype.short) for p, v in factors]
+    result = known.memory(out, node.dtype.short)
     rank = len(node.type.shape)
     steps: list[Shape] = [*(p.strides for p in places), contiguous_strides(node.type.shape)]
     statement = loops.Product(
@@ -49,31 +33,27 @@ def product(name: str, node: Node, out: Argument) -> Built:
         tuple((amount(node.type.shape[d]), *(amount(s[d]) for s in steps)) for d in range(rank - 2)),
         node.dtype.short,
     )
-    kernel = loops.Kernel(name, tuple(params), (statement,))
     batch = sizes.product(node.type.shape[:-2])
-    return Built(kernel, arguments, batch, multiplications(node), 0, (node.source,))
+    return Built(known.kernel(name, statement), known.arguments, batch, multiplications(node), 0, (node.source,))
 
 
 def convolution(name: str, node: Node, out: Argument) -> Built:
     """The kernel of a convolution or of one of its gradients."""
-    arguments: list[Argument] = []
-    params: list[loops.Param] = []
+    known = Parameters()
     tensors = operands(node)
     for tensor in tensors:
         where = layout(tensor)
-        arguments.append(out if tensor is node else Pointer(where.root, where.offset))
-        params.append(loops.Param(f"m{len(params)}", "memory", tensor.dtype.short))
+        known.memory(out if tensor is node else Pointer(where.root, where.offset), tensor.dtype.short)
 
     x, w, _ = tensors
     groups = node.attributes["groups"]
     counted = x.type.shape[0], w.type.shape[1], sizes.floordiv(w.type.shape[0], groups)
-    counts = tuple([amount(size, params, arguments) for size in counted])
-    words = [amount(size, params, arguments) for size in spatial(node)]
+    counts = tuple(map(known.amount, counted))
+    words = [known.amount(size) for size in spatial(node)]
     dims = tuple(tuple(words[i : i + 6]) for i in range(0, 18, 6))
     result = ("y", "x", "w")[RESULT[node.op]]
     statement = loops.Convolution(result, "m0", "m1", "m2", counts, dims, node.dtype.short)
-    kernel = loops.Kernel(name, tuple(params), (statement,))
-    return Built(kernel, arguments, groups, multiplications(node), 0, (node.source,))
+    return Built(known.kernel(name, statement), known.arguments, groups, multiplications(node), 0, (node.source,))
 
 
 def with_following(first: Built, node: Node, second: Built, blocking: Blocking) -> Built | None:

@@ -9,9 +9,9 @@ import numpy as np
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.layout import layout
-from eagerjit.compiler.lower.build import Built, whole
+from eagerjit.compiler.lower.build import Built, Parameters, whole
 from eagerjit.compiler.lower.calls import RoutineCall
-from eagerjit.compiler.lower.emit import Amount, Argument, Pointer, Temporary
+from eagerjit.compiler.lower.emit import Argument, Pointer, Temporary
 from eagerjit.compiler.lower.searches import SEARCHES, search_call, search_work
 from eagerjit.compiler.lower.sparse import product_call, product_work
 from eagerjit.compiler.ops import routines, sparse
@@ -50,22 +50,14 @@ def order_of(
     while True:
         last = run >= MOST or (isinstance(extent, int) and extent <= run)
         target = [] if last else kept[len(built) % 2]
-        arguments: list[Argument] = [x, out, *source, *target]
-        dtypes = (dtype, "i64", *(t.dtype for t in (*source, *target)))
-        params = [loops.Param(f"m{i}", "memory", d) for i, d in enumerate(dtypes)]
-        named: list[int | str] = []
-        for size in amounts:
-            if not isinstance(size, int) and Amount(size) not in arguments:
-                params.append(loops.Param(f"s{len(params)}", "size", "i64"))
-                arguments.append(Amount(size))
-            named.append(size if isinstance(size, int) else params[arguments.index(Amount(size))].name)
-        names = [p.name for p in params[2:]]
-        memory = tuple(names[: len(source)]), tuple(names[len(source) : len(source) + len(target)])
-        many, apart, wanted = named
-        statement = loops.Sort("m1", "m0", op, *memory, part, run, many, apart, wanted, dtype)
-        kernel = loops.Kernel(f"{name}.{len(built)}", tuple(params), (statement,))
+        known = Parameters()
+        values, places = known.memory(x, dtype), known.memory(out, "i64")
+        before, after = (tuple([known.memory(t, t.dtype) for t in memory]) for memory in (source, target))
+        many, apart, wanted = map(known.amount, amounts)
+        statement = loops.Sort(places, values, op, before, after, part, run, many, apart, wanted, dtype)
+        kernel = known.kernel(f"{name}.{len(built)}", statement)
         tasks = sizes.mul(lines, sizes.floordiv(sizes.add(extent, -1), part)) if source else lines
-        built.append(Built(kernel, arguments, tasks, work, 0, (line,)))
+        built.append(Built(kernel, known.arguments, tasks, work, 0, (line,)))
         if last:
             break
         part, run, source = run, run * MERGED, target

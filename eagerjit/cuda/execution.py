@@ -88,7 +88,7 @@ class Prepared:
 class Function:
     """A kernel of a Program, compiled for the sizes that it meets: kinds of sizes share a binary."""
 
-    def __init__(self, kernel: gpu_kernels.AnyKernel, device: Device, compile: Compile):
+    def __init__(self, kernel: gpu_kernels.GpuKernel, device: Device, compile: Compile):
         self.kernel, self.device, self.compile = kernel, device, compile
         names = [p.name for p in kernel.kernel.params]
         self._place = {name: index for index, name in enumerate([*names, *HIDDEN])}
