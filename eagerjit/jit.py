@@ -13,7 +13,7 @@ import functools
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +148,9 @@ class JitFunction(Function):
             self.info.eager_calls += self._eager
             return self.__wrapped__(*args, **kwargs)
         call = Call((args, kwargs, Heard()))
+        served = self._served_again(call)
+        if served is not MISS:
+            return served
         try:
             structure, leaves = flatten_call(args, kwargs)
         except TraceBreak as problem:
@@ -156,6 +159,17 @@ class JitFunction(Function):
             structure, leaves = self._related.call(structure, leaves)
         return self._served(structure, leaves, call)
 
+    def _served_again(self, call: Call) -> Any:
+        """The result of a call by the version that served the last one, MISS where that is not to be seen at once."""
+        variant = self.variants[0] if self.variants and self._related is None else None
+        leaves = variant.take(call[0], call[1]) if variant is not None and variant.take is not None else None
+        if variant is None or leaves is None or not variant.applies(leaves):
+            return MISS
+        if (flat := variant.run(leaves, call)) is MISS:
+            return MISS
+        self.info.hits += 1
+        return self._result(variant, flat, call)
+
     def _served(self, structure: Any, leaves: list[Any], call: Call) -> Any:
         """The result of a call by a version, or by the plain function, which is told what was asked for it so far."""
         function, made, problem = self.__wrapped__, None, None
@@ -163,10 +177,11 @@ class JitFunction(Function):
             while made is None:
                 known = len(self.variants)
                 for variant in self.variants:
-                    if variant.structure == structure and self._applies(variant, leaves):
+                    if variant.structure == structure and variant.applies(leaves):
                         flat = variant.run(leaves, call)
                         if flat is not MISS:
                             self.info.hits += 1
+                            self._put_first(variant)
                             return self._result(variant, flat, call)
                 if self._overlapping and (structure, key_of(leaves), overlaps(leaves)) in self._overlapping:
                     self.info.eager_calls += 1
@@ -187,6 +202,13 @@ class JitFunction(Function):
             self._overlapping.add((structure, key_of(leaves), overlaps(leaves)))
             return told_again(function, *call)
         return self._result(made, flat, call)
+
+    def _put_first(self, variant: Variant) -> None:
+        """Let the next call begin with the version that served this one: what others compare may take long."""
+        if self.variants[0] is not variant and self._lock.acquire(blocking=False):
+            first = [v for v in self.variants if v is variant]  # none where it was forgotten meanwhile
+            self.variants = first + [v for v in self.variants if v is not variant]
+            self._lock.release()
 
     def _plain_instead(self, problem: BaseException | None, call: Call) -> Any:
         """The plain call after this has ended a recording."""
@@ -218,20 +240,9 @@ class JitFunction(Function):
     def _matching(self, structure: Any, leaves: list[Any]) -> Variant | None:
         """A variant recorded for arguments like these; found by recording again only if there is none."""
         for variant in self.variants:
-            if variant.structure == structure and self._applies(variant, leaves) and variant.key == key_of(leaves):
+            if variant.structure == structure and variant.applies(leaves) and variant.key == key_of(leaves):
                 return variant
         return None
-
-    def _applies(self, variant: Variant, leaves: Sequence[Any]) -> bool:
-        """Check what native guards cannot, and let the native ones know of a new epoch."""
-        if not variant.guards_hold(leaves):
-            return False
-        epochs, epoch = variant.executable.epochs, mode.epoch()  # read first: later changes by other threads count
-        if len(epochs) and epochs[0] != epoch:
-            if not variant.state.holds():
-                return False
-            epochs[0] = epoch
-        return True
 
     # -- compiling ----------------------------------------------------------------------------------------------------
 
@@ -314,10 +325,9 @@ class JitFunction(Function):
         positional = variant.structure[2][0]
         arrays = arrays_among(positional[2]) if positional[0] is tuple and not variant.structure[2][1][1] else None
         if arrays is not None and variant.native:
-            if variant.plain:
-                self.insert(variant.executable, arrays=arrays)
-            else:
-                self.insert(variant.executable, variant.finish, True, arrays)
+            variant.entered, plain = True, variant.plain
+            finish = None if plain else variant.finish
+            self.insert(variant.executable, finish, not plain, arrays, variant.is_repeated)
 
     # -- eager calls --------------------------------------------------------------------------------------------------
 

@@ -17,9 +17,16 @@ class Again(int):
     """A leaf that is the same object as an earlier one, which has this number."""
 
 
+LEAVES: set[type] = {int, float, bool, str, type(None)}
+"""Classes of which it is known that their instances are leaves."""
+
+
 def flatten(value: Any, leaves: list[Any]) -> Structure:
     """Append the leaves of a nesting of tuples, lists, dicts and dataclasses to `leaves`; returns its structure."""
     kind = type(value)
+    if kind in LEAVES:
+        leaves.append(value)
+        return LEAF
     if kind is tuple or kind is list:
         return (kind, None, tuple([flatten(v, leaves) for v in value]))
     if kind is dict or kind is OrderedDict:

@@ -87,18 +87,24 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
 
     def __init__(self, fallback: Callable[..., Any]):
         self.fallback = fallback
-        self._entries: list[tuple[Any, Finish | None, bool, int]] = []
+        self._entries: list[tuple[Any, Finish | None, bool, int, bool]] = []
 
     def insert(
-        self, executable: Any, finish: Finish | None = None, with_arguments: bool = False, arrays: int = 0
+        self,
+        executable: Any,
+        finish: Finish | None = None,
+        with_arguments: bool = False,
+        arrays: int = 0,
+        repeated: bool = False,
     ) -> None:
         """Tries `executable` after those inserted before.
 
         `finish` turns the tuple of its outputs, and with `with_arguments` that of the arguments, into the result. The
         bits of `arrays` say which arguments have to be ndarrays: the executable and `finish` get tensors over them.
+        With `repeated`, calls in which the executable raises an Exception are left to the fallback.
         """
         with lock:
-            self._entries = [*self._entries, (executable, finish, with_arguments, arrays)]
+            self._entries = [*self._entries, (executable, finish, with_arguments, arrays, repeated)]
             self._publish()
 
     def clear(self) -> None:
@@ -116,12 +122,12 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
     def _publish(self) -> None:
         """Tells native code the entries; one that is not native keeps the whole function in Python."""
         words = [len(self._entries)]
-        for executable, finish, with_arguments, arrays in self._entries:
+        for executable, finish, with_arguments, arrays, repeated in self._entries:
             if not isinstance(executable, NativeExecutable):
                 self._call_in_python()
                 return
             single, arguments = c.SINGLE_OUTPUT * (executable.n_outputs == 1), c.WITH_ARGUMENTS * with_arguments
-            flags = executable.n_arguments | single | arguments | arrays << c.ARRAYS
+            flags = executable.n_arguments | single | arguments | c.REPEATED * repeated | arrays << c.ARRAYS
             words += (id(executable), flags, 0 if finish is None else id(finish))
         if type(self) not in _native_types and not self._entries:
             return
@@ -133,10 +139,15 @@ class Function(DirectlyCalled, heap_types.raw_base("FunctionBase", c.FUNCTION_FI
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or mode.tracing():
             return self.fallback(*args, **kwargs)
-        for executable, finish, with_arguments, arrays in self._entries:
+        for executable, finish, with_arguments, arrays, repeated in self._entries:
             if executable.n_arguments != len(args) or arrays:
                 continue
-            result = executable.run(args)
+            try:
+                result = executable.run(args)
+            except Exception:
+                if not repeated:
+                    raise
+                break
             if result is MISS:
                 continue
             if finish is None:

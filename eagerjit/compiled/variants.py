@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,16 +17,18 @@ from eagerjit.recording.host_steps import REFUSED, HostSteps
 from eagerjit.recording.leaves import key_of
 from eagerjit.recording.rebuilding import finds_arguments
 from eagerjit.recording.results import Finish
+from eagerjit.recording.taking import Take, taking
+from eagerjit.runtime import mode
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.asking import containers_of
 from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Structure
+from eagerjit.watching.comparing import Structure, has_state
 from eagerjit.watching.forms import are_apart, copied
 from eagerjit.watching.kept import KeptCall, call_kept
-from eagerjit.watching.slots import Arguments, Path, Slot
+from eagerjit.watching.slots import STORE, Arguments, Path, Slot
 from eagerjit.watching.world import Heard, Inquiry, follow
 
 FAILED = object()
@@ -62,6 +65,7 @@ class Variant:
     catches         whether an error may end inside of it
     calls           calls of functions that keep their results
     host            what NumPy computes before the rest
+    entered         whether native code tries it by itself
     apart           containers that none of the arguments may be, nor may one be in two places; None: it does not matter
     """
 
@@ -89,6 +93,7 @@ class Variant:
     catches: bool = False
     host: HostSteps | None = None
     apart: dict[int, Any] | None = None
+    entered: bool = False
 
     def __post_init__(self) -> None:
         self._sized = list(dict.fromkeys(call for call in self.calls if call.places))
@@ -97,6 +102,22 @@ class Variant:
         """Let native code know that all is as it was at the recording."""
         if len(self.executable.epochs):
             self.executable.epochs[0] = self.state.epoch
+
+    @functools.cached_property
+    def take(self) -> Take | None:
+        """What takes the leaves of calls like this one at once."""
+        return taking(self.structure) if not (self.entered or self.inquiries) else None
+
+    def applies(self, leaves: Sequence[Any]) -> bool:
+        """Check what native guards cannot, and let the native ones know of a new epoch."""
+        if not self.guards_hold(leaves):
+            return False
+        epochs, epoch = self.executable.epochs, mode.epoch()  # read first: later changes by other threads count
+        if len(epochs) and epochs[0] != epoch:
+            if not self.state.holds():
+                return False
+            epochs[0] = epoch
+        return True
 
     def guards_hold(self, leaves: Sequence[Any]) -> bool:
         """Whether everything that Python compares is as it was."""
@@ -115,15 +136,11 @@ class Variant:
     def native(self) -> bool:
         """Whether native code can call it: it checks all guards, and nothing is to be done besides."""
         python = self.guards or self._sized or self.lacking
-        around = self.commit or self.notes or self.clocks.clocks or self.inquiries or self.host
+        around: Any = self.notes or self.clocks.clocks or self.inquiries or self.host
+        around = around or any(type(target) is Path for _, target in self.commit)
         told_apart = self.apart is not None
         found = self.rebuild is not None and finds_arguments(self.result)
-        return not (python or around or told_apart or found or (self.may_fail and self.is_repeated))
-
-    @property
-    def may_fail(self) -> bool:
-        """Whether the executable checks what may be an error."""
-        return bool(self.executable.program.errors or self.executable.program.calls)
+        return not (python or around or told_apart or found)
 
     @property
     def is_repeated(self) -> bool:
@@ -234,8 +251,18 @@ class Variant:
         result, given = built
         targets = [target.find(originals) if type(target) is Path else target for _, target in self.commit]
         for (action, _), target, operands in zip(self.commit, targets, given, strict=True):
-            action(target, *operands)
+            if action is STORE["attribute"] and has_state(target):
+                self._assign(target, *operands)
+            else:
+                action(target, *operands)
         return result
+
+    def _assign(self, module: Any, name: str, value: Any) -> None:
+        """Assign what this version need not find as it was: it goes on without a look at everything else."""
+        started, before, epochs = self.state.epochs_of(module, name, value), mode.epoch(), self.executable.epochs
+        STORE["attribute"](module, name, value)
+        if started and len(epochs) and epochs[0] == before and mode.epoch() == before + started:
+            epochs[0] = before + started
 
 
 def freed_node(name: str, source: str) -> GradNode:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
-from eagerjit.pytree import LEAF, Again, Structure
+from eagerjit.pytree import LEAF, LEAVES, Again, Structure
 from eagerjit.recording.arrays import NUMBERS, TracedArray, TracedNumber
 from eagerjit.runtime.native.context import MOST_ARRAYS
 from eagerjit.tensors.creation import from_numpy
 from eagerjit.tensors.placement import place_number
-from eagerjit.tensors.tensor import Tensor
+from eagerjit.tensors.tensor import Parameter, Tensor
 from eagerjit.watching.observation import TraceBreak, user_line
+
+LEAVES.update((Tensor, Parameter))
 
 
 def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
@@ -29,7 +31,8 @@ def flatten_call(args: Any, kwargs: Any) -> tuple[Structure, list[Any]]:
     except RecursionError:
         raise TraceBreak("an argument holds itself, or is nested very deeply", user_line()) from None
     met = [id(x) for x in leaves if isinstance(x, Tensor)]
-    if len(set(met)) == len(met) and not any(isinstance(x, (np.ndarray, np.generic)) for x in leaves):
+    others = set(map(type, leaves)) - LEAVES
+    if len(set(met)) == len(met) and not any(issubclass(kind, (np.ndarray, np.generic)) for kind in others):
         return structure, leaves
     kept: list[Any] = []
     known: dict[int, int] = {}

@@ -1,15 +1,14 @@
 """What a traced function returns, and what it gives to objects outside, as leaves and the structure to build it again.
 
 Structures are those of `pytree`, with three more kinds: objects met again (AGAIN, number), containers of the arguments
-(ARGUMENT, path), and instances of classes. What was there before the call is a leaf: it is returned as it is.
+(ARGUMENT, path), and instances of classes. What was there before the call is a leaf: it is returned as it is. `rebuilt`
+makes the values again.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Sequence
 from types import CoroutineType, MethodType, SimpleNamespace
 from typing import Any
 
@@ -20,10 +19,10 @@ from eagerjit.compiler.ir import Node
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.recording.traced_texts import Piece, TracedText, tied, written
+from eagerjit.recording.traced_texts import Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.clocks import Later, evaluated
+from eagerjit.watching.clocks import Later
 from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import Path
@@ -160,88 +159,6 @@ def finds_arguments(structure: Structure) -> bool:
     if type(structure) is not tuple:
         return False
     return structure[0] is ARGUMENT or any(map(finds_arguments, structure[2]))
-
-
-def rebuild(structure: Structure, leaves: Sequence[Any], originals: Any) -> Any:
-    """The value again; `originals` are the (args, kwargs) of this call."""
-    return _build(structure, iter(leaves), originals, [])
-
-
-def _build(structure: Structure, leaves: Any, originals: Any, made: list[Any]) -> Any:
-    if structure == LEAF:
-        return next(leaves)
-    kind, keys, children = structure
-    if kind is AGAIN:
-        return made[keys]
-    if kind is ARGUMENT:
-        return keys.find(originals)
-    if kind is Later:
-        return evaluated(keys, [_build(c, leaves, originals, made) for c in children], originals.readings)
-    if kind is TracedText:
-        return written(keys, [_build(c, leaves, originals, made) for c in children])
-    if issubclass(kind, np.generic):
-        return kind(_build(children[0], leaves, originals, made))
-    if issubclass(kind, tuple):
-        parts = [_build(c, leaves, originals, made) for c in children]
-        if hasattr(kind, "n_sequence_fields"):  # as time.struct_time
-            return kind(parts)
-        return tuple.__new__(kind, parts)  # a `__new__` of its own has run already
-    position = len(made)
-    made.append(None)
-    if kind is np.ndarray:
-        made[position] = next(leaves).copy()
-    elif kind is TracedArray:
-        array = next(leaves)._data
-        made[position] = array.view() if keys else _as_given(array)
-    elif kind is frozenset:
-        made[position] = frozenset([_build(c, leaves, originals, made) for c in children])
-    elif kind in (list, set):
-        out = made[position] = kind()
-        for child in children:
-            (out.append if kind is list else out.add)(_build(child, leaves, originals, made))
-    elif kind is deque:
-        row = made[position] = deque(maxlen=keys)
-        for child in children:
-            row.append(_build(child, leaves, originals, made))
-    elif kind in (dict, OrderedDict, Counter, defaultdict):
-        table = made[position] = kind() if kind is not defaultdict else defaultdict(keys[0])
-        for key, child in zip(keys if kind is not defaultdict else keys[1], children, strict=True):
-            table[key] = _build(child, leaves, originals, made)
-    else:
-        instance = made[position] = (SimpleNamespace if kind is SimpleNamespace else object).__new__(kind)
-        for name, child in zip(keys, children, strict=True):
-            object.__setattr__(instance, name, _build(child, leaves, originals, made))
-    return made[position]
-
-
-def _as_given(array: np.ndarray) -> np.ndarray:
-    """What NumPy gave, of which a tensor has a view."""
-    base = array.base
-    whole = type(base) is np.ndarray and base.base is None and base.shape == array.shape
-    return base if whole and base.strides == array.strides else array  # type: ignore
-
-
-def rebuilder(shape: Any, order: list[int], extra: bool) -> Callable[[Sequence[Any], Any], Any] | None:
-    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
-    if shape == pytree.LEAF:
-        return _first if extra else None
-    in_order = len(order) != 1 and order == list(range(len(order)))
-    if pytree.is_flat(shape) and shape[0] is tuple and in_order and not extra:
-        return None
-    return functools.partial(_restore, shape, order)
-
-
-def _first(flat: Sequence[Any], originals: Any) -> Any:
-    return flat[0]
-
-
-def _restore(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
-    return pytree.unflatten(shape, [flat[i] for i in order])
-
-
-def rebuilt(shape: Any, order: list[int], flat: Sequence[Any], originals: Any) -> Any:
-    """The function's result, and what it gives to objects, from its tensors."""
-    return rebuild(shape, [flat[i] for i in order], originals)
 
 
 def paths_of(call: Any, start: tuple[Any, ...] = ()) -> dict[int, Path]:

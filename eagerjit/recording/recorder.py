@@ -28,7 +28,8 @@ from eagerjit.recording.identities import guard_identities
 from eagerjit.recording.leaves import arrays_among, key_of, marks_of, plain_call, traced_call
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart, tie_found
-from eagerjit.recording.rebuilding import Flattening, paths_of, rebuilder, rebuilt
+from eagerjit.recording.rebuilding import Flattening, paths_of
+from eagerjit.recording.rebuilt import rebuilder, rebuilt
 from eagerjit.recording.retelling import told_again
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.turns import collecting_later, recording
@@ -242,8 +243,7 @@ class Recording:
                  and (met := first_freed(r._node)) is not None]  # fmt: skip
         n_results, n_user, key = len(results), len(unique), key_of(call.leaves)
         commit, apart = [(o.apply, o.target) for o in call.operations], call.apart
-        shape = call.shape if commit else call.shape[2][0]
-        whole = bool(commit) or not call.plain
+        shape, whole = call.shape if commit else call.shape[2][0], bool(commit) or not call.plain
         slots, host = [s for s in tracer.slots.values() if type(s) is Slot], tracer.host.work()
         guards, clocks, catches = guards + tracer.guards, call.clocks, tracer.journal.catches
         kept_calls = tracer.journal.memoized.calls
@@ -254,7 +254,7 @@ class Recording:
         def compiled() -> Variant:
             executable, report, backward = compile()
             extra = n_results > n_user or backward is not None
-            rebuild = functools.partial(rebuilt, shape, order) if whole else rebuilder(shape, order, extra)
+            rebuild = rebuilt(shape, order) if whole else rebuilder(shape, order, extra)
             if backward is not None and commit:
                 backward.changes = "Python objects"
             return Variant(

@@ -20,7 +20,7 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
-from eagerjit.watching.containers import containers_in, items_in_order, items_of
+from eagerjit.watching.containers import containers_in, items_in_order, items_of, size_of
 from eagerjit.watching.noted import Table
 from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
@@ -125,10 +125,14 @@ class Unchanged:
             self.before = contents(value, self.kept, changing, within)
         except RecursionError:
             raise TraceBreak("a container that it reads holds itself", user_line()) from None
+        sized = isinstance(value, _CONTAINERS) and not hasattr(type(value), "holds_options")
+        self.size = size_of(value) if sized else None
         holders = {holder for holder, _ in changing}
         self.text = text_of(value) if within and holders.isdisjoint(map(id, containers_in(value))) else None
 
     def __call__(self) -> bool:
+        if self.size is not None and size_of(self.value) != self.size:
+            return False  # lists that grow are not looked through
         if self.text is not None:
             return has_text(self.value, self.text)
         try:
@@ -349,6 +353,18 @@ class Structure:
         return settings and self.methods == Defaults.methods and all(
             o._jit_state(self.changing) == s for o, s in zip(self.owners, self.states, strict=True)
         )
+
+    def epochs_of(self, module: Any, name: str, value: Any) -> int:
+        """How many epochs a Module starts that gets this value for an attribute; 0 where that matters here, or may."""
+        own = module.__dict__
+        if "_buffers" not in own or has_state(value) or (isinstance(value, Tensor) and type(value) is not Tensor):
+            return 0
+        if name in own and (id(own), name) in self.changing:
+            return int(own[name] is not value)
+        buffers = own["_buffers"]
+        if name in buffers and (id(buffers), name) in self.changing:
+            return 2 * (buffers[name] is not value)  # the table's, and the module's
+        return 0
 
 
 def structure_of(owners: list[Any], changing: Set[tuple[int, Any]] = frozenset()) -> Structure:

@@ -37,6 +37,8 @@ def table_of(holder: Any, name: Any) -> dict[Any, Any] | None:
 
 def _store_attribute(holder: Any, name: str, value: Any) -> None:
     """As the code did that was watched: past a `__setattr__` of the class, which is code of its own."""
+    if type(holder).__setattr__ is object.__setattr__:
+        return object.__setattr__(holder, name, value)
     _own_method(holder, "__setattr__")(holder, name, value)
 
 

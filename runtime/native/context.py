@@ -145,7 +145,8 @@ FUNCTION_TABLE = 24  # count, then per entry: executable, arity and flags, finis
 ARITY = 0xFFFF_FFFF
 SINGLE_OUTPUT = 1 << 32  # the run returns its only output as it is
 WITH_ARGUMENTS = 1 << 33  # finish takes the outputs and the arguments
-ARRAYS = 34  # from this bit on: which of the first arguments are arrays, over which tensors are made
+REPEATED = 1 << 34  # what raises is left to the fallback, which does what comes before the error
+ARRAYS = 35  # from this bit on: which of the first arguments are arrays, over which tensors are made
 MOST_ARRAYS = 16  # the arguments of which these bits tell
 
 REMEMBERED_TABLE = 24

@@ -22,6 +22,7 @@ from eagerjit.runtime.native.context import (
     OPERATOR_SLOW,
     OPERATOR_TABLE,
     OPERATOR_WRITES,
+    REPEATED,
     REQUIRES_GRAD,
     SINGLE_OUTPUT,
     TRUE,
@@ -78,7 +79,10 @@ PyTuple_GetItem = external("ptr PyTuple_GetItem(ptr, i64)")
 PyTuple_New = external("ptr PyTuple_New(i64)")
 PyTuple_SetItem = external("i32 PyTuple_SetItem(ptr, i64, ptr)")
 PyErr_Occurred = external("ptr PyErr_Occurred()")
+PyErr_ExceptionMatches = external("i32 PyErr_ExceptionMatches(ptr)")
+PyErr_Clear = external("void PyErr_Clear()")
 PyTuple_Type = external_data("PyTuple_Type")
+PyExc_Exception = external_data("PyExc_Exception")
 
 COUNT = 0x7FFF_FFFF_FFFF_FFFF  # the other bit of nargsf lets a callee overwrite the word before the arguments
 
@@ -156,6 +160,9 @@ def function_call(callee: ptr, arguments: ptr, count: i64, keywords: ptr) -> ptr
             let_go(executable)
             if finish:
                 let_go(finish)
+            if status == FAILED and flags & REPEATED and PyErr_ExceptionMatches(load_ptr(PyExc_Exception, 0)):
+                PyErr_Clear()
+                break
             if status == DONE or status == FAILED:
                 release_over_arrays(over, arrays)
                 return made

@@ -1,0 +1,134 @@
+"""What a traced function returns, and gives to objects, made of a call's results by Python code written for it."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from eagerjit import pytree
+from eagerjit.pytree import LEAF, Structure
+from eagerjit.recording.arrays import TracedArray
+from eagerjit.recording.rebuilding import AGAIN, ARGUMENT
+from eagerjit.recording.traced_texts import TracedText, written
+from eagerjit.watching.clocks import Later, evaluated
+
+Rebuild = Callable[[Sequence[Any], Any], Any]
+"""Makes a value of the results of a call, and of its (args, kwargs)."""
+
+
+def rebuilder(structure: Structure, order: list[int], extra: bool) -> Rebuild | None:
+    """What makes the function's result of its tensors; None where they are the executable's outputs as they come."""
+    if structure == LEAF and not extra:
+        return None
+    in_order = len(order) != 1 and order == list(range(len(order)))
+    if structure != LEAF and pytree.is_flat(structure) and structure[0] is tuple and in_order and not extra:
+        return None
+    return rebuilt(structure, order)
+
+
+def rebuilt(structure: Structure, order: Sequence[int]) -> Rebuild:
+    """What makes a value of this structure; `order` says which result each leaf is."""
+    return _Code(order).function(structure)
+
+
+class _Code:
+    """The lines of such a function: all that has parts is a variable, as Python bounds how deep expressions nest."""
+
+    def __init__(self, order: Sequence[int]):
+        self.order = iter(order)
+        self.lines: list[str] = []
+        self.known: dict[str, Any] = {"__name__": __name__}
+        self.names: dict[int, str] = {}
+        self.made: list[str] = []  # containers in the order in which they were met, as AGAIN counts them
+        self.numbers = itertools.count()
+
+    def function(self, structure: Structure) -> Rebuild:
+        """The function that returns the value."""
+        self.lines.append(f"return {self.value(structure)}")
+        text = "def made(flat, call):\n    " + "\n    ".join(self.lines)
+        exec(compile(text, "<string>", "exec"), self.known)
+        return self.known["made"]  # type: ignore[no-any-return]
+
+    def value(self, structure: Structure) -> str:
+        """An expression for a value, after the lines that it needs."""
+        if structure == LEAF:
+            return f"flat[{next(self.order)}]"
+        kind, keys, children = structure
+        if kind is AGAIN:
+            return self.made[keys]
+        if kind is ARGUMENT:
+            return self.variable(f"{self.constant(keys)}.find(call)")
+        if kind is Later:
+            given = f"{self.constant(keys)}, {self.items(children)}, call.readings"
+            return self.variable(f"{self.constant(evaluated)}({given})")
+        if kind is TracedText:
+            return self.variable(f"{self.constant(written)}({self.constant(keys)}, {self.items(children)})")
+        if issubclass(kind, np.generic):
+            return self.variable(f"{self.constant(kind)}({self.value(children[0])})")
+        if kind is tuple:
+            return self.variable(f"(*{self.items(children)},)")
+        if issubclass(kind, tuple):
+            if hasattr(kind, "n_sequence_fields"):  # as time.struct_time
+                return self.variable(f"{self.constant(kind)}({self.items(children)})")
+            new = self.constant(tuple.__new__)  # a `__new__` of its own has run already
+            return self.variable(f"{new}({self.constant(kind)}, {self.items(children)})")
+        return self.container(kind, keys, children)
+
+    def container(self, kind: type, keys: Any, children: Sequence[Structure]) -> str:
+        """A variable that is a container: there before its parts are, which may hold it."""
+        position = len(self.made)
+        self.made.append("")
+        if kind is np.ndarray:
+            made = f"flat[{next(self.order)}].copy()"
+        elif kind is TracedArray:
+            array = f"flat[{next(self.order)}]._data"
+            made = f"{array}.view()" if keys else f"{self.constant(_as_given)}({array})"
+        elif kind is frozenset:
+            made = f"{self.constant(kind)}({self.items(children)})"
+        elif kind in (list, set, deque):
+            made = f"{self.constant(kind)}({f'maxlen={keys}' if kind is deque else ''})"
+        elif kind in (dict, OrderedDict, Counter, defaultdict):
+            made = f"{self.constant(kind)}({self.constant(keys[0]) if kind is defaultdict else ''})"
+        else:
+            new = (SimpleNamespace if kind is SimpleNamespace else object).__new__
+            made = f"{self.constant(new)}({self.constant(kind)})"
+        name = self.made[position] = self.variable(made)
+        if kind in (list, set, deque) and children:
+            self.lines.append(f"{name}.{'update' if kind is set else 'extend'}({self.items(children)})")
+        elif kind in (dict, OrderedDict, Counter, defaultdict):
+            for key, child in zip(keys[1] if kind is defaultdict else keys, children, strict=True):
+                value = self.value(child)
+                self.lines.append(f"{name}[{self.constant(key)}] = {value}")
+        elif kind not in (np.ndarray, TracedArray, frozenset, list, set, deque):
+            for key, child in zip(keys, children, strict=True):
+                value = self.value(child)
+                self.lines.append(f"{self.constant(object.__setattr__)}({name}, {self.constant(key)}, {value})")
+        return name
+
+    def items(self, children: Sequence[Structure]) -> str:
+        """An expression for a list of values."""
+        return f"[{', '.join([self.value(child) for child in children])}]"
+
+    def variable(self, expression: str) -> str:
+        """A variable that holds what an expression gives."""
+        name = f"v{next(self.numbers)}"
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+    def constant(self, value: Any) -> str:
+        """A name for an object that every call has."""
+        name = self.names.setdefault(id(value), f"c{len(self.known)}")
+        self.known[name] = value
+        return name
+
+
+def _as_given(array: np.ndarray) -> np.ndarray:
+    """What NumPy gave, of which a tensor has a view."""
+    base = array.base
+    whole = type(base) is np.ndarray and base.base is None and base.shape == array.shape
+    return base if whole and base.strides == array.strides else array  # type: ignore

@@ -1,0 +1,60 @@
+"""The leaves of a call that is like one before, by Python code written for its structure."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from eagerjit.pytree import LEAF, LEAVES, Structure
+from eagerjit.tensors.tensor import Tensor
+
+Take = Callable[[Any, Any], list[Any] | None]
+"""Gives the leaves of a call's (args, kwargs); None for calls of which `flatten_call` has to find out the structure."""
+
+
+def taking(structure: Structure) -> Take | None:
+    """What takes the leaves of calls of this structure.
+
+    None where it holds anything but tuples, lists and dictionaries of tensors and plain values, each object once.
+    """
+    if not _is_plain(structure):
+        return None
+    numbers, leaves = itertools.count(), list[str]()
+    known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "Tensor": Tensor}
+    lines: list[str] = []
+
+    def visit(name: str, part: Structure) -> None:
+        if part == LEAF:
+            leaves.append(name)
+            return
+        kind, keys, children = part
+        parts = [f"v{next(numbers)}" for _ in children]
+        known[f"kind_{name}"], known[f"keys_{name}"] = kind, keys
+        wrong = f"type({name}) is not kind_{name} or len({name}) != {len(children)}"
+        if kind is dict:
+            wrong += f" or tuple({name}) != keys_{name}"
+        elif keys is not None:
+            wrong += f" or {name}._fields != keys_{name}"
+        lines.append(f"if {wrong}: return None")
+        if parts:
+            lines.append(f"{', '.join(parts)}, = {name}{'.values()' if kind is dict else ''}")
+        for inner, child in zip(parts, children, strict=True):
+            visit(inner, child)
+
+    for name, part in zip(("args", "kwargs"), structure[2], strict=True):
+        visit(name, part)
+    lines.append(f"leaves = [{', '.join(leaves)}]")
+    lines.append("met = [id(leaf) for leaf in leaves if isinstance(leaf, Tensor)]")
+    lines.append("plain = LEAVES.issuperset(map(type, leaves)) and len(set(met)) == len(met)")
+    lines.append("return leaves if plain else None")
+    exec(compile("def take(args, kwargs):\n    " + "\n    ".join(lines), "<string>", "exec"), known)
+    return known["take"]  # type: ignore[no-any-return]
+
+
+def _is_plain(structure: Structure) -> bool:
+    if type(structure) is not tuple:
+        return bool(structure == LEAF) and type(structure) is str
+    kind, keys, children = structure
+    plain = kind in (tuple, list, dict) or (issubclass(kind, tuple) and keys is not None)
+    return plain and all(map(_is_plain, children))

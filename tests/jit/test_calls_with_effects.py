@@ -1,0 +1,104 @@
+"""Calls that change Python objects cost little: native code serves them, and nothing is compared that cannot differ."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import eagerjit as torch
+from eagerjit import nn
+from eagerjit.jit import JitWarning
+from eagerjit.nn import functional as F
+from eagerjit.watching import comparing
+
+
+def test_calls_with_effects_are_served_by_native_code() -> None:
+    class Counter:
+        n = 0
+
+    counter, losses, out = Counter(), list[float](), io.StringIO()
+
+    def step(scores: Any, target: Any) -> Any:
+        counter.n += 1
+        loss = F.cross_entropy(scores, target)
+        losses.append(loss.item())
+        print(f"loss {loss.item():.2f}", file=out)
+        return {"loss": loss}
+
+    jitted = torch.jit(step, fullgraph=True)
+    scores, target = torch.zeros(2, 3), torch.tensor([0, 2])
+    for _ in range(12):
+        jitted(scores, target)
+    info = jitted.cache_info()
+    served = info.hits
+    for _ in range(10):
+        jitted(scores, target)
+    assert info.hits == served
+    assert counter.n == len(losses) == len(out.getvalue().splitlines()) == 22
+    with pytest.raises(IndexError):
+        jitted(scores, torch.tensor([0, 3]))
+    assert counter.n == 23 and len(losses) == 22
+
+
+def test_a_state_that_a_call_replaces_is_no_reason_to_compare_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Keeper(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(3, 3)
+            self.last = torch.zeros(3)
+            self.register_buffer("mean", torch.zeros(3))
+
+        def forward(self, x: Any) -> Any:
+            self.last = self.inner(x) + self.last
+            self.mean = self.mean + self.last
+            return self.mean
+
+    model, compared = Keeper(), list[int]()
+    before = comparing.Structure.holds
+
+    def holds(structure: Any) -> bool:
+        compared.append(1)
+        return before(structure)
+
+    jitted = torch.jit(lambda x: model(x), fullgraph=True)
+    x = torch.ones(3)
+    for _ in range(6):
+        jitted(x)
+    monkeypatch.setattr(comparing.Structure, "holds", holds)
+    for _ in range(10):
+        jitted(x)
+    assert not compared
+    model.inner.weight = nn.Parameter(torch.zeros(3, 3))
+    expected = model.inner.bias + model.last + model.mean
+    assert torch.equal(jitted(x), expected) and compared
+
+
+def test_versions_that_do_not_fit_are_not_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses: list[float] = []
+
+    def step(x: Any) -> Any:
+        losses.append(x.sum().item())
+        return sum(losses) / len(losses), losses[-1]
+
+    jitted = torch.jit(step, fullgraph=True)
+    x = torch.ones(3)
+    for _ in range(12):
+        jitted(x)
+    compared: list[int] = []
+    before = comparing.contents
+    monkeypatch.setattr(comparing, "contents", lambda *args: compared.append(1) or before(*args))  # type: ignore
+    for _ in range(10):
+        jitted(x)
+    assert not compared and len(losses) == 22
+
+
+def test_calls_that_mostly_fit_no_version_run_eagerly() -> None:
+    jitted = torch.jit(lambda flags, x: sum(x * (2 + i if flag else 1) for i, flag in enumerate(flags)))
+    x = torch.ones(2)
+    ways = [[bool(n >> i & 1) for i in range(7)] for n in range(128)]
+    with pytest.warns(JitWarning, match="versions were compiled"):
+        for way in ways:
+            assert torch.equal(jitted(way, x), jitted(way, x))
+    assert jitted.cache_info().compiles < 64
