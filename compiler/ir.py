@@ -55,6 +55,14 @@ class Node:
     def dtype(self) -> DType:
         return self.type.dtype
 
+    @property
+    def base(self) -> Node:
+        """What the node is a view of, through all views of views; itself if it is no view."""
+        node = self
+        while node.op.family == "view":
+            node = node.inputs[0]
+        return node
+
     def __repr__(self) -> str:
         return f"<{self.op.name}: {self.type}>"
 

@@ -72,7 +72,7 @@ def _moved_on(
 ) -> list[Node]:
     """The values to keep, each moved on to the last operand that is computed of it alone and is no larger."""
     kept = dict.fromkeys(saved)
-    operands = {_base(i) for n in forward if n.op.family in _CALLED for i in n.inputs} - kept.keys()
+    operands = {i.base for n in forward if n.op.family in _CALLED for i in n.inputs} - kept.keys()
     users: dict[Node, set[Node]] = {}
     for node in visited - kept.keys():
         for value in node.inputs:
@@ -90,13 +90,6 @@ def _moved_on(
         moved[last] = None
     read = final.union(*(n.inputs for n in _ancestors_until(wanted, given | moved.keys())))
     return [v for v in moved if v in read]
-
-
-def _base(node: Node) -> Node:
-    """What a value is a view of."""
-    while node.op.family == "view":
-        node = node.inputs[0]
-    return node
 
 
 def _bytes(node: Node) -> int:

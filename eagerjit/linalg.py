@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.calling import public
@@ -306,7 +307,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
     first, last = tuple(A.shape[:ind]), tuple(A.shape[ind:])
-    rows, columns = views._numel(first), views._numel(last)
+    rows, columns = math.prod(first), math.prod(last)
     if rows != columns:
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
@@ -322,7 +323,7 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
         rest = [d for d in range(A.ndim) if d not in [views.dimension(x, A.ndim) for x in dims]]
         A = A.permute([*rest, *(views.dimension(x, A.ndim) for x in dims)])
     shape = tuple(A.shape[B.ndim :])
-    if views._numel(shape) != B.numel():
+    if math.prod(shape) != B.numel():
         raise RuntimeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim])"
         )

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from eagerjit.runtime import cpu, log, source
+from eagerjit.runtime import log, source
 
 MARK = b"EJCACHE1"
 HEADER_BYTES = len(MARK) + 32
@@ -187,20 +187,6 @@ def stats() -> dict[str, int | str]:
     """The directory, its entries and bytes, and this process's hits, misses, writes and dropped entries."""
     sizes = [status.st_size for path, status in _files() if path.suffix != ".tmp"]
     return {"directory": str(directory()), "entries": len(sizes), "bytes": sum(sizes), **_counts}
-
-
-def cached_compile(llvm_text: str, passes: str = "light") -> bytes:
-    """Object code of LLVM text, compiled at most once per target on this machine (see `cpu.compile_text`)."""
-    key = content_key(cpu.target_key(), passes, llvm_text)
-    stored = get("object", key)
-    if stored is not None:
-        return stored
-    started = time.perf_counter()
-    compiled = cpu.compile_text(llvm_text, passes)
-    if log.CACHE:
-        log.write("cache", f"compiled {key[:12]} in {(time.perf_counter() - started) * 1e3:.1f} ms")
-    put("object", key, compiled)
-    return compiled
 
 
 def _path(kind: str, key: str) -> Path:

@@ -145,12 +145,6 @@ def assembly(llvm_text: str, passes: str = "light") -> str:
         return str(_target_machine().emit_assembly(_optimized(llvm_text, passes)))
 
 
-def optimized_text(llvm_text: str, passes: str = "light") -> str:
-    """The LLVM text after the passes."""
-    with lock:
-        return str(_optimized(llvm_text, passes))
-
-
 _AT_A_LINKER = 256
 """Objects that one linker loads: it looks for each among all that it holds."""
 

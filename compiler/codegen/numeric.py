@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eagerjit.compiler.codegen.builder import BITS, Value
+from eagerjit.compiler.codegen.builder import Value
 
 INF = float("inf")
 NAN = float("nan")
@@ -122,8 +122,3 @@ def lanes(value: Value, start: int, count: int) -> Value:
     order = ", ".join(f"i32 {start + i}" for i in range(count))
     text = f"shufflevector {kind} {value.text}, {kind} poison, <{count} x i32> <{order}>"
     return b.pure(value.dtype, count, text, value.depth)
-
-
-def integer_dtype(x: Value) -> str:
-    """The signed integer dtype as wide as x."""
-    return {32: "i32", 64: "i64"}[BITS[x.dtype]]

@@ -25,8 +25,6 @@ LOG_SQRT_TAU = 0.9189385332046727
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
 SHIFT = 8
 
-Draw = Callable[[Value], tuple[Value, Value]]
-
 
 def _wide(function: Callable[..., Value]) -> Callable[..., Value]:
     """A function of f64 values for any floats."""

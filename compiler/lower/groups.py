@@ -158,9 +158,7 @@ def is_inline(node: Node, known: dict[Node, bool]) -> bool:
 
 def _is_part(node: Node) -> bool:
     """Whether a value is a part of complex numbers in memory: read like memory, wherever it is needed."""
-    while node.op.family == "view":
-        node = node.inputs[0]
-    return "part" in node.op.traits
+    return "part" in node.base.op.traits
 
 
 def is_uniform(node: Node) -> bool:
@@ -184,10 +182,8 @@ def in_memory(nodes: list[Node], inline: dict[Node, bool]) -> None:
         if node.op.name != "reshape" or refine(without_ones(base.type.shape), shape) == shape:
             continue
         if is_inline(base, known):
-            while base.op.family == "view":
-                base = base.inputs[0]
-            if not is_uniform(base):
-                inline[base] = False
+            if not is_uniform(base.base):
+                inline[base.base] = False
 
 
 def joined_again(graph: Graph) -> set[Node]:

@@ -25,9 +25,7 @@ def tables(nodes: Iterable[Node]) -> set[Node]:
         if node.op.family != "elementwise" and "gathers" not in node.op.traits:
             continue
         rank = len(without_ones(node.type.shape))
-        for value in node.inputs:
-            while value.op.family == "view":
-                value = value.inputs[0]
+        for value in (i.base for i in node.inputs):
             if value in found or value.op.family != "elementwise" or not is_inline(value, known):
                 continue
             if 0 < len(without_ones(value.type.shape)) < rank and _is_long(value):

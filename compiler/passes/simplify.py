@@ -40,9 +40,8 @@ def with_inputs(node: Node, replaced: dict[Node, Node]) -> Node:
 
 def literal(node: Node) -> Any:
     """The number that every element of the node is known to be, or None."""
-    while node.op.family == "view":
-        node = node.inputs[0]
-    return node.attributes["value"] if "literal" in node.op.traits else None
+    base = node.base
+    return base.attributes["value"] if "literal" in base.op.traits else None
 
 
 def _joined(node: Node) -> Node | None:

@@ -79,7 +79,4 @@ def _in_order(run: Run) -> list[Node]:
 
 def _zero(part: Node) -> Node:
     """The number that a slice's base repeats."""
-    base = part.inputs[0]
-    while base.op.family == "view":
-        base = base.inputs[0]
-    return base
+    return part.inputs[0].base

@@ -41,7 +41,7 @@ def answer(tracer: Tracer, node: Node) -> np.ndarray:
 def _compute(tracer: Tracer, node: Node) -> None:
     """Compute a node, and what it is made of and the call still holds."""
     used, known = _unknown(tracer, node)
-    held = {_memory(n) for n in tracer.held()}
+    held = {n.base for n in tracer.held()}
     nodes = [n for n in tracer.nodes if n in used]
     results = [n for n in nodes if n is node or (n in held and "literal" not in n.op.traits)]
     values: dict[Node, Any] = known | _given(tracer, known.keys())
@@ -125,13 +125,6 @@ def _unknown(tracer: Tracer, node: Node) -> tuple[set[Node], dict[Node, Any]]:
             used.add(current)
             waiting += current.inputs
     return used, known
-
-
-def _memory(node: Node) -> Node:
-    """What a view shows."""
-    while node.op.family == "view":
-        node = node.inputs[0]
-    return node
 
 
 def _given(tracer: Tracer, nodes: Any) -> dict[Node, Any]:

@@ -12,6 +12,7 @@ from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.pooling import _like, _named, batched, scattered
 from eagerjit.ops.reduce import mean
+from eagerjit.ops.resampling import along, taken
 from eagerjit.ops.windows import Numbers, better, block_sum, window_maximum
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import arange
@@ -37,17 +38,6 @@ def _most(n: Any, size: Any) -> int:
     return min(n, (n + size - 1) // size + (1 if size and n % size else 0)) if size else 0
 
 
-def _column(vector: Tensor, d: int, rank: int) -> Tensor:
-    """A vector along one dimension of many."""
-    return vector.reshape([-1 if a == d else 1 for a in range(rank)])
-
-
-def _seen(x: Tensor, d: int, place: Tensor) -> Tensor:
-    """What is at a place along a dimension, for each window."""
-    shape = tuple(place.shape[0] if a == d else n for a, n in enumerate(x.shape))
-    return x.gather(d, _column(place, d, x.ndim).expand(shape))
-
-
 def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
     """The means of `size` windows of (batch, channels, ...)."""
     (x,) = widened(input)
@@ -58,9 +48,9 @@ def _adaptive_avg(input: Tensor, size: Any) -> Tensor:
         start, end = _bounds(n, wanted)
         total = x.new_zeros(tuple(wanted if a == d else m for a, m in enumerate(x.shape)))
         for t in range(_most(n, wanted)):
-            seen = _seen(x, d, (start + t).clamp(max=n - 1))
-            total = total + seen.where(_column(start + t < end, d, x.ndim), 0.0)
-        x = total / as_dtype(_column(end - start, d, x.ndim), x.dtype)
+            seen = taken(x, d, (start + t).clamp(max=n - 1))
+            total = total + seen.where(along(start + t < end, d, x.ndim), 0.0)
+        x = total / as_dtype(along(end - start, d, x.ndim), x.dtype)
     return as_dtype(x, input.dtype)
 
 
@@ -72,12 +62,12 @@ def _adaptive_spread(g: Tensor, size: Any) -> Tensor:
     for axis, n in enumerate(size):
         d, windows = axis + 2, x.shape[axis + 2]
         start, end = _bounds(n, windows)
-        x = x / as_dtype(_column(end - start, d, x.ndim), x.dtype)
+        x = x / as_dtype(along(end - start, d, x.ndim), x.dtype)
         first, last = _bounds(windows, n)  # the windows that see a place
         total = x.new_zeros(tuple(n if a == d else m for a, m in enumerate(x.shape)))
         for t in range(_most(windows, n)):
-            seen = _seen(x, d, (first + t).clamp(max=windows - 1))
-            total = total + seen.where(_column(first + t < last, d, x.ndim), 0.0)
+            seen = taken(x, d, (first + t).clamp(max=windows - 1))
+            total = total + seen.where(along(first + t < last, d, x.ndim), 0.0)
         x = total
     return as_dtype(x, g.dtype)
 
@@ -139,12 +129,12 @@ def _adaptive_max(input: Tensor, size: Any) -> tuple[Tensor, Tensor]:
         chosen: Any = None
         for t in range(max(_most(n, wanted), 1)):
             at = (start + t).clamp(max=n - 1)
-            seen = _seen(x, d, at)
-            place = _seen(places, d, at) + _column(at, d, x.ndim) * step
+            seen = taken(x, d, at)
+            place = taken(places, d, at) + along(at, d, x.ndim) * step
             if best is None:
                 best, chosen = seen, place
                 continue
-            take = better(seen, best).logical_and(_column(start + t < end, d, x.ndim))
+            take = better(seen, best).logical_and(along(start + t < end, d, x.ndim))
             best, chosen = seen.where(take, best), place.where(take, chosen)
         x, places = best, chosen
         step = step * n

@@ -7,13 +7,13 @@ nodes for all digits; far out asymptotic series do, as given in NIST's Digital L
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from eagerjit.dispatch import Op
-from eagerjit.ops.gamma import _bessel
+from eagerjit.ops.gamma import bessel_i
 from eagerjit.ops.pointwise import as_dtype, promoted
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
@@ -26,9 +26,8 @@ _FAR = 25.0
 """Where the asymptotic series of J and Y have all digits."""
 
 
-def _define(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def _declare(name: str, doc: str, function: Callable[[Any], Any]) -> None:
     """An op of float32 and float64, of integers too."""
-    name = function.__name__
 
     def body(input: Tensor) -> Tensor:
         (operand,) = promoted(name, "float", (input,))
@@ -36,10 +35,8 @@ def _define(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
             raise NotImplementedError(f'"{name}_cpu" not implemented for {operand.dtype}')
         return as_dtype(function(as_dtype(operand, dtypes.float64)), operand.dtype)
 
-    body.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    body.__doc__ = function.__doc__
+    body.__doc__ = doc
     BESSEL[name] = Op(f"special_{name}", body, differentiable=False)
-    return function
 
 
 def _sum(terms: Sequence[Any]) -> Any:
@@ -100,71 +97,44 @@ def _first(order: int, x: Any) -> Any:
     return (_sum(parts) * (1.0 / len(_FEW))).where(near, _far(order, x.where(near.logical_not(), _FAR))[0])
 
 
+def _j(order: int, x: Any) -> Any:
+    """J, even or odd as its order is."""
+    size = _first(order, x.abs())
+    return size if order == 0 else (-size).where(x.signbit(), size)
+
+
 def _ends(out: Any, x: Any, at_zero: float) -> Any:
     """Not a number below 0, a pole at 0."""
     return out.where(x > 0.0, (x * 0.0 + at_zero).where(x == 0.0, math.nan))
 
 
-@_define
-def bessel_j0(input: Tensor) -> Tensor:
-    """Bessel function of the first kind, order 0."""
-    return _first(0, input.abs())
-
-
-@_define
-def bessel_j1(input: Tensor) -> Tensor:
-    """Bessel function of the first kind, order 1."""
-    size = _first(1, input.abs())
-    return (-size).where(input.signbit(), size)
-
-
-def _inside(x: Any) -> tuple[Any, Any, Any]:
-    """Where x is among the arguments of Neumann's series, x there, and log(x / 2) + Euler's constant."""
+def _y(order: int, x: Any) -> Any:
+    """Y: Neumann's series as an integral up to 25."""
     near = (x > 0.0).logical_and(x <= _FAR)
     inside = x.where(near, 1.0)
-    return near, inside, (inside * 0.5).log() + _EULER
+    log, nodes = (inside * 0.5).log() + _EULER, list(zip(_MANY, _LOGARITHMIC, strict=True))
+    scale = 2.0 / (math.pi * len(_MANY))
+    if order == 0:
+        out = _sum([(inside * s).cos() * (log - 2.0 * w) for s, w in nodes]) * scale
+    else:
+        out = _sum([(inside * s).sin() * (s * (log - 2.0 * w)) for s, w in nodes]) * scale
+        out = out - 2.0 / math.pi * _first(0, inside) / inside
+    return _ends(out.where(near, _far(order, x.where(x > _FAR, _FAR))[1]), x, -math.inf)
 
 
-@_define
-def bessel_y0(input: Tensor) -> Tensor:
-    """Bessel function of the second kind, order 0."""
-    near, x, log = _inside(input)
-    parts = [(x * s).cos() * (log - 2.0 * w) for s, w in zip(_MANY, _LOGARITHMIC, strict=True)]
-    out = (_sum(parts) * (2.0 / (math.pi * len(_MANY)))).where(near, _far(0, input.where(input > _FAR, _FAR))[1])
-    return _ends(out, input, -math.inf)
-
-
-@_define
-def bessel_y1(input: Tensor) -> Tensor:
-    """Bessel function of the second kind, order 1."""
-    near, x, log = _inside(input)
-    parts = [(x * s).sin() * (s * (log - 2.0 * w)) for s, w in zip(_MANY, _LOGARITHMIC, strict=True)]
-    out = _sum(parts) * (2.0 / (math.pi * len(_MANY))) - 2.0 / math.pi * _first(0, x) / x
-    out = out.where(near, _far(1, input.where(input > _FAR, _FAR))[1])
-    return _ends(out, input, -math.inf)
-
-
-@_define
-def spherical_bessel_j0(input: Tensor) -> Tensor:
-    """Spherical Bessel function of the first kind, order 0: sin(input) / input."""
-    usual = (input != 0.0).logical_and(input.isinf().logical_not())
-    x = input.where(usual, 1.0)
-    return (x.sin() / x).where(usual, (input * 0.0 + 1.0).where(input == 0.0, 0.0))
+def _spherical_j0(x: Any) -> Any:
+    usual = (x != 0.0).logical_and(x.isinf().logical_not())
+    inside = x.where(usual, 1.0)
+    return (inside.sin() / inside).where(usual, (x * 0.0 + 1.0).where(x == 0.0, 0.0))
 
 
 # -- modified ---------------------------------------------------------------------------------------------------------
 
 
-@_define
-def modified_bessel_i0(input: Tensor) -> Tensor:
-    """Modified Bessel function of the first kind, order 0."""
-    return _bessel(0, input.abs()) * input.abs().exp()
-
-
-@_define
-def modified_bessel_i1(input: Tensor) -> Tensor:
-    """Modified Bessel function of the first kind, order 1."""
-    return input.sign() * _bessel(1, input.abs()) * input.abs().exp()
+def _i(order: int, x: Any) -> Any:
+    """I, even or odd as its order is."""
+    scaled = bessel_i(order, x.abs())
+    return (scaled if order == 0 else x.sign() * scaled) * x.abs().exp()
 
 
 def _harmonic(k: int) -> float:
@@ -204,30 +174,6 @@ def _second(order: int, x: Any, scaled: bool) -> Any:
     near, far = _second_near(order, inside), _second_far(order, outside)
     out = (near * inside.exp()).where(low, far) if scaled else near.where(low, far * (-outside).exp())
     return _ends(out, x, math.inf)
-
-
-@_define
-def modified_bessel_k0(input: Tensor) -> Tensor:
-    """Modified Bessel function of the second kind, order 0."""
-    return _second(0, input, False)
-
-
-@_define
-def modified_bessel_k1(input: Tensor) -> Tensor:
-    """Modified Bessel function of the second kind, order 1."""
-    return _second(1, input, False)
-
-
-@_define
-def scaled_modified_bessel_k0(input: Tensor) -> Tensor:
-    """exp(input) times the modified Bessel function of the second kind, order 0."""
-    return _second(0, input, True)
-
-
-@_define
-def scaled_modified_bessel_k1(input: Tensor) -> Tensor:
-    """exp(input) times the modified Bessel function of the second kind, order 1."""
-    return _second(1, input, True)
 
 
 # -- Airy's -----------------------------------------------------------------------------------------------------------
@@ -296,12 +242,29 @@ def _airy_oscillating(x: Any) -> Any:
     return (p * (cosine + sine) + q * (sine - cosine)) * (2.0 * math.pi * root).rsqrt()
 
 
-@_define
-def airy_ai(input: Tensor) -> Tensor:
-    """Airy's function Ai."""
-    high, low, far = input >= 1.0, input < -4.5, input < -10.5
-    out = _airy_series(input.where(low.logical_or(high).logical_not(), 0.0))
-    out = _airy_right(input.where(high, 1.0)).where(high, out)
-    out = _airy_left(input.where(low.logical_and(far.logical_not()), -5.0)).where(low, out)
-    out = _airy_oscillating((-input).where(far, 11.0)).where(far, out)
-    return out.where(input.abs() < math.inf, math.nan)
+def _airy(x: Any) -> Any:
+    """Ai(x)."""
+    high, low, far = x >= 1.0, x < -4.5, x < -10.5
+    out = _airy_series(x.where(low.logical_or(high).logical_not(), 0.0))
+    out = _airy_right(x.where(high, 1.0)).where(high, out)
+    out = _airy_left(x.where(low.logical_and(far.logical_not()), -5.0)).where(low, out)
+    out = _airy_oscillating((-x).where(far, 11.0)).where(far, out)
+    return out.where(x.abs() < math.inf, math.nan)
+
+
+_OF_BOTH_ORDERS: dict[str, tuple[str, Callable[[int, Any], Any]]] = {
+    "bessel_j": ("Bessel function of the first kind", _j),
+    "bessel_y": ("Bessel function of the second kind", _y),
+    "modified_bessel_i": ("Modified Bessel function of the first kind", _i),
+    "modified_bessel_k": ("Modified Bessel function of the second kind", partial(_second, scaled=False)),
+    "scaled_modified_bessel_k": (
+        "exp(input) times the modified Bessel function of the second kind", partial(_second, scaled=True),
+    ),
+}  # fmt: skip
+for _name, (_doc, _function) in _OF_BOTH_ORDERS.items():
+    for _order in (0, 1):
+        _declare(f"{_name}{_order}", f"{_doc}, order {_order}.", partial(_function, _order))
+_declare(
+    "spherical_bessel_j0", "Spherical Bessel function of the first kind, order 0: sin(input) / input.", _spherical_j0
+)
+_declare("airy_ai", "Airy's function Ai.", _airy)

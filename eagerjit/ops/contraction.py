@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.calling import public
@@ -149,15 +150,8 @@ def _ordered(
     """x as (batch..., second flattened, third flattened)."""
     order = [*batch, *second, *third]
     moved = views.permute(x, [letters.index(c) for c in order]).expand([sizes[c] for c in order])
-    flat = [_product(sizes[c] for c in group) for group in (second, third)]
+    flat = [math.prod(sizes[c] for c in group) for group in (second, third)]
     return moved.reshape([*(sizes[c] for c in batch), *flat])
-
-
-def _product(values: Any) -> Any:
-    total: Any = 1
-    for value in values:
-        total = total * value
-    return total
 
 
 @public

@@ -205,7 +205,7 @@ igammac = Op("igammac", _incomplete(True), _IGAMMA_RULES[1])
 # -- Bessel functions -------------------------------------------------------------------------------------------------
 
 
-def _bessel(order: int, x: Tensor) -> Tensor:
+def bessel_i(order: int, x: Tensor) -> Tensor:
     """exp(-x) * I_order(x), x >= 0: the power series below 15, the asymptotic one above."""
     small = x < 15.0
     t = x.where(small, 0.0) * 0.5
@@ -227,13 +227,13 @@ def _bessel(order: int, x: Tensor) -> Tensor:
 @_op("i0", (lambda g, out, input: g * i1.call(input),))
 def i0(input: Tensor) -> Tensor:
     """Modified Bessel function of the first kind, order 0."""
-    return _bessel(0, input.abs()) * input.abs().exp()
+    return bessel_i(0, input.abs()) * input.abs().exp()
 
 
 @_op("i0e", (lambda g, out, input: g * (i1e.call(input) - input.sign() * out),))
 def i0e(input: Tensor) -> Tensor:
     """exp(-|input|) * i0(input)."""
-    return _bessel(0, input.abs())
+    return bessel_i(0, input.abs())
 
 
 def _nonzero(input: Any) -> Any:
@@ -244,7 +244,7 @@ def _nonzero(input: Any) -> Any:
 @_op("i1", (lambda g, out, input: g * (i0.call(input) - (out / _nonzero(input)).where(input != 0.0, 0.5)),))
 def i1(input: Tensor) -> Tensor:
     """Modified Bessel function of the first kind, order 1."""
-    return input.sign() * _bessel(1, input.abs()) * input.abs().exp()
+    return input.sign() * bessel_i(1, input.abs()) * input.abs().exp()
 
 
 def _i1e_rule(g: Any, out: Any, input: Any) -> Any:
@@ -255,7 +255,7 @@ def _i1e_rule(g: Any, out: Any, input: Any) -> Any:
 @_op("i1e", (_i1e_rule,))
 def i1e(input: Tensor) -> Tensor:
     """exp(-|input|) * i1(input)."""
-    return input.sign() * _bessel(1, input.abs())
+    return input.sign() * bessel_i(1, input.abs())
 
 
 lgamma_, digamma_, i0_ = (inplace(op).method() for op in (lgamma, digamma, i0))

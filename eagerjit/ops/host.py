@@ -134,11 +134,6 @@ def like(input: Tensor, *rest: Any) -> Any:
     return input.dtype, input.shape
 
 
-def like_with_order(input: Tensor, *rest: Any) -> Any:
-    """The types of two results: one as the first argument is, and int64 of its shape."""
-    return [(input.dtype, input.shape), (dtypes.int64, input.shape)]
-
-
 def broadcast(input: Tensor, other: Tensor, *rest: Any) -> Any:
     """The type of a result that two arguments of one dtype broadcast to."""
     from eagerjit.ops.subscript import broadcast_shapes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.calling import planned_public
@@ -37,7 +38,7 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
     a = input.unsqueeze(0) if input.ndim == 1 else input
     b = other.unsqueeze(1) if other.ndim == 1 else other
     if _fold(a, b):
-        rows = a.view(-1, a.shape[-1]) if a.shape[-1] != 0 else a.view(_product(a.shape[:-1]), 0)
+        rows = a.view(-1, a.shape[-1]) if a.shape[-1] != 0 else a.view(math.prod(a.shape[:-1]), 0)
         out = emit(linear.matmul, rows, b).view(*a.shape[:-1], b.shape[-1])
     else:
         batch = _batch(a.shape[:-2], b.shape[:-2], input, other)
@@ -60,13 +61,6 @@ def _inner(input: Tensor, other: Tensor) -> Tensor:
     computed = wide(input.dtype) if input.dtype.is_differentiable else dtypes.int64
     products = as_dtype(input, computed) * as_dtype(other, computed)
     return as_dtype(emit(reductions.sum_, products, axes=(0,)), input.dtype)
-
-
-def _product(shape: Any) -> Any:
-    total: Any = 1
-    for d in shape:
-        total = total * d
-    return total
 
 
 def _batch(a: Any, b: Any, input: Tensor, other: Tensor) -> list[Any]:
@@ -104,7 +98,7 @@ def _right(g: Any, out: Any, input: Any, other: Any) -> Any:
     if other.ndim == 1:
         return (input.mT.matmul(g.unsqueeze(-1))).squeeze(-1)
     if input.ndim > 2 and other.ndim == 2:
-        rows = _product(input.shape[:-1])
+        rows = math.prod(input.shape[:-1])
         return reshaped(input, rows, input.shape[-1]).mT.matmul(reshaped(g, rows, g.shape[-1]))
     return input.mT.matmul(g)
 
@@ -182,7 +176,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """input @ weight.T + bias."""
     if input.ndim and weight.ndim == 2 and input.shape[-1] != weight.shape[1]:
         raise RuntimeError(
-            f"linear: mat1 and mat2 shapes cannot be multiplied ({_product(input.shape[:-1])}x{input.shape[-1]} and "
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({math.prod(input.shape[:-1])}x{input.shape[-1]} and "
             f"{weight.shape[1]}x{weight.shape[0]})"
         )
     out = _matmul(input, weight.t() if weight.ndim == 2 else weight)
@@ -194,7 +188,7 @@ def _linear_weight(g: Any, out: Any, input: Any, weight: Any, bias: Any) -> Any:
         return _right(g, None, input, weight)
     if input.ndim == 2:
         return g.mT.matmul(input)
-    rows = _product(input.shape[:-1])
+    rows = math.prod(input.shape[:-1])
     return reshaped(g, rows, weight.shape[0]).mT.matmul(reshaped(input, rows, weight.shape[1]))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.dispatch import Op
-from eagerjit.ops import views
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.windows import Numbers, count, window_maximum, window_sum
@@ -31,7 +30,7 @@ def _max_pool(
 
 def scattered(values: Any, places: Any, like: Any) -> Any:
     """Numbers added to their places in zeros of the size of (batch, channels, ...)."""
-    flat = values.new_zeros((*like.shape[:2], views._numel(tuple(like.shape[2:]))))
+    flat = values.new_zeros((*like.shape[:2], math.prod(tuple(like.shape[2:]))))
     return flat.scatter_add(2, places.flatten(2), values.contiguous().flatten(2)).reshape(like.shape)
 
 
@@ -298,7 +297,7 @@ def _unpool_function(rank: int) -> Callable[..., Tensor]:
         for n, wanted, s in zip(natural, size, steps, strict=True):
             if not n - s < wanted < n + s:
                 raise ValueError(f"{name}: invalid output_size {size} (each must be within the stride of {natural})")
-        flat = x.new_zeros((*x.shape[:2], views._numel(tuple(size))))
+        flat = x.new_zeros((*x.shape[:2], math.prod(tuple(size))))
         out = flat.scatter(2, places.flatten(2), x.flatten(2)).reshape((*x.shape[:2], *size))
         return _like(out, input)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from eagerjit.dispatch import Op
@@ -100,7 +101,7 @@ def _columns(input: Tensor, kernel: Numbers, dilation: Numbers, padding: Numbers
     x = bordered(input, windows, kernel, stride, padding, dilation, 0)
     seen = [t.unsqueeze(2) for _, t in taps_of(x, windows, kernel, stride, dilation)]
     together = index.cat.call(seen, 2) if len(seen) > 1 else seen[0]
-    return together.reshape((x.shape[0], x.shape[1] * len(seen), views._numel(windows)))
+    return together.reshape((x.shape[0], x.shape[1] * len(seen), math.prod(windows)))
 
 
 def _image(

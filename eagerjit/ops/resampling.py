@@ -32,7 +32,7 @@ def along(vector: Tensor, d: int, rank: int) -> Tensor:
     return vector.reshape([-1 if a == d else 1 for a in range(rank)])
 
 
-def _taken(x: Tensor, d: int, place: Tensor) -> Tensor:
+def taken(x: Tensor, d: int, place: Tensor) -> Tensor:
     """x at these places along a dimension."""
     shape = tuple(place.shape[0] if a == d else n for a, n in enumerate(x.shape))
     return x.gather(d, along(place, d, x.ndim).expand(shape))
@@ -59,7 +59,7 @@ def _nearest(x: Tensor, d: int, wanted: Any, scale: float | None, exact: bool) -
     each = as_dtype(arange(wanted), computed)
     ratio = arange(1).to(computed) + _ratio(n, wanted, scale)  # rounded as PyTorch's is, before it multiplies
     place = ((each + 0.5) * ratio if exact else each * ratio).floor().long().clamp(max=n - 1)
-    return _taken(x, d, place)
+    return taken(x, d, place)
 
 
 def _linear(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) -> Tensor:
@@ -68,7 +68,7 @@ def _linear(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) ->
     at = at if align else at.clamp(min=0.0)
     first, beyond = _neighbours(at, n)
     weight = along(beyond, d, x.ndim)
-    return _taken(x, d, first) * (1 - weight) + _taken(x, d, (first + 1).clamp(max=n - 1)) * weight
+    return taken(x, d, first) * (1 - weight) + taken(x, d, (first + 1).clamp(max=n - 1)) * weight
 
 
 def _neighbours(at: Tensor, n: Any) -> tuple[Tensor, Tensor]:
@@ -94,7 +94,7 @@ def _spread_line(output: Tensor, d: int, size: Any, scale: float) -> Tensor:
         low, beyond = _neighbours(at, size)
         weight = (1 - beyond).where(low == each, 0.0) + beyond.where((low + 1).clamp(max=size - 1) == each, 0.0)
         weight = weight.where((place >= 0).logical_and(place < wanted), 0.0)
-        part = _taken(output, d, place.clamp(min=0, max=wanted - 1)) * along(weight, d, output.ndim)
+        part = taken(output, d, place.clamp(min=0, max=wanted - 1)) * along(weight, d, output.ndim)
         total = part if total is None else total + part
     return total
 
@@ -131,7 +131,7 @@ def _cubic(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool) -> 
     weights = (far(t + 1, CUBIC), near(t, CUBIC), near(1 - t, CUBIC), far(2 - t, CUBIC))
     out: Any = None
     for offset, weight in zip((-1, 0, 1, 2), weights, strict=True):
-        part = _taken(x, d, (first + offset).clamp(min=0, max=n - 1)) * along(weight, d, x.ndim)
+        part = taken(x, d, (first + offset).clamp(min=0, max=n - 1)) * along(weight, d, x.ndim)
         out = part if out is None else out + part
     return out
 
@@ -157,7 +157,7 @@ def _smooth(x: Tensor, d: int, wanted: Any, scale: float | None, align: bool, cu
         parts.append((weight, (first + j).clamp(max=n - 1)))
     out: Any = None
     for weight, place in parts:
-        part = _taken(x, d, place) * along(weight / total, d, x.ndim)
+        part = taken(x, d, place) * along(weight / total, d, x.ndim)
         out = part if out is None else out + part
     return out
 
@@ -191,7 +191,7 @@ def _repeated(input: Tensor, factors: tuple[int, ...]) -> Tensor:
     for axis, factor in enumerate(factors):
         d = axis + 2
         if factor > 1:
-            x = _taken(x, d, arange(x.shape[d] * factor) // factor)
+            x = taken(x, d, arange(x.shape[d] * factor) // factor)
     return x if any(f > 1 for f in factors) else x.clone()
 
 

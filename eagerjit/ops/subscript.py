@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -204,7 +205,7 @@ def _indexed(base: Tensor, tensors: Any, places: tuple[int, ...]) -> Tensor:
     moved = base.permute(front)
     linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
     rest = moved.shape[len(used) :]
-    rows = moved.reshape(_product([base.shape[d] for d in used]), *rest)
+    rows = moved.reshape(math.prod([base.shape[d] for d in used]), *rest)
     out = rows.take_rows(linear)
     return _placed(out, used, len(shape))
 
@@ -230,7 +231,7 @@ def _index_gradient(g: Any, sizes: Any, tensors: Any, places: tuple[int, ...]) -
     first, count = used[0], len(shape)
     if first != 0 and used == list(range(first, used[-1] + 1)):
         g = g.permute(*range(first, first + count), *range(first), *range(first + count, g.ndim))
-    rows = g.new_zeros((_product([sizes[d] for d in used]), *rest)).add_rows(linear, g)
+    rows = g.new_zeros((math.prod([sizes[d] for d in used]), *rest)).add_rows(linear, g)
     moved = rows.reshape(*(sizes[d] for d in front))
     return moved.permute(inverse(front))
 
@@ -260,13 +261,6 @@ def broadcast_shapes(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def _product(shape: Any) -> Any:
-    total: Any = 1
-    for d in shape:
-        total = total * d
-    return total
-
-
 def _linear(indices: list[Tensor], shape: list[Any], target: tuple[Any, ...]) -> Tensor:
     """One index into flattened dimensions from one per dimension. Out of range ones stay out of range."""
     if len(indices) == 1:
@@ -276,7 +270,7 @@ def _linear(indices: list[Tensor], shape: list[Any], target: tuple[Any, ...]) ->
 
 def _linear_body(indices: Any, shape: Any) -> Tensor:
     """Row-major position of every index tuple; -1 - total where one is out of range."""
-    total = _product(shape)
+    total = math.prod(shape)
     out: Any = None
     valid: Any = None
     for index, size in zip(indices, shape, strict=True):
@@ -375,7 +369,7 @@ def index_put(base: Tensor, indices: list[Any], value: Any, accumulate: bool) ->
     used, front, shape = _gathered(indices)
     moved = base.permute(front)
     rest = tuple(moved.shape[len(used) :])
-    rows_shape = (_product([base.shape[d] for d in used]), *rest)
+    rows_shape = (math.prod([base.shape[d] for d in used]), *rest)
     linear = _linear([indices[d] for d in used], [base.shape[d] for d in used], shape)
     target = _placed_shape(shape, rest, used)
     value = _value_for(base, value).expand(target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -60,13 +61,6 @@ def _size(value: Any) -> Any:
     return value.item() if isinstance(value, np.integer) else operator.index(value)
 
 
-def _numel(shape: tuple[Any, ...]) -> Any:
-    total: Any = 1
-    for d in shape:
-        total = total * d
-    return total
-
-
 def _target(input: Tensor, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape that an argument of `view` or `reshape` means."""
     tracer = state.tracer
@@ -80,17 +74,17 @@ def resolve(shape: tuple[Any, ...], old: tuple[Any, ...], tie: bool = False) -> 
 
     With `tie`, a trace is tied to the last sizes, as far as it takes for algebra to tell.
     """
-    total = _numel(old)
+    total = math.prod(old)
     free = [i for i, d in enumerate(shape) if type(d) is int and d == -1]
     if len(free) > 1:
         raise RuntimeError("only one dimension can be inferred")
     if any(type(d) is int and d < -1 for d in shape):
         raise RuntimeError(f"invalid shape dimension {min(shape)}")
     if not free:
-        if _numel(shape) != total:
+        if math.prod(shape) != total:
             raise RuntimeError(f"shape '{list(shape)}' is invalid for input of size {total}")
         return shape
-    rest = _numel(shape[: free[0]] + shape[free[0] + 1 :])
+    rest = math.prod(shape[: free[0]] + shape[free[0] + 1 :])
     if rest == 0:
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified dimension size -1 "
@@ -285,7 +279,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     a, b = dimension(start_dim, len(shape)), dimension(end_dim, len(shape))
     if a > b:
         raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    return reshape(input, *shape[:a], _numel(shape[a : b + 1]), *shape[b + 1 :])
+    return reshape(input, *shape[:a], math.prod(shape[a : b + 1]), *shape[b + 1 :])
 
 
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:

@@ -6,7 +6,6 @@ import dis
 import functools
 import itertools
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -45,13 +44,6 @@ def _instructions(code: CodeType) -> list[tuple[int, str, Any]]:
         called = _ATTRIBUTES_TELL and instruction.opname == "LOAD_ATTR" and (instruction.arg or 0) & 1
         out.append((line, "LOAD_METHOD" if called else instruction.opname, instruction.argval))
     return out
-
-
-def instructions_at(code: CodeType, lines: set[int] | None) -> Iterator[tuple[int, str, Any]]:
-    """The instructions of a code object on these lines (all for None): line, operation, operand."""
-    for line, name, operand in _instructions(code):
-        if lines is None or line in lines:
-            yield line, name, operand
 
 
 @functools.lru_cache(maxsize=1024)

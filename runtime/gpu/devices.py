@@ -227,11 +227,6 @@ def _start() -> Platform | Exception:
         return error
 
 
-def is_started() -> bool:
-    """Whether somebody has asked for the devices before."""
-    return bool(_platforms)
-
-
 def available() -> bool:
     """Whether there is a driver that starts and has a device."""
     try:

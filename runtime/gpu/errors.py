@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 OUT_OF_MEMORY = 2
-DEINITIALIZED = 4
-NO_DEVICE = 100
 NOT_READY = 600
 
 

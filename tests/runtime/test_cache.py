@@ -165,15 +165,6 @@ def test_import_takes_nothing_damaged_or_misnamed(folder: Path, tmp_path: Path) 
     assert cache.stats()["entries"] == 0
 
 
-def test_compiled_text_is_cached(folder: Path) -> None:
-    text = "define i64 @f() {\n  ret i64 3\n}\n"
-    first = cache.cached_compile(text)
-    stored = entry(folder)
-    assert cache.cached_compile(text) == first
-    assert entry(folder) == stored
-    assert cache.cached_compile(text, passes="none") and len(list(folder.rglob("*/*/*"))) == 2
-
-
 def test_processes_write_and_read_the_same_entries_at_once(folder: Path) -> None:
     script = """
 import sys
