@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,28 @@ def test_imports_point_downward(path: Path) -> None:
     assert not plain, "the layers' names begin with eagerjit"
 
 
+def exists(name: str) -> bool:
+    """Whether `eagerjit.a.b` is a module, or something that the module `eagerjit.a` may define."""
+    path = ROOT.joinpath(*name.split("."))
+    if path.is_dir() or path.with_suffix(".py").exists():
+        return True
+    home = path.parent / "__init__.py" if path.parent.is_dir() else path.parent.with_suffix(".py")
+    text = home.read_text() if home.exists() else ""
+    return "def __getattr__" in text or re.search(rf"\b{re.escape(path.name)}\b", text) is not None
+
+
+def test_missing_modules_are_seen() -> None:
+    assert exists("eagerjit.runtime.cpu") and exists("eagerjit.runtime.cpu.lock") and exists("eagerjit.nn")
+    assert not exists("eagerjit.runtime.gone") and not exists("eagerjit.gone.cpu")
+
+
+@each_file
+def test_imports_name_what_there_is(path: Path) -> None:
+    # Those inside functions too, which nothing else asks for before somebody calls them.
+    names = imports(path.read_text())
+    assert not [name for name in names if layer_of(name) is not None and not exists(name)]
+
+
 @each_file
 def test_llvm_stays_in_its_places(path: Path) -> None:
     place, names = path.relative_to(ROOT), imports(path.read_text())
@@ -113,3 +136,11 @@ def test_layers_have_one_name(layer: str) -> None:
 def test_links_lead_to_the_layers() -> None:
     for layer in ("compiler", "runtime"):
         assert (ROOT / "eagerjit" / layer).readlink() == Path("..") / layer
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "docs/internals.md"])
+def test_pages_name_files_that_there_are(page: str) -> None:
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)", (ROOT / page).read_text()))
+    places = [ROOT, *(ROOT / layer for layer in LAYERS)]
+    assert named
+    assert not [name for name in sorted(named) if not any((place / name).exists() for place in places)]
