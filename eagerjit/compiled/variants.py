@@ -25,10 +25,11 @@ from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.asking import containers_of
 from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Structure, has_state
+from eagerjit.watching.comparing import has_state
 from eagerjit.watching.forms import are_apart, copied
 from eagerjit.watching.kept import KeptCall, call_kept
 from eagerjit.watching.slots import STORE, Arguments, Path, Slot
+from eagerjit.watching.structures import Structure
 from eagerjit.watching.world import Heard, Inquiry, follow
 
 FAILED = object()

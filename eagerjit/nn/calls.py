@@ -7,7 +7,7 @@ from typing import Any
 
 from eagerjit.nn.global_hooks import hooks_of
 from eagerjit.nn.taps import Taps
-from eagerjit.state import Defaults
+from eagerjit.state import Defaults, state
 from eagerjit.tensors.methods import Handle, add_hook
 
 _SHARED = Defaults.module_hooks
@@ -37,6 +37,9 @@ class Calls:
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles are not compiled: what was compiled belongs to this module's own parameters."""
+        journal = getattr(state.tracer, "journal", None)
+        if journal is not None:
+            journal.whole.add(id(self))
         return {name: value for name, value in self.__dict__.items() if name != "_compiled_call_impl"}
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:

@@ -14,10 +14,11 @@ from eagerjit.compiler.signature import ObjectGuard
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
-from eagerjit.watching.comparing import Structure, tensors_in
+from eagerjit.watching.comparing import tensors_in
 from eagerjit.watching.containers import items_in_order, items_of
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Slot
+from eagerjit.watching.structures import Structure
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer

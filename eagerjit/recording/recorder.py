@@ -37,7 +37,7 @@ from eagerjit.recording.varying import Known, Varying
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Hooks, Structure, Unchanged, has_state, structure_of, unchanged_keywords
+from eagerjit.watching.comparing import Hooks, Unchanged, has_state, unchanged_keywords
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
 from eagerjit.watching.hearing import answers_of
@@ -46,6 +46,8 @@ from eagerjit.watching.modes_left import modes_kept
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.slots import Slot
+from eagerjit.watching.structures import Structure, structure_of
+from eagerjit.watching.unread import unread
 from eagerjit.watching.value_guards import guard_argument, guard_method
 from eagerjit.watching.world import Heard, Inquiry, Rehearsed
 
@@ -130,8 +132,7 @@ class Recording:
             observer, flattening, shape = self._run(tracer, traced_call(structure, inputs), varying, heard, grad_mode)
             journal, out = observer.journal, flattening.leaves
             function, owner = unwrap(self.function)
-            owners = [x for x in (owner, *leaves) if x is not None]
-            surroundings = inspect_code(function, observer, owners)
+            surroundings = inspect_code(function, observer, owners := [x for x in (owner, *leaves) if x is not None])
             guards = add_guards(tracer, surroundings, journal)
             owners += surroundings.owners
             owners += [tracer.objects[b.object] for b in tracer.bindings if hasattr(b, "object")]
@@ -142,7 +143,7 @@ class Recording:
             owners = [o for o in owners if not (has_state(o) and journal.is_fresh(o))]
             if reached := [t for t, _ in tracer.outside() if t._requires_grad]:
                 owners.append(Hooks(reached))
-            structure_now = structure_of(owners, journal.changing())
+            structure_now = structure_of(owners, journal.changing() | unread(owners, journal, varying))
             tie_found(tracer, [*values, *(g.value for g in guards if isinstance(g, Unchanged))], structure_now)
             guard_modules(tracer, journal, owners)
             keep_constant_arrays_apart(tracer)
@@ -151,8 +152,7 @@ class Recording:
             self.replaced |= journal.written.keys() & journal.read_first
             call_ = _Recorded(structure, shape, out, leaves, flattening.plain, journal.operations, journal.clocks,
                               journal.world.inquiries, journal.keep_apart(observer.globals.values()))  # fmt: skip
-            journal.operations = []
-            steps = HostSteps(tracer.host.steps, tracer.host.errors)
+            journal.operations, steps = [], HostSteps(tracer.host.steps, tracer.host.errors)
             done = journal.world.inquiries, journal.beginning, steps, journal.memoized.given
             again = functools.partial(self._recorded_again, structure, varying.settled(), done)
             varying.is_outside = bool

@@ -113,6 +113,9 @@ class LibraryCalls:
         adds = name in _ADDING and (method or isinstance(getattr(function, "__self__", None), CONTAINERS))
         if watched or made or adds or has_state(function) or (module == "builtins" and name in _NOT_READING):
             return
+        if not module.startswith("eagerjit"):
+            given = (*args, *kwargs.values(), getattr(function, "__self__", None))
+            self.journal.whole |= {id(value) for value in given if has_state(value)}
         keys = getattr(builtins, name, None) is function and name not in _WHOLE
         for value in (*args[method:], *kwargs.values()):
             if isinstance(value, CONTAINERS):

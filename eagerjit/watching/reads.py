@@ -25,6 +25,7 @@ class Reads:
         self.read_first: set[tuple[int, Any]] = set()
         self.step = 0
         self.tables: dict[int, int] = {}  # dictionaries of attributes that code has seen, by the objects whose they are
+        self.whole: set[int] = set()  # Modules of which something reads all there is, unseen
         self._read_at: dict[tuple[int, Any], int] = {}
 
     def note_read(self, holder: Any, key: Any) -> None:

@@ -11,7 +11,7 @@ import eagerjit as torch
 from eagerjit import nn
 from eagerjit.jit import JitWarning
 from eagerjit.nn import functional as F
-from eagerjit.watching import comparing
+from eagerjit.watching import comparing, structures
 
 
 def test_calls_with_effects_are_served_by_native_code() -> None:
@@ -56,7 +56,7 @@ def test_a_state_that_a_call_replaces_is_no_reason_to_compare_a_module(monkeypat
             return self.mean
 
     model, compared = Keeper(), list[int]()
-    before = comparing.Structure.holds
+    before = structures.Structure.holds
 
     def holds(structure: Any) -> bool:
         compared.append(1)
@@ -66,7 +66,7 @@ def test_a_state_that_a_call_replaces_is_no_reason_to_compare_a_module(monkeypat
     x = torch.ones(3)
     for _ in range(6):
         jitted(x)
-    monkeypatch.setattr(comparing.Structure, "holds", holds)
+    monkeypatch.setattr(structures.Structure, "holds", holds)
     for _ in range(10):
         jitted(x)
     assert not compared
