@@ -348,14 +348,14 @@ class _Emitter(VectorLoops):
         zero, count = b.constant("i64", 0), b.constant("i64", tasks)
         slots = {s.name: b.alloca(f"[{tasks} x {b.type(memory_dtype(s.dtype), tasks)}]") for s in plan.loads}
 
-        def one_task(k: Value, first: Value, end: Value | None) -> None:
+        def one_task(k: Value, first: Value, whole: bool) -> None:
             self.values[variable] = task + k
             for wrap in plan.wraps:
                 self.values[wrap.name] = origin[wrap.name] + k if wrap.op == "rem" else origin[wrap.name]
             self.body([s for s in plan.rows if s not in plan.wraps])
-            if end is None:
-                self.tiles = {name: (slot, k) for name, slot in slots.items()}
-            self.step(loop, first, tasks if end is None else plan.lanes, end)
+            self.tiles = {name: (slot, k) for name, slot in slots.items()} if whole else {}
+            end = None if whole else b.intrinsic("smin", first + plan.lanes, stop)
+            self.step(loop, first, tasks if whole else plan.lanes, end)
             self.tiles = {}
 
         def square(first: Value) -> None:
@@ -363,7 +363,7 @@ class _Emitter(VectorLoops):
             self.values[loop.var] = first
             for load in plan.loads:
                 self._transpose(plan, load, slots[load.name], tasks)
-            repeat(b, zero, 1, count, lambda k: one_task(k, first, None))
+            repeat(b, zero, 1, count, lambda k: one_task(k, first, True))
 
         def reset() -> None:
             self.values[variable] = task
@@ -373,7 +373,7 @@ class _Emitter(VectorLoops):
         tail, done = b.name("tail"), b.name("done")
         b.emit(f"br i1 {(rest < stop).text}, label %{tail}, label %{done}")
         b.label(tail)
-        repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: one_task(k, at, stop)))
+        repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: one_task(k, at, False)))
         b.emit(f"br label %{done}")
         b.label(done)
 

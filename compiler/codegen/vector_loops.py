@@ -130,7 +130,10 @@ class VectorLoops(MemoryAccess):
         self.variables.pop()
 
     def step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
-        """A vector loop's body once, for the lanes from `first` on; those before `stop` only, if it is given."""
+        """A vector loop's body once, for the lanes from `first` on.
+
+        With `stop`, which lies behind `first` by as many lanes at most, only for those before it.
+        """
         b, wraps = self.b, numbering(loop)
         self.values[loop.var] = first
         if not wraps:
