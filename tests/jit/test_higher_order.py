@@ -87,3 +87,20 @@ def test_a_gradient_for_one_leaf_leaves_out_the_others() -> None:
         return str(part.plain.report.trace.graph).count("matmul")
 
     assert products(alone) == 1 < products(complete)
+
+
+def test_a_call_stays_one_node_where_only_arguments_are_wanted() -> None:
+    from eagerjit.autograd import expansion
+
+    @ej.jit
+    def both(x: ej.Tensor) -> tuple[ej.Tensor, ej.Tensor]:
+        y = x.sin()
+        return y, y * 2.0
+
+    for _ in range(2):
+        x = ej.arange(5.0).requires_grad_()
+        first, second = both(x)
+        ej.autograd.grad(first.sum() + second.sum(), x, retain_graph=True)
+        assert first._node not in expansion.EXPANDED
+    (slope,) = ej.autograd.grad(second.sum(), first)  # flows between results: only operations know it
+    assert first._node in expansion.EXPANDED and slope.tolist() == [2.0] * 5

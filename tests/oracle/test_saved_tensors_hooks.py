@@ -108,3 +108,16 @@ def test_compiled_functions_run_eagerly_meanwhile() -> None:
     with pytest.warns(JitWarning, match="pass through functions of Python"):
         inside(x).backward()
     assert x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("t", [torch, eagerjit], ids=["torch", "eagerjit"])
+def test_values_go_through_once_however_new_a_gradient_is(t: Any) -> None:
+    graph = importlib.import_module(f"{t.__name__}.autograd.graph")
+    if t is eagerjit:
+        eagerjit.dispatch.forget_programs()  # the first gradient of a kind is recorded, which keeps values of its own
+    kept: list[list[float]] = []
+    for _ in range(2):
+        x = t.tensor([1.0, 2.0, 4.0], requires_grad=True)
+        with graph.saved_tensors_hooks(lambda value: (kept.append(value.tolist()), value)[1], lambda value: value):
+            x.var().backward()
+    assert kept == [[1.0, 2.0, 4.0]] * 2
