@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.arguments import class_of, constant, refusal, settled
+from eagerjit.autograd.formal import Formal
 from eagerjit.autograd.node import GradNode, noted, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
@@ -69,6 +70,7 @@ class Op:
     wirtinger       whether its rules take and give gradients of complex numbers as PyTorch has them
     absent_gradients  whether its rules take None for the gradient of a result that nothing depends on
     results_read    which of several results rules read that read results; None: all
+    formal          what gradients depend on without varying with it, where they are differentiated in turn
     on_host         why NumPy computes it and no kernel does, in a few words; "" for what kernels compute
     """
 
@@ -81,6 +83,7 @@ class Op:
     wirtinger = False
     absent_gradients = False
     results_read: tuple[int, ...] | None = None
+    formal: Formal | None = None
     symbolic = True
     on_host = ""
 
@@ -322,12 +325,15 @@ class Op:
         return tuple([next(values) if present else None for present in op.pattern])
 
     @functools.cached_property
-    def positions_saved(self) -> frozenset[int] | None:
-        """Which arguments the gradient may read; None where it may read any of them, or results."""
+    def saved_by(self) -> tuple[Sequence[int | None], ...] | None:
+        """Per argument the positions of those that its gradient may read, None among them where it may read results;
+        None as a whole where it may read any.
+        """
         if self.rules is None or self.linear:
-            return frozenset() if self.linear else None
-        read = frozenset().union(*[positions_read(rule) for rule in self.rules if rule is not None])
-        return None if 1 in read else frozenset(position - 2 for position in read if position)
+            return () if self.linear else None
+        end = len(self.parameters) + 2
+        read = [() if rule is None else positions_read(rule) for rule in self.rules]
+        return tuple([[None if p == 1 else p - 2 for p in positions if 0 < p < end] for positions in read])
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""

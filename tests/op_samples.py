@@ -111,6 +111,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "acosh": elementwise(1, low=1.2, high=3.0),
     "atanh": elementwise(1, low=-0.9, high=0.9),
     "logit": [*elementwise(1, low=0.1, high=0.9), Sample((HALVES, 0.3))],
+    "add_scaled": [*elementwise(2, 0.3), Sample((M, V, -2.0))],
     "clamp": [*elementwise(1, 0.5, 1.0), Sample((M, None, 1.0)), Sample((M, N, None))],
     "threshold": elementwise(1, 1.0, 0.25),
     "cov_weights": [Sample((V, "aweights"))],

@@ -263,6 +263,9 @@ def run(
             if part is not None and _add_part(part, buffers, leaves, node, edges[0], incoming[0]):
                 continue
             results = node.op.backward(node, incoming, needs, create_graph)
+            if create_graph and (formal := getattr(node.op, "formal", None)) is not None:
+                results = formal.noted(node, results)
+                shared.update(map(id, results))  # they may be what came in
             for position, target in enumerate(edges):
                 if target is None or (grad := results[position]) is None:
                     continue

@@ -70,9 +70,9 @@ class _FunctionOp:
         self.absent_gradients = not context._materialize
 
     @property
-    def positions_saved(self) -> frozenset[int] | None:
+    def saved_by(self) -> tuple[()] | None:
         """None where the context has kept tensors."""
-        return None if self.context.kept() else frozenset()
+        return None if self.context.kept() else ()
 
     def backward(self, node: GradNode, grads: tuple[Any, ...], needs: tuple[bool, ...], create_graph: bool) -> Any:
         """What the user's backward returns, one gradient per argument."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.expansion import current
-from eagerjit.autograd.node import GradNode, edge
+from eagerjit.autograd.node import GradNode, any_requires_grad, edge
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor, new_tensor
 
@@ -41,11 +41,12 @@ def release(nodes: dict[GradNode, list[Any]], several: set[GradNode], untouched:
 
 def lasts(node: GradNode, gone: Collection[GradNode]) -> bool:
     """Whether a node saves no values and its gradients flow to none of the nodes that are gone."""
-    read, inputs = getattr(node.op, "positions_saved", None), node.inputs
-    if read is None or inputs is None:
+    saved, inputs = getattr(node.op, "saved_by", None), node.inputs
+    if saved is None or inputs is None:
         return False
-    if read and any(_holds_tensors(x) for position, x in enumerate(inputs) if position in read):
-        return False
+    for x, read in zip(inputs, saved, strict=False):
+        if read and any_requires_grad((x,)) and any(p is None or _holds_tensors(inputs[p]) for p in read):
+            return False
     return not gone or all(map(_is_light, inputs)) or all(t._node not in gone for t in sources(inputs, node))
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.compiler.ops import elementwise
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops.pointwise import as_dtype, wide
@@ -48,6 +49,8 @@ def _relu(input: Tensor) -> Tensor:
 
 
 relu = Op("relu", _relu, (lambda g, out, input: g.where((out <= 0).logical_not(), 0.0),))  # of NaN it is g
+
+relu.formal = RELU_LIKE
 
 
 def _gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -97,6 +100,7 @@ leaky_relu = _activation(
     lambda x, negative_slope: x.new_ones(()).where(x > 0, negative_slope),
     ("negative_slope",),
 )
+leaky_relu.formal = RELU_LIKE
 
 
 def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -160,6 +164,8 @@ hardtanh = Op(
     ),
     ("min_val", "max_val"),
 )
+
+hardtanh.formal = RELU_LIKE
 
 
 def _hardsigmoid(input: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
@@ -93,6 +94,7 @@ def _block_mean(input: Tensor, kernel: Numbers) -> Tensor:
 
 
 block_mean = Op("block_mean", _block_mean)
+adaptive_avg_op.formal = block_mean.formal = RELU_LIKE
 
 
 def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
@@ -100,7 +102,7 @@ def _mean_of_windows(x: Tensor, size: Any, everywhere: Numbers) -> Tensor:
 
     `everywhere` are the spatial dimensions.
     """
-    if all(type(n) is int and n == 1 for n in size):
+    if all(n == 1 for n in size):
         return mean.call(x, everywhere, True)
     kernel = _even(x, size)
     if kernel is None:
@@ -147,7 +149,7 @@ adaptive_max_op = Op(
     (lambda g, out, input, size: scattered(g[0], out[1], input), None),
     shapes=("size",),
 )
-adaptive_max_op.absent_gradients, adaptive_max_op.results_read = True, (1,)
+adaptive_max_op.absent_gradients, adaptive_max_op.results_read, adaptive_max_op.formal = True, (1,), RELU_LIKE
 
 
 def _sizes(name: str, x: Tensor, output_size: Any, rank: int) -> tuple[Any, ...]:

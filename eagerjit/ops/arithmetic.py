@@ -109,6 +109,7 @@ def _addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) ->
 
 
 addcmul = Op("addcmul", _addcmul, None, ("value",))
+addcmul.saved_by = (), (2,), (1,)
 
 
 def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) -> Tensor:
@@ -121,6 +122,7 @@ def _addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any = 1) ->
 
 
 addcdiv = Op("addcdiv", _addcdiv, None, ("value",))
+addcdiv.saved_by = (), (2,), (1, 2)
 
 
 def _lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.autograd.formal import TOGETHER, Formal
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.normalization import widened_now
@@ -85,7 +86,7 @@ batch_norm_op = Op(
     ),
     ("eps",),
 )
-batch_norm_op.absent_gradients, batch_norm_op.results_read = True, (1, 2)
+batch_norm_op.absent_gradients, batch_norm_op.results_read, batch_norm_op.formal = True, (1, 2), TOGETHER
 
 
 # -- with statistics that are known -----------------------------------------------------------------------------------
@@ -136,6 +137,8 @@ known_norm = Op(
     ),
     ("eps",),
 )
+
+known_norm.formal = Formal((0, 3), zeros=False)
 
 
 # -- over groups of channels ------------------------------------------------------------------------------------------
@@ -230,3 +233,4 @@ group_norm_op = Op(
     ("eps",),
 )
 group_norm_op.absent_gradients, group_norm_op.results_read = True, (1, 2)
+group_norm_op.formal = Formal((0, 2), zeros=False, mode=(1, (None,)))  # instance_norm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import pick
@@ -100,6 +101,7 @@ def _nll_loss_rule(g: Any, out: Any, input: Any, target: Any, weight: Any, ignor
 
 
 nll_loss_op = Op("nll_loss", _nll_loss, (_nll_loss_rule,) + (None,) * 4)
+nll_loss_op.formal = RELU_LIKE
 
 
 def _cross_entropy(

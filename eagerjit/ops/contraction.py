@@ -52,6 +52,7 @@ def _contraction(equation: str, tensors: Any) -> Tensor:
 
 
 einsum_op = Op("einsum", _few)
+einsum_op.saved_by = (), (2, 3), (1, 3), (1, 2)
 
 
 def _lettered(arguments: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

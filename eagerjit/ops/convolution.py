@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.formal import TOGETHER
 from eagerjit.autograd.primitives import RULES
 from eagerjit.compiler.ops import convolution as primitives
 from eagerjit.dispatch import COMPLEX_FORMS, Op, emit
@@ -149,6 +150,7 @@ convolution_weight = Op(
     shapes=("size",),
 )
 for _op in (convolution, convolution_input):
+    _op.formal = TOGETHER
     _by_parts(_op, _op.name)
 
 
@@ -246,6 +248,7 @@ def _forward(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any,
     groups: int,
 ) -> Plan:  # fmt: skip
+    groups = operator.index(groups)
     steps, spread = numbers("stride", stride, rank), numbers("dilation", dilation, rank)
     text = padding if isinstance(padding, str) else ""
     if text not in ("", "same", "valid"):
@@ -297,6 +300,7 @@ def _transposed(
     name: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any,
     output_padding: Any, groups: int, dilation: Any,
 ) -> Tensor:  # fmt: skip
+    groups = operator.index(groups)
     steps, zeros = numbers("stride", stride, rank), numbers("padding", padding, rank)
     spread, extra = numbers("dilation", dilation, rank), numbers("output_padding", output_padding, rank)
     options = {"stride": steps, "padding": zeros, "dilation": spread, "output_padding": extra}

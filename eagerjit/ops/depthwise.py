@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eagerjit.autograd.formal import TOGETHER
 from eagerjit.dispatch import Op
 from eagerjit.ops import index
 from eagerjit.ops.activation import widened
@@ -100,6 +101,7 @@ depthwise = Op(
         *(None,) * 4,
     ),
 )
+depthwise.formal = TOGETHER
 depthwise_input = Op(
     "depthwise_convolution_input",
     _depthwise_input,

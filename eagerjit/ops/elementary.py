@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling import public
 from eagerjit.dispatch import Op
 from eagerjit.ops.pointwise import as_dtype, promoted
@@ -169,6 +170,10 @@ def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
 
 
 ELEMENTARY["threshold"] = Op("threshold", _threshold)
+for _name in ("hardshrink", "softshrink", "prelu", "threshold"):
+    ELEMENTARY[_name].formal = RELU_LIKE
+for _name in ("frac", "deg2rad", "rad2deg"):
+    ELEMENTARY[_name].saved_by = ()
 
 
 @public

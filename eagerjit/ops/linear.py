@@ -170,6 +170,7 @@ def weighted_sum(input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tenso
 
 
 addmm = Op("addmm", _addmm)
+addmm.saved_by = (), (2,), (1,)
 
 
 def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 import ml_dtypes
 
+from eagerjit.autograd.formal import Formal
 from eagerjit.compiler.ops import reductions
 from eagerjit.dispatch import Op
 from eagerjit.ops import views
@@ -164,6 +165,7 @@ def _layer_norm_bias(g: Any, out: Any, input: Any, normalized_shape: Any, weight
 layer_norm_op = Op(
     "layer_norm", _layer_norm, (_layer_norm_input, None, _layer_norm_weight, _layer_norm_bias, None), ("eps",)
 )
+layer_norm_op.formal = Formal((0, 2, 3), zeros=False)
 
 
 def layer_norm(

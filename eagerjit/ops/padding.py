@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from eagerjit.autograd.formal import Formal
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import index, views
@@ -106,7 +107,8 @@ def _bordered(input: Tensor, amounts: Numbers, mode: str) -> Tensor:
 
 
 pad_op = Op("pad", _pad, numbers=("value",), shapes=("amounts",))
-pad_op.positions_saved = frozenset()  # the gradient, though derived, reads sizes alone
+pad_op.saved_by = ()  # the gradient, though derived, reads sizes alone
+pad_op.formal = Formal((0,), mode=(2, ("reflect", "replicate")))
 
 
 def _check_borders(input: Tensor, amounts: Numbers, mode: str) -> None:

@@ -143,6 +143,8 @@ POINTWISE: dict[str, Op] = {}
 for _primitive in list(TABLE.values()):
     if _primitive.promotion:
         POINTWISE[_primitive.name] = _pointwise(_primitive, _primitive.name)
+for _name in ("mul", "div"):
+    POINTWISE[_name].saved_by = None  # of numbers, too: PyTorch saves them
 
 
 def _where(condition: Any, input: Any, other: Any) -> Tensor:
@@ -224,7 +226,7 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     """input + alpha * other; add(input, alpha, other) as well, as older programs write."""
     if scaled:
         other, alpha = only(scaled), other
-    result = POINTWISE["add"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
+    result = plus(POINTWISE["add"].call, weighted.call, input, other, alpha)
     return result if out is None else write_out("add", result, out)
 
 
@@ -234,8 +236,36 @@ def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     """input - alpha * other; sub(input, alpha, other) as well, as older programs write."""
     if scaled:
         other, alpha = only(scaled), other
-    result = POINTWISE["sub"].call(input, other if _is_one(alpha) else other * factor(alpha, input, other))
+    result = plus(POINTWISE["sub"].call, weighted.call, input, other, alpha, -1)
     return result if out is None else write_out("sub", result, out)
+
+
+def _weighted(input: Any, other: Any, alpha: Any) -> Tensor:
+    """input + alpha * other of real or complex numbers; halves are rounded once."""
+    x, y = promoted("add", "arithmetic", (input, other))
+    dtype = x.dtype
+    x, y, scale = (as_dtype(v, wide(dtype)) for v in (x, y, as_dtype(alpha, dtype)))
+    return as_dtype(x + scale * y, dtype)
+
+
+weighted = Op(
+    "add_scaled",
+    _weighted,
+    (lambda g, out, input, other, alpha: g, lambda g, out, input, other, alpha: g * alpha, None),
+    ("input", "other", "alpha"),
+)
+
+
+def plus(plain: Any, scaled: Any, input: Any, other: Any, alpha: Any, sign: int = 1) -> Tensor:
+    """input + sign * alpha * other, by an operation for an alpha of 1, or by one for any."""
+    if _is_one(alpha):
+        return plain(input, other)
+    alpha = factor(alpha, input, other)
+    if isinstance(alpha, complex) or not result_type(input, other).is_differentiable:
+        return plain(input, other * alpha)
+    if sign < 0 and any(map(_is_bool, (input, other))):
+        return plain(input, other)  # says what it refuses
+    return scaled(input, other, alpha if sign > 0 else -alpha)
 
 
 def _is_one(value: Any) -> bool:

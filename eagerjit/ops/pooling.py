@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.pointwise import as_dtype
@@ -35,7 +36,7 @@ def scattered(values: Any, places: Any, like: Any) -> Any:
 
 
 max_pool_op = Op("max_pool", _max_pool, (lambda g, out, input, *how: scattered(g[0], out[1], input), *(None,) * 5))
-max_pool_op.absent_gradients, max_pool_op.results_read = True, (1,)
+max_pool_op.absent_gradients, max_pool_op.results_read, max_pool_op.formal = True, (1,), RELU_LIKE
 
 
 def _max_pool_values(
@@ -87,6 +88,7 @@ def _avg_pool(
 
 
 avg_pool_op = Op("avg_pool", _avg_pool)
+avg_pool_op.formal = RELU_LIKE
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

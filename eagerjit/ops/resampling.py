@@ -183,6 +183,7 @@ def _interpolated(
 
 
 interpolate_op = Op("interpolate", _interpolated, shapes=("size",))
+interpolate_op.linear = True
 
 
 def _repeated(input: Tensor, factors: tuple[int, ...]) -> Tensor:

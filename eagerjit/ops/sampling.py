@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from eagerjit.autograd.formal import Formal
 from eagerjit.dispatch import Op
 from eagerjit.ops.activation import widened
 from eagerjit.ops.index import stack
@@ -94,6 +95,7 @@ def _mixed(x: Tensor, at: list[Tensor], taps: Any, mode: str, padding_mode: str,
 
 
 grid_sample_op = Op("grid_sample", _grid_sample)
+grid_sample_op.formal = Formal((0, 1), zeros=False, mode=(2, ("nearest",)))
 
 
 def grid_sample(

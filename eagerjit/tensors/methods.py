@@ -24,7 +24,7 @@ from eagerjit.ops import (
     views,
 )
 from eagerjit.ops.inplace import INPLACE, inplace
-from eagerjit.ops.pointwise import POINTWISE, factor, is_operand
+from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import install_method
 from eagerjit.runtime.remembered import Remembered
@@ -302,13 +302,13 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
     return self
 
 
-def _scaled(name: str) -> Any:
-    write = INPLACE[name].method()
+def _scaled(name: str, sign: int = 1) -> Any:
+    write, scaled_write = INPLACE[name].method(), INPLACE["add_scaled_"].method()
 
     def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
         if scaled:
             other, alpha = pointwise.only(scaled), other
-        return write(self, other if type(alpha) is int and alpha == 1 else other * factor(alpha, self, other))
+        return pointwise.plus(write, scaled_write, self, other, alpha, sign)
 
     function.__name__, function.__doc__ = name, write.__doc__
     return function
@@ -349,7 +349,7 @@ def _rounded(self: Tensor, *, decimals: int = 0) -> Tensor:
 
 METHODS.update(WRITES)
 METHODS.update({f"{alias}_": WRITES[f"{name}_"] for alias, name in ALIASES.items() if f"{name}_" in WRITES})
-METHODS.update(round_=_rounded, add_=_scaled("add_"), sub_=_scaled("sub_"), div_=_divided, clip_=WRITES["clamp_"])
+METHODS.update(round_=_rounded, add_=_scaled("add_"), sub_=_scaled("sub_", -1), div_=_divided, clip_=WRITES["clamp_"])
 
 
 def install() -> None:

@@ -32,6 +32,11 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "empty": lambda t, x: x[:0] * 0.1,
     "strided": lambda t, x: x.view(100, 10).t()[::2] * 0.1,
     "add": lambda t, x: x + 0.1,
+    # Where no vector is full, PyTorch rounds otherwise.
+    "x + a * y": lambda t, x: t.add(x[:992], x[:992].flip(0), alpha=0.3),
+    "x - a * y": lambda t, x: x[:992].sub(x[:992].flip(0), alpha=3.3),
+    "x += a * y": lambda t, x: x[:992].clone().add_(x[:992].flip(0), alpha=0.3).sub_(0.3, alpha=7),
+    "n + a * x": lambda t, x: t.add(x[0], x[:992], alpha=0.7),
     "compared": lambda t, x: x * 0.1 < 0.3,
 }
 

@@ -30,22 +30,49 @@ AS_IN_PYTORCH: dict[str, Function] = {
 PIECEWISE: dict[str, Function] = {
     "prelu": lambda t, x: t.nn.functional.prelu(x, t.ones(1)),
     "reflected": lambda t, x: t.nn.functional.pad(x, (1, 1), mode="reflect"),
+    "copied edges": lambda t, x: t.nn.functional.pad(x, (1, 1), mode="replicate"),
+    "around": lambda t, x: t.nn.functional.pad(x, (1, 1), mode="circular"),
     "average": lambda t, x: t.nn.functional.avg_pool1d(x[None], 2),
     "interpolated": lambda t, x: t.nn.functional.interpolate(x[None], scale_factor=2),
     "softshrink": lambda t, x: t.nn.functional.softshrink(x),
+    "area": lambda t, x: t.nn.functional.interpolate(x[None], size=2, mode="area"),
+    "hardshrink": lambda t, x: t.nn.functional.hardshrink(x),
     "adaptive": lambda t, x: t.nn.functional.adaptive_avg_pool1d(x[None], 2),
+    "adaptive uneven": lambda t, x: t.nn.functional.adaptive_avg_pool1d(x[None], 3),
+    "global": lambda t, x: t.nn.functional.adaptive_avg_pool1d(x[None], 1),
+    "adaptive max": lambda t, x: t.nn.functional.adaptive_max_pool1d(x[None], 2),
+    "maxima of windows": lambda t, x: t.nn.functional.max_pool1d(x[None], 2),
+    "maxima and places": lambda t, x: t.nn.functional.max_pool1d(x[None], 2, return_indices=True)[0],
+    "relu": lambda t, x: (x - 3).relu(),
+    "relu in place": lambda t, x: (x - 3).relu_(),
+    "relu6": lambda t, x: t.nn.functional.relu6(x),
+    "leaky relu": lambda t, x: t.nn.functional.leaky_relu(x - 3, 0.25),
+    "hardtanh": lambda t, x: t.nn.functional.hardtanh(x, 2.0, 5.0),
+    "threshold": lambda t, x: t.nn.functional.threshold(x, 2.5, 1.0),
+    "rrelu": lambda t, x: t.nn.functional.rrelu(x - 3),
+    "negative likelihood": lambda t, x: t.nn.functional.nll_loss(x, t.tensor([0, 1, 3])),
+    "abs": lambda t, x: x.abs(),
+    "absolute error": lambda t, x: t.nn.functional.l1_loss(x, t.ones(3, 4)),
+    "clamp": lambda t, x: x.clamp(2, 5),
+    "maximum": lambda t, x: t.maximum(x, t.ones(3, 4) * 3),
+    "nearest of a grid": lambda t, x: t.nn.functional.grid_sample(
+        t.ones(1, 1, 3, 3), x.view(1, 3, 2, 2) / 12, mode="nearest", align_corners=True
+    ),
+    "floor": lambda t, x: (x / 3).floor(),
+    "margin of ranks": lambda t, x: t.nn.functional.margin_ranking_loss(x, t.ones(3, 4) * 2, -t.ones(3, 4)),
 }
 
 
-def found(t: Any, function: Function, inner: Callable[..., Any], outer: Callable[..., Any]) -> tuple[bool, Any]:
-    """Whether the gradient of a function, which may be jitted with it or without, has a gradient, and the gradient."""
+def found(t: Any, function: Function, inner: Callable[..., Any], outer: Callable[..., Any]) -> tuple[bool, Any, Any]:
+    """Whether the gradient of a function, which may be jitted with it or without, has a gradient, and both."""
     x = (t.arange(12.0).reshape(3, 4) + 1).requires_grad_()
 
     def gradient(x: Any) -> Any:
         return t.autograd.grad(inner(lambda x: function(t, x))(x).sum(), x, create_graph=True)[0]
 
     g = outer(gradient)(x)
-    return g.requires_grad, g.tolist()
+    (h,) = t.autograd.grad(g.sum(), x, allow_unused=True) if g.requires_grad else (None,)
+    return g.requires_grad, g.tolist(), None if h is None else (h + 0).tolist()
 
 
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,10 +85,50 @@ def test_gradients_have_gradients_alike(name: str) -> None:
     eager = found(ej, function, plain, plain)
     assert found(ej, function, ej.jit, plain) == eager
     assert found(ej, function, plain, ej.jit) == eager
-    requires, values = found(torch, function, plain, plain)
+    requires, values, second = found(torch, function, plain, plain)
     np.testing.assert_allclose(eager[1], values, rtol=1e-5, atol=1e-6)
-    if name in AS_IN_PYTORCH:  # through the others PyTorch goes on, with zeros
-        assert requires == eager[0]
+    assert requires == eager[0]
+    assert (second is None) == (eager[2] is None)
+    if second is not None:
+        np.testing.assert_allclose(eager[2], second, rtol=1e-4, atol=1e-5)
+
+
+TOGETHER: dict[str, tuple[Function, tuple[int, ...]]] = {
+    "convolution": (lambda t, x, w, b: t.nn.functional.conv1d(x[None], w, b), (2, 3, 3)),
+    "a kernel per channel": (lambda t, x, w, b: t.nn.functional.conv1d(x[None], w, b, groups=3), (3, 1, 3)),
+    "transposed": (lambda t, x, w, b: t.nn.functional.conv_transpose1d(x[None], w, b), (3, 2, 3)),
+    "layer norm": (lambda t, x, w, b: t.nn.functional.layer_norm(x, (4,), w, b), (4,)),
+    "batch norm": (lambda t, x, w, b: t.nn.functional.batch_norm(x, None, None, w, b, True), (4,)),
+    "known": (lambda t, x, w, b: t.nn.functional.batch_norm(x, t.zeros(4), t.ones(4), w, b), (4,)),
+    "instance norm": (lambda t, x, w, b: t.nn.functional.instance_norm(x[None], weight=w, bias=b), (3,)),
+    "group norm": (lambda t, x, w, b: t.nn.functional.group_norm(x[None], 3, w, b), (3,)),
+    "linear": (lambda t, x, w, b: t.nn.functional.linear(x, w, b), (2, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs", [True, False])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_gradients_that_are_made_together_have_histories_together(name: str, inputs: bool) -> None:
+    function, shape = TOGETHER[name]
+
+    def histories(t: Any, inner: Callable[..., Any], outer: Callable[..., Any]) -> list[bool]:
+        x, w = (t.arange(12.0).reshape(3, 4) + 1).requires_grad_(inputs), t.ones(shape, requires_grad=inputs)
+        b = t.ones(2 if name in ("convolution", "transposed", "linear") else shape[0], requires_grad=True)
+
+        def gradients(x: Any, w: Any, b: Any) -> Any:
+            loss = inner(lambda *tensors: function(t, *tensors))(x, w, b).sum()
+            return t.autograd.grad(loss, [v for v in (x, w, b) if v.requires_grad], create_graph=True)
+
+        found = outer(gradients)(x, w, b)
+        for g in found:
+            if g.requires_grad:
+                g.sum().backward(retain_graph=True)
+        return [g.requires_grad for g in found]
+
+    expected = histories(torch, plain, plain)
+    assert histories(ej, plain, plain) == expected
+    assert histories(ej, ej.jit, plain) == expected
+    assert histories(ej, plain, ej.jit) == expected
 
 
 def test_gradients_that_depend_on_one_of_several_arguments() -> None:

@@ -196,6 +196,27 @@ def many_kinds_of_operations(t, jit):
         yield x.grad
 
 
+@case
+def numbers_and_constants_alone_are_kept(t, jit):
+    other, half = t.full((3, 1), 2.0), t.tensor(0.5)
+
+    def made(x, y):
+        weighted = t.lerp(x, y, 0.25) + t.add(x, y, alpha=2) + t.sub(x, y, alpha=0.5)
+        turned = t.einsum("ij->ji", t.addcmul(weighted, other, other, value=2))
+        angles = turned.deg2rad().rad2deg() + turned.frac()
+        image = t.nn.functional.interpolate(angles[None], size=5, mode="linear")
+        return t.nn.functional.interpolate(image, scale_factor=2, mode="nearest")
+
+    x, y, _ = leaves(t)
+    out = jit(made)(x, y)
+    for _ in range(2):
+        (out**2).sum().backward()
+        yield x.grad, y.grad
+    kept = jit(lambda x: x * other + x / half)(x)
+    kept.sum().backward()
+    yield refused(kept.sum().backward)
+
+
 def listed(values: Any) -> Any:
     if isinstance(values, (tuple, list)):
         return [listed(v) for v in values]
