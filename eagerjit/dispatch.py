@@ -16,7 +16,7 @@ import numpy as np
 
 from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.formal import Formal
-from eagerjit.autograd.node import GradNode, noted, positions_read, record
+from eagerjit.autograd.node import GradNode, arguments_read, noted, positions_read, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
@@ -326,14 +326,8 @@ class Op:
 
     @functools.cached_property
     def saved_by(self) -> tuple[Sequence[int | None], ...] | None:
-        """Per argument the positions of those that its gradient may read, None among them where it may read results;
-        None as a whole where it may read any.
-        """
-        if self.rules is None or self.linear:
-            return () if self.linear else None
-        end = len(self.parameters) + 2
-        read = [() if rule is None else positions_read(rule) for rule in self.rules]
-        return tuple([[None if p == 1 else p - 2 for p in positions if 0 < p < end] for positions in read])
+        """What the gradients may read, as `arguments_read` has it."""
+        return () if self.linear else arguments_read(self.rules, len(self.parameters))
 
     def gradient_body(self, needs: tuple[bool, ...], n_outputs: int) -> Callable[..., Any]:
         """(*grads, *outputs, *arguments) -> gradients of the arguments flagged in `needs`, as a function over ops."""

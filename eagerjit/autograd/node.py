@@ -273,3 +273,13 @@ def positions_read(rule: Callable[..., Any]) -> frozenset[int]:
     if code.co_flags & inspect.CO_VARARGS and code.co_varnames[code.co_argcount + code.co_kwonlyargcount] in names:
         positions.update(range(code.co_argcount, 64))
     return frozenset(positions)
+
+
+def arguments_read(rules: Sequence[Any] | None, count: int) -> tuple[Sequence[int | None], ...] | None:
+    """Per argument the positions of those that its gradient's rule reads, None among them where it reads results; None
+    as a whole without rules. `count` is how many arguments there are.
+    """
+    if rules is None:
+        return None
+    read = [() if rule is None else positions_read(rule) for rule in rules]
+    return tuple([[None if p == 1 else p - 2 for p in positions if 0 < p < count + 2] for positions in read])
