@@ -11,12 +11,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from eagerjit.autograd.function import Function
+from eagerjit.runtime import mode
+from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 
 __all__ = [
     "CustomOpDef", "custom_op", "impl", "opcheck", "register_autograd", "register_fake", "register_kernel",
     "register_vmap", "triton_op",
 ]  # fmt: skip
+
+_BY_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 OPERATORS: dict[str, CustomOpDef] = {}
 """By qualified name, "namespace::name"."""
@@ -28,9 +32,12 @@ class CustomOpDef:
     def __init__(self, name: str, function: Callable[..., Any]):
         self._qualname, self._function = name, function
         self._signature = inspect.signature(function)
-        self._gradient: Any = None
+        kinds = [p.kind for p in self._signature.parameters.values()]
+        self._keywords = [n for n, k in zip(self._signature.parameters, kinds, strict=True) if k is _BY_KEYWORD]
+        self._rule_for_examples: Any = None
         self._kernels: dict[str, Callable[..., Any]] = {}
         self.__name__, self.__doc__ = name.rpartition(":")[2], function.__doc__
+        self.register_autograd(self._no_gradient)
 
     @property
     def default(self) -> CustomOpDef:
@@ -38,18 +45,47 @@ class CustomOpDef:
         return self
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        bound = self._signature.bind(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise RuntimeError(f"{self._qualname}(): {error}") from None
         bound.apply_defaults()
         values = tuple(bound.arguments.values())
-        return self._run(*values) if self._gradient is None else self._gradient.apply(*values)
+        recorded = mode.grad_mode() and any(isinstance(v, Tensor) and v._requires_grad for v in values)
+        return self._gradient.apply(*values) if recorded else self._run(*values)
 
     def _run(self, *values: Any) -> Any:
+        tracer = state.tracer
+        if self._rule_for_examples is None or tracer is None or not tracer.single_example:
+            return self._computed(*values)
+        return tracer.by_own_rule(self._rule_for_examples, self._computed, values)
+
+    def _computed(self, *values: Any) -> Any:
         kinds = {v.device.type for v in values if isinstance(v, Tensor)}
         chosen = next((self._kernels[k] for k in kinds if k in self._kernels), self._function)
-        return chosen(*values)
+        seen = tuple([v.detach() if isinstance(v, Tensor) and v._requires_grad else v for v in values])
+        positional, keywords = self._split(seen)
+        return chosen(*positional, **keywords)
+
+    def _no_gradient(self, ctx: Any, *grads: Any) -> Any:
+        name = self._qualname.replace("::", ".")
+        raise RuntimeError(
+            f"Trying to backward through {name}.default but no autograd formula was registered. Please use "
+            "register_autograd to add one."
+        )
+
+    def _split(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The positional arguments, and those that are given by keyword alone."""
+        count = len(values) - len(self._keywords)
+        return values[:count], dict(zip(self._keywords, values[count:], strict=True))
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
-        """backward(ctx, *grads) gives the arguments' gradients; setup_context(ctx, inputs, output) saves for it."""
+        """backward(ctx, *grads) gives the positional arguments' gradients.
+
+        setup_context(ctx, inputs, output) saves for it; where the operator has arguments that are given by keyword
+        alone, it is called as setup_context(ctx, inputs, keyword_only_inputs, output), the third a dictionary.
+        The operator's function sees tensors that require no gradients.
+        """
         operator = self
 
         class Operator(Function):
@@ -59,12 +95,19 @@ class CustomOpDef:
 
             @staticmethod
             def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-                if setup_context is not None:
-                    setup_context(ctx, inputs, output)
+                if setup_context is None:
+                    return
+                if operator._keywords:
+                    positional, keywords = operator._split(inputs)
+                    setup_context(ctx=ctx, inputs=positional, keyword_only_inputs=keywords, output=output)
+                else:
+                    setup_context(ctx=ctx, inputs=inputs, output=output)
 
             @staticmethod
             def backward(ctx: Any, *grads: Any) -> Any:
-                return backward(ctx, *grads)
+                found = backward(ctx, *grads)
+                positional = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+                return (*positional, *(None for _ in operator._keywords))
 
         Operator.__name__ = self.__name__
         self._gradient = Operator
@@ -82,8 +125,20 @@ class CustomOpDef:
         return fn
 
     def register_vmap(self, func: Any = None, /) -> Any:
-        """Nothing: `vmap` goes through the function. Gives `func` back, also as a decorator."""
-        return func if func is not None else _same
+        """func(info, in_dims, *args, **kwargs) gives (results, their dimensions of examples) for all examples.
+
+        Without such a rule `vmap` goes through the operator's function. Gives None; without `func`, a decorator.
+        """
+        if func is None:
+            return lambda func: self.register_vmap(func) or func
+        operator = self
+
+        def rule(info: Any, in_dims: tuple[Any, ...], *values: Any) -> Any:
+            positional, keywords = operator._split(values)
+            return func(info, in_dims[: len(positional)], *positional, **keywords)
+
+        self._rule_for_examples = rule
+        return None
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"

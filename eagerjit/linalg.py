@@ -145,6 +145,9 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             f"torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype {A.dtype} and "
             f"other's dtype {B.dtype}"
         )
+    driver = driver or ("gels" if A.device.type == "cuda" else "gelsy")
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = is_vector(A, B)
     right = B.unsqueeze(-1) if vector else B
     m, n = A.shape[-2:]
@@ -155,10 +158,10 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     limit = spectral.resolution(A) if rcond is None else float(rcond)
     solution = spectral.lstsq.call(A, right, limit)
     real = dtypes.REAL_OF.get(A.dtype, A.dtype)
-    residuals = A.new_zeros((0,), dtype=real)
+    residuals = (solution.real if A.dtype.is_complex else solution).flatten()[:0]
     if m > n and driver != "gelsy":
         residuals = ((A @ solution - right).abs() ** 2).sum(-2)
-    rank = matrix_rank(A.detach(), rtol=limit) if driver != "gels" and driver else A.new_zeros((0,), dtype=dtypes.int64)
+    rank = matrix_rank(A.detach(), rtol=limit) if driver != "gels" else A.new_zeros((0,), dtype=dtypes.int64)
     values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_zeros((0,), dtype=real)
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 

@@ -140,7 +140,7 @@ def set_autocast_dtype(device_type: str, dtype: DType) -> None:
     Defaults.dtype[device_type] = dtype
 
 
-def _switch(casting: Casting | None) -> Casting | None:
+def switch(casting: Casting | None) -> Casting | None:
     """Turn autocast on or off; compiled calls look at it when the epoch has moved."""
     before = set_casting(casting)
     if before != casting and state.tracer is None:
@@ -183,11 +183,11 @@ class autocast:
         wanted = {} if state.casting is None else {k: v for k, v in state.casting.wanted.items() if k != self.device}
         if self._enabled:
             wanted[self.device] = self.fast_dtype
-        self._before.append(_switch(Casting(wanted) if wanted else None))
+        self._before.append(switch(Casting(wanted) if wanted else None))
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _switch(self._before.pop())
+        switch(self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -226,10 +226,10 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str = "cpu
 
     @functools.wraps(function)
     def backward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-        before = _switch(ctx._casting)
+        before = switch(ctx._casting)
         try:
             return function(ctx, *args, **kwargs)
         finally:
-            _switch(before)
+            switch(before)
 
     return backward

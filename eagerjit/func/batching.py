@@ -25,6 +25,7 @@ def vmap(
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """Maps a function over a dimension of its arguments, without a loop: the function sees one example at a time.
+    All examples share arguments given by keyword.
 
     `in_dims` says which dimension of each argument holds the examples, None for arguments that all examples share;
     `out_dims` where results have it. Both may be nested as the arguments and results are. `randomness` is "error",
@@ -69,12 +70,12 @@ def _input_dims(in_dims: Dims, args: tuple[Any, ...], kwargs: dict[str, Any], le
             f"vmap(f, in_dims={in_dims}, ...): expected `in_dims` to be int or a (potentially nested) tuple matching "
             f"the structure of inputs, got: {type(in_dims)}."
         )
-    if not leaves:
+    if not args:
         raise ValueError(
             "vmap(f)(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
             "function with no inputs."
         )
-    dims = spread(in_dims, args, f"in_dims={in_dims}") + spread(0, kwargs, "in_dims")
+    dims = spread(in_dims, args, f"in_dims={in_dims}") + spread(None, kwargs, "in_dims")
     out: list[Any] = []
     for x, d in zip(leaves, dims, strict=True):
         if d is None:

@@ -166,7 +166,9 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
     """input where above the threshold, else value."""
-    return input.where(input > threshold, value)
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError("threshold: bools lie above or below nothing")
+    return input.where(input > threshold, value if input.dtype.is_differentiable else int(value))
 
 
 ELEMENTARY["threshold"] = Op("threshold", _threshold)

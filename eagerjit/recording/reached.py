@@ -15,7 +15,7 @@ from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
 from eagerjit.watching.comparing import tensors_in
-from eagerjit.watching.containers import items_in_order, items_of
+from eagerjit.watching.containers import items_but
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Slot
 from eagerjit.watching.structures import Structure
@@ -62,7 +62,8 @@ def keep_constant_arrays_apart(tracer: Tracer) -> None:
 def guard_known(tracer: Tracer, inputs: list[tuple[int, Any]], owners: list[Any], values: list[Any]) -> None:
     """Tie inputs that the function also reaches by itself to these very tensors: they are one input of the graph."""
     outside = [*(o for o in owners if not isinstance(o, Tensor)), *values]
-    known = {id(t) for t in tensors_in(outside, tracer.journal.windows.histories.is_open)}
+    journal = tracer.journal
+    known = {id(t) for t in tensors_in(outside, journal.windows.histories.is_open, journal.changing())}
     for leaf, value in inputs:
         if isinstance(value, Tensor) and id(value) in known:
             tracer.guard_object(leaf, Op.IS, value)
@@ -103,8 +104,7 @@ def _kept_in(values: list[Any], changing: Set[tuple[int, Any]]) -> set[int]:
             found.add(id(value))
         elif isinstance(value, (list, tuple, dict, set, frozenset)) and id(value) not in seen:
             seen.add(id(value))
-            pairs = items_in_order(value) if isinstance(value, dict) else enumerate(items_of(value))
-            pending += [item for key, item in pairs if (id(value), key) not in changing]
+            pending += items_but(value, changing)
     return found
 
 

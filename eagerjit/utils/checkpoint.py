@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from eagerjit import pytree
+from eagerjit.amp.autocast import switch
 from eagerjit.autograd import engine
 from eagerjit.autograd.node import GradNode, Several
 from eagerjit.autograd.stale import check_inputs
@@ -119,6 +120,7 @@ class _Checkpoint(Several):
     def __init__(self, function: Callable[..., Any], args: Any, kwargs: Any, context: Any, preserve: bool):
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
         self.random = snapshot() if preserve else None
+        self.casting = state.casting
         self.positions: list[int] = []
 
     def run(self, context: Any) -> Any:
@@ -172,14 +174,16 @@ class _Checkpoint(Several):
         return tuple(totals)
 
     def _again(self) -> list[Tensor]:
-        """The results by a second run, with the random numbers of the first."""
+        """The results by a second run, with the random numbers and the precision of the first."""
         before, now = mode.set_grad_mode(True), snapshot()
+        casting = switch(self.casting)
         try:
             if self.random is not None:
                 restore(self.random)
             with self.context:
                 found = self.function(*self.args, **self.kwargs)
         finally:
+            switch(casting)
             mode.set_grad_mode(before)
             if self.random is not None:
                 restore(now)

@@ -17,7 +17,7 @@ from eagerjit.recording.arrays import LARGE
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
-from eagerjit.watching.containers import containers_in, items_in_order, items_of, size_of
+from eagerjit.watching.containers import containers_in, items_but, items_in_order, items_of, size_of
 from eagerjit.watching.noted import Table
 from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
@@ -302,8 +302,10 @@ def stateful_in(value: Any) -> list[Any]:
     return found
 
 
-def tensors_in(values: list[Any], leaves_out: Callable[[Any], bool]) -> Iterator[Tensor]:
-    """The tensors that objects hold: containers but for some, Modules, optimizers."""
+def tensors_in(
+    values: list[Any], leaves_out: Callable[[Any], bool], changing: Set[tuple[int, Any]] = frozenset()
+) -> Iterator[Tensor]:
+    """The tensors that objects hold: containers but for some and for items in `changing`, Modules, optimizers."""
     stack, seen = list(values), set()
     while stack:
         value = stack.pop()
@@ -313,7 +315,7 @@ def tensors_in(values: list[Any], leaves_out: Callable[[Any], bool]) -> Iterator
         if isinstance(value, Tensor):
             yield value
         elif isinstance(value, (list, tuple, set, frozenset, dict)):
-            stack += () if leaves_out(value) else items_of(value)
+            stack += () if leaves_out(value) else items_but(value, changing)
         elif has_state(value) and hasattr(value, "parameters"):
             stack += [*value.parameters(), *value.buffers()]
         elif has_state(value) and hasattr(value, "param_groups"):

@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import sys
 from collections import ChainMap, OrderedDict, UserDict, UserList, deque
+from collections.abc import Set
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
@@ -69,6 +70,12 @@ def size_of(container: Any) -> int:
 def items_in_order(value: dict[Any, Any]) -> Any:
     """The items of a dictionary as its builtin class gives them: an OrderedDict keeps an order of its own."""
     return OrderedDict.items(value) if isinstance(value, OrderedDict) else dict.items(value)
+
+
+def items_but(value: Any, changing: Set[tuple[int, Any]]) -> list[Any]:
+    """The items of a container (of a dict, its values) but for those whose (container, key) are `changing`."""
+    pairs = items_in_order(value) if isinstance(value, dict) else enumerate(items_of(value))
+    return [item for key, item in pairs if (id(value), key) not in changing]
 
 
 def parts_of(value: Any) -> list[Any]:

@@ -24,9 +24,9 @@ def test_structures_and_keywords():
         a, b = pair["a"], pair["b"]
         return {"sum": a + b * scale, "pair": (a, [b])}
 
-    out = vmap(f, in_dims=({"a": 0, "b": None},), out_dims={"sum": 1, "pair": 0})({"a": X, "b": X[0]}, scale=X[:, 0])
+    out = vmap(f, in_dims=({"a": 0, "b": None},), out_dims={"sum": 1, "pair": 0})({"a": X, "b": X[0]}, scale=X[2])
     assert out["sum"].shape == (3, 4)
-    assert (out["sum"].T.numpy() == (X + X[0] * X[:, :1]).numpy()).all()
+    assert (out["sum"].T.numpy() == (X + X[0] * X[2]).numpy()).all()
     assert (out["pair"][1][0].numpy() == X[0].expand(4, 3).numpy()).all()
 
 

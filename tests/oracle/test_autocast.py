@@ -294,3 +294,25 @@ def test_schedules_and_scalers_are_compiled() -> None:
         assert not function.cache_info().eager_calls and function.cache_info().compiles <= 2
         assert optimizer.param_groups[0]["lr"] == (0.125 if build == "schedule" else 1.0)
         assert scaler.get_scale() == (4.0 if build == "schedule" else 32.0)
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_checkpoints_are_made_again_in_the_same_precision(older: bool) -> None:
+    """backward runs outside of the context."""
+    found: list[list[Any]] = []
+    for t, kept in ((torch, True), (ej, True), (ej, False)):
+        x, w, v = (t.tensor(draw((4, 4), "float32", -1, 1, seed), requires_grad=True) for seed in (1, 2, 3))
+
+        def part(x: Any, t: Any = t, w: Any = w, v: Any = v) -> Any:
+            assert t.is_autocast_enabled("cpu")
+            return (t.nn.functional.layer_norm(x @ w, (4,)).relu() @ v).tanh()
+
+        with t.autocast("cpu", dtype=t.bfloat16):
+            out = t.utils.checkpoint.checkpoint(part, x * 2, use_reentrant=older) if kept else part(x * 2)
+            loss = (out @ w).float().square().mean()
+        loss.backward()
+        assert not t.is_autocast_enabled("cpu")
+        found.append([loss, x.grad, w.grad, v.grad])
+    for theirs, ours, plain in zip(*found, strict=True):
+        same(ours, theirs, 0.05)
+        assert array_of(ours).tobytes() == array_of(plain).tobytes()

@@ -63,3 +63,60 @@ def test_checks_raise_what_they_say() -> None:
                 getattr(t, check)(False, lambda: "it is 3")
         with pytest.raises(RuntimeError, match="some are not"):
             t._check_tensor_all(t.tensor([True, False]), lambda: "some are not")
+
+
+def _through_numpy(t: Any, name: str) -> Any:
+    """An operator that goes through NumPy, with an argument that is given by keyword alone."""
+
+    @t.library.custom_op(f"oracle::{name}", mutates_args=())
+    def scaled(x: torch.Tensor, *, scale: float = 2.0) -> torch.Tensor:
+        return t.from_numpy(x.numpy() * scale)
+
+    return scaled
+
+
+def _outcome(function: Any) -> Any:
+    try:
+        return function()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+def test_functions_see_no_history_and_arguments_by_keyword_have_no_gradient() -> None:
+    seen = []
+    for t in LIBRARIES:
+        operator = _through_numpy(t, "scaled")
+        told: list[Any] = []
+
+        def setup(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any, told: Any = told) -> None:
+            ctx.scale = keyword_only_inputs["scale"]
+            told.append((len(inputs), keyword_only_inputs, tuple(output.shape)))
+
+        x = t.tensor([1.0, 2.0], requires_grad=True)
+        without = operator(x, scale=3.0)
+        outcomes: list[Any] = [without.tolist(), without.requires_grad, _outcome(lambda y=without: y.sum().backward())]
+        operator.register_autograd(lambda ctx, grad: grad * ctx.scale, setup_context=setup)
+        (operator(x, scale=3.0) + operator(x)).sum().backward()
+        with t.no_grad():
+            outcomes.append(operator(x).requires_grad)
+        outcomes += [x.grad.tolist(), _outcome(lambda x=x, f=operator: f(x, 3.0))[0], told]
+        seen.append(outcomes)
+    assert seen[0] == seen[1]
+    assert seen[1][4] == [5.0, 5.0]
+
+
+def test_rules_for_many_examples() -> None:
+    seen = []
+    for t in LIBRARIES:
+        operator = _through_numpy(t, "of_examples")
+        told: list[Any] = []
+
+        def rule(info: Any, in_dims: Any, x: Any, *, scale: float, told: Any = told, operator: Any = operator) -> Any:
+            told.append((info.batch_size, len(in_dims), x.shape[in_dims[0]], scale))
+            return operator(x, scale=scale).movedim(in_dims[0], 1), 1
+
+        operator.register_vmap(rule)
+        x = t.arange(6.0).reshape(2, 3)
+        mapped = [t.vmap(lambda x: operator(x, scale=4.0) + 1, in_dims=d)(x).tolist() for d in (0, 1)]  # noqa: B023
+        seen.append((mapped, told))
+    assert seen[0] == seen[1]

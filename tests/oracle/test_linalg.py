@@ -112,6 +112,10 @@ ANY: dict[str, Any] = {
     "cond": lambda t, x: t.linalg.cond(x),
     "cond-2": lambda t, x: t.linalg.cond(x, -2),
     "lstsq": lambda t, x: t.linalg.lstsq(x, x * x).solution,
+    **{
+        f"lstsq by {d}": (lambda t, x, d=d: [*t.linalg.lstsq(x, x * x, driver=d)][1:])
+        for d in (None, "gels", "gelsy", "gelsd", "gelss")
+    },
     "lstsq vector": lambda t, x: t.linalg.lstsq(x, x[..., 0]).solution,
     **{
         f"matrix_norm {o}": (lambda t, x, o=o: t.linalg.matrix_norm(x, o))
@@ -149,6 +153,7 @@ MATRICES = {
     "no rows": np.zeros((0, 0)),
 }
 NO_GRADIENT = {"matrix_power 0", "norm 0", "cond 1", "cond inf", "cond fro", "vector_norm 0"}
+NO_GRADIENT |= {n for n in ANY if n.startswith("lstsq by")}
 """PyTorch's own gradients of these are missing, or read what it has overwritten."""
 
 

@@ -354,3 +354,9 @@ def test_formulas_of_halves_are_rounded_once(dtype: str) -> None:
     for formula in formulas.values():
         found, expected = (formula(t, *(t.from_numpy(a).to(getattr(t, dtype)) for a in arrays)) for t in (ej, torch))
         assert (found.float().numpy() != expected.float().numpy()).mean() < 0.002
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float16", "bfloat16", "float64"])
+def test_thresholds_keep_the_dtype(dtype: str) -> None:
+    compare(lambda t, x: t.threshold(x, 1, 7), draw((3, 4), dtype, 0, 3, 1), dtypes=[dtype], grad=False)
+    compare(lambda t, x: t.nn.Threshold(0.5, 2.5)(x), draw((3, 4), dtype, 0, 3, 2), dtypes=[dtype], grad=False)

@@ -470,3 +470,78 @@ def keys_of_sizes(jit):
 
     for rows in (2, 2, 3, 4, 3, 2, 5):
         yield f(torch.ones(rows, 3)), known, counts
+
+
+@case(versions=3)
+def pairs_of_states_under_a_key(jit):
+    state, weight = {"hidden": (torch.zeros(2), torch.ones(2))}, torch.full((2,), 0.5, requires_grad=True)
+
+    @jit
+    def step(x):
+        h, c = tuple(each.detach() for each in state["hidden"])
+        h, c = torch.tanh(h * weight + x), c + h
+        state["hidden"] = h, c
+        (h * c).sum().backward()
+        return h.sum().item()
+
+    for i in range(12):
+        yield step(ones(2) * i), state, weight.grad
+    state["hidden"] = torch.ones(2), torch.zeros(2)
+    yield step(ones(2)), state, weight.grad
+
+
+@case(versions=3)
+def caches_of_layers(jit):
+    caches = [None, (ones(1, 2), ones(1, 2) * 2), None]
+    caches[0] = caches[2] = ones(1, 2), ones(1, 2) * 3
+
+    @jit
+    def extend(x):
+        for i in range(len(caches)):
+            key, value = caches[i]
+            caches[i] = torch.cat([key, x]), torch.cat([value, x * 2])
+            x = x + caches[i][1].sum(0, keepdim=True)
+        return x
+
+    for i in range(8):
+        yield extend(ones(1, 2) * i), caches
+
+
+@case(versions=6)
+def pairs_that_are_arguments_too(jit):
+    state = {"pair": (ones(2), ones(2) * 2)}
+
+    @jit
+    def f(x):
+        a, b = state["pair"]
+        x.mul_(2)
+        state["pair"] = a + x, b * a
+        return a - b
+
+    shared = ones(2)
+    for _ in range(4):
+        yield f(shared), state, shared
+    state["pair"] = shared, ones(2)
+    yield f(shared), state, shared
+    for _ in range(3):
+        yield f(ones(2)), state, shared
+    yield f(state["pair"][0]), state
+
+
+@case(versions=4)
+def pairs_reached_by_another_name(jit):
+    first = ones(2)
+    state, other = {"pair": (first, ones(2) * 2)}, [first]
+
+    @jit
+    def f(x):
+        a, b = state["pair"]
+        other[0].mul_(2)
+        state["pair"] = a + x, b * 1
+        return a - other[0]
+
+    for i in range(6):
+        yield f(ones(2) * i), state, other
+        if i % 2:
+            state["pair"] = other[0], ones(2)
+            yield f(ones(2)), state, other
