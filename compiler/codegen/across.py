@@ -18,6 +18,9 @@ from eagerjit.compiler.loops import LANES, Accumulate, Check, Finish, Index, Ini
 _LINE = 64
 """Bytes of a cache line: what one step of a loop reads."""
 
+LINES, FEW = 4, 12
+"""Lines beside each other that are read for kernels of so few statements: getting at a page takes longest."""
+
 SHORT = 16
 """Elements of rows that tasks take one at a time wherever they lie: as vectors they would fill few lanes."""
 EXTREMES = frozenset({"maximum", "minimum", "argmax", "argmin"})
@@ -31,19 +34,14 @@ _KINDS = (Let, Load, Store, Init, Accumulate, Finish, Check, Loop)
 class Plan:
     """How many tasks run together, and the `rem` and `floordiv` statements that number them over dimensions.
 
-    `copies` are the vectors of an accumulator. Where there is an `extent`, tasks run together whose rows
-    are short.
+    `blocks` are how many tasks may run together, from most on, `copies` the vectors of an accumulator. Where there is
+    an `extent`, tasks run together whose rows are short.
     """
 
     wraps: tuple[Let, ...]
-    lanes: int
+    blocks: tuple[int, ...]
     copies: int = LANES
     extent: int | str = 0
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """The sizes of blocks."""
-        return (self.lanes,)
 
 
 def plan(tasks: Loop, scratch: set[str]) -> Plan | None:
@@ -54,9 +52,10 @@ def plan(tasks: Loop, scratch: set[str]) -> Plan | None:
         return None
     wraps, lanes, across = found
     if across:
-        return None if scratch else Plan(wraps, lanes)
+        several = (LINES * lanes,) if _reads_little(tasks) else ()
+        return None if scratch else Plan(wraps, (*several, lanes))
     extent = _reduced_extent(tasks, {s.name for s in wraps if s.op == "rem"} | {tasks.var})
-    return Plan(wraps, lanes, SHORT, extent) if extent else None
+    return Plan(wraps, (lanes,), SHORT, extent) if extent else None
 
 
 def _together(tasks: Loop, scratch: set[str]) -> tuple[tuple[Let, ...], int, bool] | None:
@@ -87,6 +86,13 @@ def _together(tasks: Loop, scratch: set[str]) -> tuple[tuple[Let, ...], int, boo
     along = sum(any(i == (variable, 1) for i in index) for index, variable in own)
     wide = any(BITS[s.dtype] == 64 for s in statements if isinstance(s, Load))
     return wraps, _LINE // (8 if wide else 4), across > along
+
+
+def _reads_little(tasks: Loop) -> bool:
+    """Whether so little is done with what is read that reading takes longest."""
+    statements = [s for s in walk(tasks.body) if not isinstance(s, Loop)]
+    plain = all(s.op not in DEAR for s in statements if isinstance(s, Let))
+    return plain and len(statements) <= FEW and not any(isinstance(s, Init) and s.op in EXTREMES for s in statements)
 
 
 def _reduced_extent(tasks: Loop, consecutive: set[str]) -> int | str:

@@ -2,13 +2,16 @@
 
 A loop over rows with a vector loop over columns in it, which adds each element to its column's sum in memory, waits for
 that in every row. So the loops change places, columns outside and rows inside: for all rows where columns are few, else
-for a few rows at a time, so that memory is still read by rows.
+for a few rows at a time, so that memory is still read by rows. Where what lies beside each other are the elements of a
+column, squares of it are turned in registers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eagerjit.compiler.codegen.builder import BITS
+from eagerjit.compiler.codegen.transpose import crosses
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Stmt, Store
 
 MOST = 31
@@ -20,14 +23,19 @@ ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The statements of a row, its vector loop, and what that adds to: memory, by its loads and stores."""
+    """The statements of a row, its vector loop, and what that adds to: memory, by its loads and stores.
+
+    `across` are loads of elements that lie beside the next row's, to be turned by squares of so many `lanes`.
+    """
 
     rows: tuple[Stmt, ...]
     vector: Loop
     sums: tuple[Load, ...]
+    across: tuple[Load, ...]
+    lanes: int
 
 
-def plan(loop: Loop) -> Plan | None:
+def plan(loop: Loop, stored: set[str], width_bits: int) -> Plan | None:
     """The plan for a loop over rows whose vector loop does nothing but add to sums of columns."""
     *rows, vector = loop.body or (None,)
     if loop.kind != "serial" or not isinstance(vector, Loop) or vector.kind != "vector":
@@ -51,7 +59,13 @@ def plan(loop: Loop) -> Plan | None:
         if not any(isinstance(s, Let) and s.name == store.value and load.name in s.args for s in body):
             return None
         sums.append(load)
-    return Plan(tuple(rows), vector, tuple(sums)) if sums else None
+    across = tuple(
+        s
+        for s in body
+        if isinstance(s, Load) and s.param not in stored and crosses(s.index, vector.var, {loop.var}, changing)
+    )
+    lanes = width_bits // (64 if any(BITS[s.dtype] == 64 for s in across) else 32)
+    return Plan(tuple(rows), vector, tuple(sums), across, lanes) if sums else None
 
 
 def _stays(index: Index, variable: str, changing: set[str]) -> bool:

@@ -14,22 +14,20 @@ of it, if their parameter is never stored to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eagerjit.compiler.codegen import accumulate as acc
 from eagerjit.compiler.codegen import across, columns, transpose
 from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import memory_dtype
+from eagerjit.compiler.codegen.column_sums import ColumnSums
 from eagerjit.compiler.codegen.counted import repeat
 from eagerjit.compiler.codegen.digits import digits
 from eagerjit.compiler.codegen.scalar import SCALAR_OPS, apply
-from eagerjit.compiler.codegen.vector_loops import VectorLoops
 from eagerjit.compiler.loops import (
     LANES,
     Accumulate,
     Check,
     Finish,
-    Index,
     Init,
     Kernel,
     Let,
@@ -58,7 +56,7 @@ def emit_kernel(kernel: Kernel, width_bits: int) -> str:
     return emit_module([kernel], width_bits)
 
 
-class _Emitter(VectorLoops):
+class _Emitter(ColumnSums):
     """Writes one kernel."""
 
     def __init__(self, kernel: Kernel, width_bits: int):
@@ -68,7 +66,6 @@ class _Emitter(VectorLoops):
         self.folding = self._folding_accumulators()
         self.copies = LANES
         self.first = self.b.constant("i64", 0)
-        self.sums: dict[tuple[str, Index], str] = {}
         self.carried: frozenset[str] = frozenset()
 
     def _folding_accumulators(self) -> set[str]:
@@ -130,10 +127,10 @@ class _Emitter(VectorLoops):
                     self.store(param, index, self.value(value))
                 case Loop("tasks"):
                     self._tasks(statement)
-                case Loop() if not self.together and (plan := columns.plan(statement)) is not None:
-                    self._columns(statement, plan)
+                case Loop() if (plan := self.plan_of_columns(statement)) is not None:
+                    self.sums_of_columns(statement, plan)
                 case Loop(kind) if kind == "serial" or self.together:
-                    self._serial(statement, self.bound(statement.start), self.bound(statement.stop))
+                    self.serial(statement, self.bound(statement.start), self.bound(statement.stop))
                 case Loop():
                     self.vector(statement)
                 case Init(name, op, dtype):
@@ -144,6 +141,10 @@ class _Emitter(VectorLoops):
                     self.values[name] = acc.finish(self.b, self.accumulators[accumulator], dtype)
                 case Check(condition, status):
                     self._check(self.value(condition), status)
+
+    def plan_of_columns(self, loop: Loop) -> columns.Plan | None:
+        """How a loop adds to sums of columns, if it does."""
+        return None if self.together else columns.plan(loop, self.stored, self.b.width_bits)
 
     def _init(self, name: str, op: str, dtype: str) -> None:
         # The first of the largest elements is the same one in any order: their loop can take them as they come.
@@ -178,7 +179,8 @@ class _Emitter(VectorLoops):
 
     # -- loops ----------------------------------------------------------------------------------------------------
 
-    def _serial(self, loop: Loop, start: Value, stop: Value) -> None:
+    def serial(self, loop: Loop, start: Value, stop: Value) -> None:
+        """A loop over its body, for other bounds than its own perhaps."""
         b = self.b
         enter, done = b.name("enter"), b.name("done")
         b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
@@ -194,55 +196,6 @@ class _Emitter(VectorLoops):
         self.variables.pop()
         b.emit(f"br label %{done}")
         b.label(done)
-
-    def _columns(self, loop: Loop, plan: columns.Plan) -> None:
-        """A loop over rows that adds to sums of columns: columns outside where they are few, else rows by blocks."""
-        b, (start, stop) = self.b, map(self.bound, (plan.vector.start, plan.vector.stop))
-        few, many, done = b.name("few"), b.name("many"), b.name("done")
-        b.emit(f"br i1 {(stop - start <= columns.MOST).text}, label %{few}, label %{many}")
-        known = set(b.frames[-1].known)
-        for label in (few, many):
-            b.label(label)
-            if label == few:
-                self._over_columns(plan, loop)
-            else:
-                self._by_blocks(loop, plan)
-            b.emit(f"br label %{done}")
-            b.forget_since(known)
-        b.label(done)
-
-    def _over_columns(self, plan: columns.Plan, loop: Loop) -> None:
-        self.columns, self.outer = plan, loop
-        self.vector(plan.vector)
-        self.columns = None
-
-    def _by_blocks(self, loop: Loop, plan: columns.Plan) -> None:
-        """Some rows at a time, which are added to a column's sum while that is in a register."""
-        b, start, stop = self.b, self.bound(loop.start), self.bound(loop.stop)
-        enter, done = b.name("enter"), b.name("done")
-        b.emit(f"br i1 {(start < stop).text}, label %{enter}, label %{done}")
-        b.label(enter)
-
-        def block(first: Value) -> None:
-            after = first + columns.ROWS
-            self.values["first row"], self.values["last row"] = first, b.select(after < stop, after, stop)
-            self._over_columns(plan, replace(loop, start="first row", stop="last row"))
-
-        repeat(b, start, columns.ROWS, stop, block)
-        b.emit(f"br label %{done}")
-        b.label(done)
-
-    def rows(self, plan: columns.Plan, body: Sequence[Stmt]) -> None:
-        """All rows for one vector of columns, whose sums are on the stack (registers, once LLVM has promoted them)."""
-        b, loop = self.b, self.outer
-        slots = {(s.param, s.index): b.alloca(b.type(s.dtype, self.lanes)) for s in plan.sums}
-        for s in plan.sums:
-            acc.store(b, slots[s.param, s.index], b.broadcast(self.load(s.param, s.index, s.dtype), self.lanes))
-        self.sums = slots
-        self._serial(replace(loop, body=(*plan.rows, *body)), self.bound(loop.start), self.bound(loop.stop))
-        self.sums = {}
-        for s in plan.sums:
-            self.store(s.param, s.index, acc.load(b, slots[s.param, s.index], s.dtype, self.lanes))
 
     # -- blocks of tasks ------------------------------------------------------------------------------------------
 
@@ -302,7 +255,7 @@ class _Emitter(VectorLoops):
             elif isinstance(plan, transpose.Plan):
                 self._block(plan, count, loop.var, task)
             else:
-                self._together(plan, loop)
+                self._together(plan, count, loop)
             ends.append((str(count), b.block))
             b.emit(f"br label %{joined}")
             b.forget_since(kept)
@@ -321,20 +274,15 @@ class _Emitter(VectorLoops):
         if isinstance(plan, transpose.Plan):
             fits = fits & (self.bound(plan.vector.start) + more < self.bound(plan.vector.stop))
             for load in plan.loads if count > plan.lanes else ():
-                fits = fits & (self._distance(plan, load) & (transpose.PERIOD // BITS[load.dtype] - 1)).eq(0)
+                fits = fits & (self.distance(load, plan.vector) & (transpose.PERIOD // BITS[load.dtype] - 1)).eq(0)
         for wrap in plan.wraps:
             if wrap.op == "rem":
                 fits = fits & (self.values[wrap.name] + more < self.values[wrap.args[1]])
         return fits
 
-    def _distance(self, plan: transpose.Plan, load: Load) -> Value:
-        """How many elements apart a vector loop reads."""
-        stride = next(stride for name, stride in load.index if name == plan.vector.var)
-        return self.b.constant("i64", stride) if isinstance(stride, int) else self.values[stride]
-
-    def _together(self, plan: across.Plan, loop: Loop) -> None:
-        """As many tasks as there are lanes, each statement for all of them."""
-        self.together, self.lanes, self.copies = True, plan.lanes, plan.copies
+    def _together(self, plan: across.Plan, tasks: int, loop: Loop) -> None:
+        """Several tasks, each statement for all of them: they are the lanes."""
+        self.together, self.lanes, self.copies = True, tasks, plan.copies
         self.vector_variables = {loop.var, *(wrap.name for wrap in plan.wraps if wrap.op == "rem")}
         self.body([s for s in loop.body if s not in plan.wraps])
         self.together, self.lanes, self.vector_variables = False, 0, set()
@@ -362,7 +310,7 @@ class _Emitter(VectorLoops):
             reset()
             self.values[loop.var] = first
             for load in plan.loads:
-                self._transpose(plan, load, slots[load.name], tasks)
+                self.turn(load, plan.vector, slots[load.name], plan.lanes, tasks)
             repeat(b, zero, 1, count, lambda k: one_task(k, first, True))
 
         def reset() -> None:
@@ -376,24 +324,3 @@ class _Emitter(VectorLoops):
         repeat(b, rest, plan.lanes, stop, lambda at: repeat(b, zero, 1, count, lambda k: one_task(k, at, False)))
         b.emit(f"br label %{done}")
         b.label(done)
-
-    def _transpose(self, plan: transpose.Plan, load: Load, slot: str, tasks: int) -> None:
-        """Loads a square, vectors along the tasks, and stores it on the stack as vectors along the loop."""
-        b, lanes, distance = self.b, plan.lanes, self._distance(plan, load)
-        pointer, _, _ = self.address(load.param, load.index)
-        memory = memory_dtype(load.dtype)
-        scalar, kind = LLVM_TYPES[memory], b.type(memory, lanes)
-        zero, count = b.constant("i64", 0), b.constant("i64", tasks)
-
-        def part(row: Value, column: Value) -> None:
-            places = [distance * (column + lane) + row for lane in range(lanes)]
-            vectors = [self.adjacent(memory, lanes, pointer, place) for place in places]
-            for k, vector in enumerate(transpose.transposed(vectors)):
-                place, number = b.name("%p"), (row + k) * tasks + column
-                b.emit(f"{place} = getelementptr {scalar}, ptr {slot}, i64 {number.text}")
-                b.emit(f"store {kind} {vector.text}, ptr {place}")
-
-        if tasks == lanes:
-            part(zero, zero)
-        else:
-            repeat(b, zero, lanes, count, lambda column: repeat(b, zero, lanes, count, lambda row: part(row, column)))

@@ -71,7 +71,7 @@ def plan(tasks: Loop, stored: set[str], width_bits: int) -> Plan | None:
     loads = tuple(
         s
         for s in vector.body
-        if isinstance(s, Load) and s.param not in stored and _crosses(s.index, vector.var, consecutive, named - steady)
+        if isinstance(s, Load) and s.param not in stored and crosses(s.index, vector.var, consecutive, named - steady)
     )
     if not loads:
         return None
@@ -103,7 +103,7 @@ def _steady_names(lets: Sequence[Let], task: str) -> set[str]:
     return steady
 
 
-def _crosses(index: Index, variable: str, consecutive: set[str], changing: set[str]) -> bool:
+def crosses(index: Index, variable: str, consecutive: set[str], changing: set[str]) -> bool:
     """Whether lanes are a stride apart while consecutive tasks are adjacent, and nothing else in the index changes."""
     strides = [stride for name, stride in index if name == variable]
     along = [stride for name, stride in index if name in consecutive]

@@ -32,6 +32,7 @@ class Blocking:
     running   whether a sum over a long row is taken in chunks
     scratch   whether a task has memory of its own for values that it needs again
     products  whether matrix products are kernels
+    lines     whether tasks are numbered so that consecutive ones read what lies beside each other
     beside    parts of one result, of equal sizes, that a kernel writes at most
     """
 
@@ -42,6 +43,7 @@ class Blocking:
     running: bool = True
     scratch: bool = True
     products: bool = False
+    lines: bool = True
     beside: int = 1
 
     def part(self, count: sizes.Expr) -> sizes.Expr:
@@ -55,7 +57,9 @@ class Blocking:
         return sizes.maximum(COLUMN_CHUNK // 4, blocks_of(rows, self.parts)) if self.parts else COLUMN_CHUNK
 
 
-GPU = Blocking(1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True, beside=8)
+GPU = Blocking(
+    1024, flat=1024, columns=128, parts=1024, running=False, scratch=False, products=True, lines=False, beside=8
+)
 """Few partial results, which one program combines; no scratch memory: values are computed again or still there."""
 
 
@@ -150,12 +154,12 @@ class Writer:
 
     def index(self, place: Affine) -> loops.Index:
         """An affine address as kernel IR; its offset is in the pointer."""
-        coefficients: dict[int, sizes.Expr] = {}
-        for v, c in place.terms:
-            k = self.class_of[v]
-            if v == self.loops.classes[k][-1]:
-                coefficients[k] = c
-        return tuple((self.variable[k], self.emitter.amount(c)) for k, c in sorted(coefficients.items()))
+        return tuple((self.variable[k], self.emitter.amount(c)) for k, c in sorted(self.steps(place).items()))
+
+    def steps(self, place: Affine) -> dict[int, sizes.Expr]:
+        """How far an address goes up with each loop."""
+        last = {c[-1] for c in self.loops.classes}
+        return {self.class_of[v]: c for v, c in place.terms if v in last}
 
     def written(self, statements: list[Any]) -> list[loops.Stmt]:
         """The statements with their addresses."""

@@ -8,6 +8,7 @@ what is written to a tensor is computed in the order in which that lies in memor
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -53,12 +54,13 @@ def in_order(trace: Trace) -> tuple[Trace, frozenset[Node]]:
 def _chosen(trace: Trace) -> set[Node]:
     """The views that are worth a copy."""
     reductions = [n for n in trace.graph.nodes if n.op.family == "reduction"]
+    alone = {n for n, users in trace.graph.users().items() if len(users) == 1} - set(trace.graph.results())
     seen: Counter[Node] = Counter()
     chosen: set[Node] = set()
     for reduction in reductions:
         for view in _views(reduction.inputs[0]):
             seen[view] += 1
-            if _lies_across(view) and (seen[view] > 1 or not _reduced_together(view, reduction)):
+            if _lies_across(view) and (seen[view] > 1 or not _reduced_together(view, reduction, alone)):
                 chosen.add(view)
     return chosen
 
@@ -84,15 +86,37 @@ def _lies_across(value: Node) -> bool:
     return len(steps) > 1 and steps[-1] not in (0, 1, -1) and 1 in steps
 
 
-def _reduced_together(value: Node, reduction: Node) -> bool:
-    """Whether rows are reduced that lie across memory beside each other: a kernel takes several of them at a time."""
+def _reduced_together(value: Node, reduction: Node, alone: set[Node]) -> bool:
+    """Whether the kernel takes elements that lie across memory as they lie there.
+
+    It takes several rows at a time where these lie beside each other, and turns squares of columns of which each does.
+    """
     kind, _ = reduction_kind(reduction)
     shape = reduction.inputs[0].type.shape
-    if kind != "rows" or value.type.shape != shape or reduction.op.scalar.startswith("arg"):
+    if kind == "total" or value.type.shape != shape or reduction.op.scalar.startswith("arg"):
         return False
-    steps = layout(value).strides
-    kept = [d for d in range(reduction.attributes["axes"][0]) if shape[d] != 1]
-    return bool(kept) and steps[kept[-1]] == 1
+    steps, axes = layout(value).strides, reduction.attributes["axes"]
+    reduced, after = ([d for d in dims if shape[d] != 1] for dims in (axes, range(axes[-1] + 1, len(shape))))
+    if kind == "rows":
+        kept = [d for d in range(axes[0]) if shape[d] != 1]
+        return bool(kept) and steps[kept[-1]] == 1
+    single = all(
+        steps[a] == sizes.mul(steps[b], shape[b]) for dims in (reduced, after) for a, b in itertools.pairwise(dims)
+    )
+    return bool(reduced) and steps[reduced[-1]] == 1 and single and _is_single(reduction.inputs[0], value, alone)
+
+
+def _is_single(operand: Node, value: Node, alone: set[Node]) -> bool:
+    """Whether an operand is computed, for the reduction only, of a value alone, and of numbers."""
+    stack = [operand]
+    while stack:
+        node = stack.pop()
+        if node is value:
+            continue
+        if node not in alone or (node.type.shape != () and node.op.family != "elementwise"):
+            return False
+        stack += [i for i in node.inputs if i.type.shape != ()]
+    return True
 
 
 def turned(trace: Trace) -> Trace:

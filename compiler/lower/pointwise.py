@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from eagerjit.compiler import loops, sizes
 from eagerjit.compiler.affine import Affine, address
 from eagerjit.compiler.ir import Node
+from eagerjit.compiler.lower.accesses import Access
 from eagerjit.compiler.lower.build import Blocking, Built, Writer, blocks_of, merge_loops, tasks_loop
 from eagerjit.compiler.lower.emit import BODY, ROW, Argument, Emitter, Failures
 from eagerjit.compiler.lower.groups import Group
@@ -49,8 +51,10 @@ def over(
         body = writer.written(emitter.row)
         kernel = writer.finish(name, [tasks_loop(body)])
         return Built(kernel, list(emitter.arguments), 1, work, 0, sources, tuple(group.reasons))
-    outer = merged.between(0, merged.inner)
     inner = merged.between(merged.inner, len(group.dims))[0]
+    outer = merged.between(0, merged.inner)
+    if blocking.lines:
+        outer = _by_lines(writer, outer, inner)
     extent = writer.extent[inner]
     writer.variable[inner] = "i"
     row: list[loops.Stmt] = []
@@ -66,6 +70,20 @@ def over(
     vector = loops.Loop("vector", "i", start, stop, tuple(writer.written(emitter.body)), blocking.lanes)
     kernel = writer.finish(name, [tasks_loop([*row, vector])])
     return Built(kernel, list(emitter.arguments), tasks, work, 0, sources, tuple(group.reasons))
+
+
+def _by_lines(writer: Writer, outer: list[int], inner: int) -> list[int]:
+    """The outer loops, last that whose neighbours lie beside each other where the inner loop reads across memory."""
+    beside: Counter[int] = Counter()
+    for access in writer.emitter.body:
+        steps = writer.steps(access.place) if isinstance(access, Access) else {}
+        if steps.get(inner, 0) not in (0, 1):
+            beside.update(k for k, step in steps.items() if step == 1)
+    across = [k for k in outer if beside[k]]
+    if not across or outer[-1] in across:
+        return outer
+    last = max(across, key=beside.__getitem__)
+    return [*(k for k in outer if k != last), last]
 
 
 def _store_all(emitter: Emitter, targets: list[Target]) -> None:

@@ -87,5 +87,5 @@ def test_kernels_of_column_sums_have_the_plan():
         while stack:
             statement = stack.pop()
             stack += getattr(statement, "body", ())
-            found += [plan] if hasattr(statement, "body") and (plan := columns.plan(statement)) else []
+            found += [plan] if hasattr(statement, "body") and (plan := columns.plan(statement, set(), 512)) else []
     assert len(found) == 2  # over rows, and over parts of them
