@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from eagerjit.calling import public
-from eagerjit.ops import factor, spectral, views
+from eagerjit.ops import eigenvalues, factor, spectral, views
 from eagerjit.ops.checked import cholesky_ex, inv_ex, lu_factor_ex, solve_ex
 from eagerjit.ops.factor import LinAlgError, is_vector, matrices
 from eagerjit.ops.factored import (
@@ -234,26 +234,30 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
     matrices("eigh", A, True)
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
-    return Eigen(*spectral.eigh.call(A, UPLO.upper()))
+    return Eigen(*eigenvalues.eigh.call(A, UPLO.upper()))
 
 
 @public
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues, rising, of Hermitian matrices."""
-    return eigh(A, UPLO).eigenvalues
+    matrices("eigh", A, True)
+    if UPLO not in ("L", "U", "l", "u"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    return eigenvalues.hermitian_values(A, UPLO.upper())
 
 
 @public
 def eig(A: Tensor) -> Eigen:
     """Complex eigenvalues and eigenvectors."""
     matrices("eig", A, True)
-    return Eigen(*spectral.eig.call(A))
+    return Eigen(*eigenvalues.eig.call(A))
 
 
 @public
 def eigvals(A: Tensor) -> Tensor:
     """Complex eigenvalues."""
-    return eig(A).eigenvalues
+    matrices("eig", A, True)
+    return eigenvalues.values_of_any(A)
 
 
 @public
@@ -267,7 +271,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Singular values, falling."""
     matrices("svdvals", A)
-    return spectral.svdvals.call(A)
+    return spectral.singular_values(A)
 
 
 @public

@@ -24,6 +24,7 @@ QUICK, ANY = 1 << 20, 1 << 62
 """Multiplications that keep other threads waiting for the GIL: some 300 microseconds; and with the GIL released."""
 
 _KINDS = {d.code: i for i, d in enumerate((dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128))}
+_KINDS[dtypes.int32.code] = 0  # of which functions of integers alone make nothing
 _CODES = {d.numpy: d.code for d in dtypes.HELD}
 _LETTERS = "sdcz"
 _LAPACK = {
@@ -63,9 +64,13 @@ FUNCTIONS: dict[str, tuple[Callable[[], NativeLibrary | None], str, int]] = {
     "linalg_det": (_factors, "factor_det", 1),
     "linalg_slogdet": (_factors, "factor_slogdet", 2),
     "linalg_lu_factor": (_factors, "factor_lu", 2),
+    "lu_permutation": (_factors, "factor_permutation", 1),
     "linalg_qr": (_factors, "factor_qr", 2),
     "linalg_eigh": (_factors, "factor_eigh", 2),
+    "linalg_eigvalsh": (_factors, "factor_eigvalsh", 1),
     "linalg_svd": (_factors, "factor_svd", 3),
+    "linalg_svd_of_values": (_factors, "factor_svd", 3),
+    "linalg_svdvals": (_factors, "factor_svdvals", 1),
     "fft_full": (_transforms, "fourier_full", 1),
     "fft_half": (_transforms, "fourier_half", 1),
     "fft_whole": (_transforms, "fourier_whole", 1),

@@ -77,8 +77,11 @@ def transform(
     halved = real and x.dtype.kind == "c"
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     given = min(x.shape[axis], n // 2 + 1 if halved else n)
-    if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG and given == n:
-        return _long(x, out, outer, n, forward, scale, single)
+    if inner == 1 and outer < HALF // kind(0).itemsize and n >= LONG:
+        if halved and given == n // 2 + 1:
+            return _long(_whole_spectrum(x.reshape(outer, -1), n), out, outer, n, forward, scale, single)
+        if given == n:
+            return _long(x, out, outer, n, forward, scale, single)
     lengths = x.shape[axis], count
     if inner >= outer:
         steps, lines, groups = [(1, inner, m * inner) for m in lengths], inner, outer
@@ -89,6 +92,15 @@ def transform(
     paired = halved or (source.kind == REAL and count == n // 2 + 1)
     _run(n, lines, groups, forward, scale, single, source, to, paired=paired)
     return out
+
+
+def _whole_spectrum(half: np.ndarray, n: int) -> np.ndarray:
+    """The spectra of n numbers of which, the signals being real, these are the first halves."""
+    kept = n // 2 + 1
+    whole = np.empty((len(half), n), half.dtype)
+    whole[:, :kept] = half[:, :kept]
+    np.conjugate(half[:, n - kept : 0 : -1], out=whole[:, kept:])
+    return whole
 
 
 def _long(

@@ -15,7 +15,7 @@ import numpy as np
 
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
-from eagerjit.runtime import direct, dtypes
+from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.lapack import on_few_threads
 from eagerjit.tensors.promotion import TYPE_NAMES
 from eagerjit.tensors.tensor import Tensor
@@ -98,7 +98,18 @@ def is_vector(A: Tensor, B: Tensor) -> bool:
     return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
+FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
 SINGULAR = "The diagonal element is zero, the inversion could not be completed because the input matrix is singular."
+
+
+def real_of(dtype: Any) -> Any:
+    """The dtype of a number's real part."""
+    return dtypes.REAL_OF.get(dtype, dtype)
+
+
+def is_differentiated(A: Tensor) -> bool:
+    """Whether there may be a gradient of what is computed of A now."""
+    return A.requires_grad and mode.asked_grad_mode()
 
 
 def _like(input: Tensor, *rest: Any) -> Any:
@@ -223,8 +234,7 @@ cholesky = MatrixOp(
 
 def _slogdet_types(input: Tensor) -> Any:
     shape = input.shape[:-2]
-    real = dtypes.REAL_OF.get(input.dtype, input.dtype)
-    return [(input.dtype, shape), (real, shape)]
+    return [(input.dtype, shape), (real_of(input.dtype), shape)]
 
 
 def _slogdet_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -357,6 +367,9 @@ lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types)
 
 def _permutation_array(pivots: np.ndarray, rows: int) -> np.ndarray:
     """Where each row of P comes from, after the exchanges of rows."""
+    out = np.empty((*pivots.shape[:-1], rows), np.int64)
+    if direct.computed("lu_permutation", (pivots, rows), (out,)):
+        return out
     order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for place in np.ndindex(pivots.shape[:-1]):
         row = order[place]

@@ -38,7 +38,7 @@ def _singular_values(name: str, A: Tensor) -> Tensor:
     """Singular values, falling. Raises RuntimeError for dtypes that have none."""
     if A.dtype not in dtypes.COMPLEX_OF and not A.dtype.is_complex:
         raise RuntimeError(f"linalg.{name}: Expected matrices of real or complex numbers. Got {A.dtype.name}")
-    return spectral.svdvals.call(A)
+    return spectral.singular_values(A)
 
 
 def _extreme(x: Tensor, dim: int, keepdim: bool, largest: bool) -> Tensor:

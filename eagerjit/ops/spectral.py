@@ -1,20 +1,15 @@
-"""Orthogonal factors, eigenvalues, singular values and what is made of them: by NumPy, with derivatives."""
+"""Orthogonal factors, singular values and what is made of them: by LAPACK and NumPy, with derivatives."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from eagerjit.ops.factor import MatrixOp, batch_shape, guarded, triangular
-from eagerjit.runtime import direct, dtypes
+from eagerjit.ops.factor import FAILED, MatrixOp, batch_shape, guarded, is_differentiated, real_of, triangular
+from eagerjit.runtime import direct, mode
 from eagerjit.tensors.tensor import Tensor
-
-FAILED = "The algorithm failed to converge because the input matrix is ill-conditioned or has NaN or infinite elements."
-
-
-def _real(dtype: Any) -> Any:
-    return dtypes.REAL_OF.get(dtype, dtype)
 
 
 def _least(a: Any, b: Any) -> Any:
@@ -75,40 +70,6 @@ def _joined(left: Any, right: Any) -> Any:
 qr = MatrixOp("linalg_qr", _qr_arrays, (_qr_rule, None), types=_qr_types)
 
 
-# -- eigenvalues ------------------------------------------------------------------------------------------------------
-
-
-def _eigh_arrays(input: np.ndarray, UPLO: str) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues, rising, and orthonormal eigenvectors as columns."""
-    values, vectors = np.empty(input.shape[:-1], input.real.dtype), np.empty_like(input)
-    if not direct.computed("linalg_eigh", (input, UPLO), (values, vectors)):
-        values, vectors = np.linalg.eigh(input, UPLO)  # type: ignore[call-overload]
-    return values, vectors
-
-
-def _differences(values: Any) -> Any:
-    """values[j] - values[i], 1 on the diagonal."""
-    from eagerjit.tensors.creation import eye
-
-    return values.unsqueeze(-2) - values.unsqueeze(-1) + eye(values.shape[-1], dtype=values.dtype, device=values.device)
-
-
-def _eigh_rule(g: Any, out: Any, input: Any, UPLO: str) -> Any:
-    values, vectors = out
-    rotation, gaps = vectors.mH @ g[1], _differences(values)
-    rotation = (rotation - rotation.mH) * 0.5  # of orthonormal vectors; what is symmetric only scales them
-    gaps = gaps.masked_fill((gaps == 0) & (rotation == 0), 1)  # vectors of one value that nothing turns
-    return vectors @ (rotation / gaps + g[0].to(rotation.dtype).diag_embed()) @ vectors.mH
-
-
-eigh = MatrixOp(
-    "linalg_eigh",
-    guarded("eigh", _eigh_arrays, FAILED),
-    (_eigh_rule, None),
-    types=lambda input, UPLO: [(_real(input.dtype), input.shape[:-1]), (input.dtype, input.shape)],
-)
-
-
 # -- singular values --------------------------------------------------------------------------------------------------
 
 
@@ -129,7 +90,7 @@ def _svd_types(input: Tensor, full: bool) -> Any:
     k, batch = _least(m, n), input.shape[:-2]
     left, right = (m, n) if full else (k, k)
     dtype = input.dtype
-    return [(dtype, (*batch, m, left)), (_real(dtype), (*batch, k)), (dtype, (*batch, right, n))]
+    return [(dtype, (*batch, m, left)), (real_of(dtype), (*batch, k)), (dtype, (*batch, right, n))]
 
 
 def _skew(x: Any) -> Any:
@@ -170,6 +131,9 @@ def _svdvals_rule(g: Any, out: Any, input: Any) -> Any:
 
 def _svdvals_array(input: np.ndarray) -> np.ndarray:
     """Singular values, falling."""
+    values = np.empty((*input.shape[:-2], min(input.shape[-2:])), input.real.dtype)
+    if direct.computed("linalg_svdvals", (input,), (values,)):
+        return values
     return np.linalg.svd(input, compute_uv=False)
 
 
@@ -177,8 +141,24 @@ svdvals = MatrixOp(
     "linalg_svdvals",
     guarded("svdvals", _svdvals_array, FAILED),
     (_svdvals_rule,),
-    types=lambda input: (_real(input.dtype), (*input.shape[:-2], _least(*input.shape[-2:]))),
+    types=lambda input: (real_of(input.dtype), (*input.shape[:-2], _least(*input.shape[-2:]))),
 )
+
+
+def _values_rule(g: Any, out: Any, input: Any, full: bool) -> Any:
+    """Of the values alone; gradients of gradients need vectors that depend on the matrix."""
+    u, _, vh = svd.call(input, full) if mode.grad_mode() else out
+    return (u * g[1].to(u.dtype).unsqueeze(-2)) @ vh
+
+
+svd_of_values = MatrixOp(
+    "linalg_svd_of_values", guarded("svdvals", _svd_arrays, FAILED), (_values_rule, None), types=_svd_types
+)
+
+
+def singular_values(A: Tensor) -> Tensor:
+    """Singular values, falling; with the vectors, which their gradient needs, where there is one."""
+    return svd_of_values.call(A, False)[1] if is_differentiated(A) else svdvals.call(A)
 
 
 # -- pseudoinverses ---------------------------------------------------------------------------------------------------
@@ -265,17 +245,23 @@ lstsq = MatrixOp(
 
 
 def _exponential_array(input: np.ndarray) -> np.ndarray:
-    """exp of matrices: the Taylor series of A / 2**k, squared k times."""
+    """exp of matrices: the Taylor series of A / 2**k, squared k times.
+
+    Of a norm of a quarter twelve terms are enough: four sums of four powers (Paterson and Stockmeyer, 1973).
+    """
     if input.size == 0:
         return input.copy()
     wide = input.astype(np.complex128 if input.dtype.kind == "c" else np.float64)
     norm = np.abs(wide).sum(-2).max()
     halvings = max(0, int(np.ceil(np.log2(norm))) + 2) if np.isfinite(norm) and norm > 0 else 0
     scaled = wide / 2.0**halvings
-    term = out = np.broadcast_to(np.eye(input.shape[-1]), input.shape).astype(wide.dtype)
-    for k in range(1, 16):
-        term = np.matmul(term, scaled) / k
-        out = out + term
+    square = np.matmul(scaled, scaled)
+    powers = [np.eye(input.shape[-1]), scaled, square, np.matmul(square, scaled)]
+    fourth = np.matmul(square, square)
+    out = fourth / math.factorial(12)
+    for first in (8, 4, 0):
+        out = out + sum(power / math.factorial(first + k) for k, power in enumerate(powers))
+        out = np.matmul(fourth, out) if first else out
     for _ in range(halvings):
         out = np.matmul(out, out)
     return out.astype(input.dtype)
@@ -300,38 +286,3 @@ def resolution(A: Tensor) -> float:
     """The relative size below which singular values are noise: the larger dimension times the dtype's precision."""
     largest = max(A.shape[-2], A.shape[-1])
     return float(largest) * float(np.finfo(A.dtype.numpy).eps)
-
-
-# -- eigenvalues of any matrix ----------------------------------------------------------------------------------------
-
-
-def _eig_arrays(input: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Complex eigenvalues, and eigenvectors of norm 1 as columns."""
-    values, vectors = np.linalg.eig(input)
-    kind = np.result_type(input.dtype, np.complex64)
-    return values.astype(kind), vectors.astype(kind)
-
-
-def _eig_rule(g: Any, out: Any, input: Any) -> Any:
-    """Boeddeker et al. (2019): only the change of vectors that is orthogonal to them counts, for their norm is 1."""
-    from eagerjit.ops.factor import solve
-
-    values, vectors = out
-    gram = vectors.mH @ vectors
-    inside = vectors.mH @ g[1]
-    inside = inside - gram * inside.diagonal(0, -2, -1).real.unsqueeze(-2)
-    inside = inside / _differences(values).conj()
-    inside = inside - inside.tril().triu() + g[0].diag_embed()
-    found = solve.call(vectors.mH, inside @ vectors.mH)
-    return found if input.dtype.is_complex else found.real
-
-
-eig = MatrixOp(
-    "linalg_eig",
-    guarded("eig", _eig_arrays, FAILED),
-    (_eig_rule,),
-    types=lambda input: [
-        (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape[:-1]),
-        (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape),
-    ],
-)

@@ -203,6 +203,38 @@ def factor_lu(words: ptr, about: ptr) -> i64:
     return 1
 
 
+def factor_permutation(words: ptr, about: ptr) -> i64:
+    """Where each row of P comes from, after the exchanges of rows (integers of 32 bits)."""
+    rank = load_i64(about, ARGUMENTS)
+    steps = load_i64(words, 8 * rank)
+    result = words + 8 * (rank + 1)
+    if load_i64(about, ARGUMENTS + 8) == 0:  # the number of rows is among the words
+        result = result + 8
+    m = load_i64(result, 8 * rank) if steps > 0 else 0
+    count = count_matrices(words + 8, rank + 1)
+    if m == 0 or count * m > load_i64(about, WORK):
+        return 0
+    order = malloc(8 * m)
+    if order == 0:
+        return 0
+    pivots = load_ptr(words)
+    out = load_ptr(result)
+    for _ in range(count):
+        for i in range(m):
+            store_i64(order, 8 * i, i)
+        for i in range(steps):
+            other = i64(load_i32(pivots, 4 * i)) - 1
+            row = load_i64(order, 8 * i)
+            store_i64(order, 8 * i, load_i64(order, 8 * other))
+            store_i64(order, 8 * other, row)
+        for i in range(m):
+            store_i64(out, 8 * load_i64(order, 8 * i), i)
+        pivots = pivots + 4 * steps
+        out = out + 8 * m
+    free(order)
+    return 1
+
+
 def factor_inv(words: ptr, about: ptr) -> i64:
     """Inverses."""
     rank = load_i64(about, ARGUMENTS)

@@ -109,6 +109,15 @@ def _first_rows(to: ptr, turned: ptr, m: i64, n: i64, k: i64, item: i64) -> None
 
 def factor_eigh(words: ptr, about: ptr) -> i64:
     """Eigenvalues, rising, and eigenvectors as columns, from one triangle of symmetric matrices."""
+    return _eigenvalues(words, about, 1)
+
+
+def factor_eigvalsh(words: ptr, about: ptr) -> i64:
+    """Eigenvalues, rising, from one triangle of symmetric matrices."""
+    return _eigenvalues(words, about, 0)
+
+
+def _eigenvalues(words: ptr, about: ptr, with_vectors: i64) -> i64:
     rank = load_i64(about, ARGUMENTS)
     kind = load_i64(about, KIND)
     item = bytes_of(kind)
@@ -130,36 +139,47 @@ def factor_eigh(words: ptr, about: ptr) -> i64:
     half: ptr = c_string("U") if load_i64(about, ARGUMENTS + 8) == UPPER else c_string("L")
     source = load_ptr(words)
     values = load_ptr(words, 8 * rank + 8)
-    vectors = load_ptr(words, 16 * rank + 8)
+    vectors: ptr = load_ptr(words, 16 * rank + 8) if with_vectors else turned
+    wanted: ptr = c_string("V") if with_vectors else c_string("N")
     function = lapack_function(about, SYEVD)
     status = 1
     for _ in range(count):
         turned_matrix(turned, source, n, n, item)
         call_void(
-            function, c_string("V"), half, numbers + ROWS, turned, numbers + ROWS, values, space, numbers + LENGTH,
+            function, wanted, half, numbers + ROWS, turned, numbers + ROWS, values, space, numbers + LENGTH,
             whole, numbers + LENGTH_INTEGERS, numbers + INFO, 1, 1,
         )  # fmt: skip
         if load_i32(numbers, INFO) != 0:
             status = 0
             break
-        turned_matrix(vectors, turned, n, n, item)
         source = source + n * n * item
         values = values + n * item
-        vectors = vectors + n * n * item
+        if with_vectors:
+            turned_matrix(vectors, turned, n, n, item)
+            vectors = vectors + n * n * item
     free(turned)
     return status
 
 
 def factor_svd(words: ptr, about: ptr) -> i64:
     """Left vectors as columns, singular values, falling, and right vectors as rows."""
+    return _singular_values(words, about, 1)
+
+
+def factor_svdvals(words: ptr, about: ptr) -> i64:
+    """Singular values, falling."""
+    return _singular_values(words, about, 0)
+
+
+def _singular_values(words: ptr, about: ptr, with_vectors: i64) -> i64:
     rank = load_i64(about, ARGUMENTS)
     kind = load_i64(about, KIND)
     item = bytes_of(kind)
     m = load_i64(words, 8 * rank - 8)
     n = load_i64(words, 8 * rank)
-    left = load_i64(words, 16 * rank + 8)
-    right = load_i64(words, 32 * rank + 8)
     least = m if m < n else n
+    left = load_i64(words, 16 * rank + 8) if with_vectors else 1
+    right = load_i64(words, 32 * rank + 8) if with_vectors else 1
     most = m if m > n else n
     count = count_matrices(words + 8, rank)
     if most > LARGEST or is_declined(about, GESDD, TIMES * count, m, n):
@@ -179,10 +199,12 @@ def factor_svd(words: ptr, about: ptr) -> i64:
     store_i64(numbers, RIGHT, right)
     store_i64(numbers, LENGTH, length)
     wanted: ptr = c_string("A") if left == m and right == n else c_string("S")
+    if with_vectors == 0:
+        wanted = c_string("N")
     source = load_ptr(words)
     u = load_ptr(words, 8 * rank + 8)
-    values = load_ptr(words, 16 * rank + 16)
-    v = load_ptr(words, 24 * rank + 16)
+    values: ptr = load_ptr(words, 16 * rank + 16) if with_vectors else u
+    v: ptr = load_ptr(words, 24 * rank + 16) if with_vectors else u
     function = lapack_function(about, GESDD)
     status = 1
     for _ in range(count):
@@ -200,11 +222,12 @@ def factor_svd(words: ptr, about: ptr) -> i64:
         if load_i32(numbers, INFO) != 0:
             status = 0
             break
-        turned_matrix(u, columns, left, m, item)
-        turned_matrix(v, rows, n, right, item)
+        if with_vectors:
+            turned_matrix(u, columns, left, m, item)
+            turned_matrix(v, rows, n, right, item)
+            u = u + m * left * item
+            v = v + n * right * item
         source = source + m * n * item
-        u = u + m * left * item
-        v = v + n * right * item
         values = values + least * bytes_of(kind & 1)
     free(turned)
     return status

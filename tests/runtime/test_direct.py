@@ -155,9 +155,7 @@ def test_transforms_along_several_dimensions() -> None:
                 found = same(lambda t, n=name, d=dims: getattr(torch.fft, n)(t, dim=d), torch.from_numpy(given))
                 axes = dims or tuple(range(3))
                 np.testing.assert_allclose(found.numpy(), getattr(np.fft, name)(given, axes=axes), atol=1e-3)
-        np.testing.assert_allclose(
-            torch.fft.irfft(torch.from_numpy(x), n=7).numpy(), np.fft.irfft(x, n=7), atol=1e-4
-        )
+        np.testing.assert_allclose(torch.fft.irfft(torch.from_numpy(x), n=7).numpy(), np.fft.irfft(x, n=7), atol=1e-4)
 
 
 def test_python_gives_what_native_code_gives(monkeypatch) -> None:
@@ -194,3 +192,70 @@ def test_some_of_the_results() -> None:
     same(lambda x: LINALG.svd(x).Vh, a)
     same(lambda x: LINALG.qr(x).Q, a)
     same(lambda x: LINALG.lu_factor(x).LU, a)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 6, 3), (3, 3, 8), (2, 2, 4, 4), (530, 3), (0, 3, 3), (2, 0, 0)])
+def test_values_without_vectors(shape, dtype) -> None:
+    a, close = matrices(shape, dtype), {"atol": tolerance(dtype), "rtol": tolerance(dtype)}
+    found = same(lambda x: LINALG.svdvals(x), a)
+    np.testing.assert_allclose(found.numpy(), np.linalg.svd(a.numpy(), compute_uv=False), **close)
+    assert torch.allclose(LINALG.svdvals(a.clone().requires_grad_()), found, **close)
+    if shape[-1] != shape[-2] or a.numel() == 0:
+        return
+    for half in "LU":
+        found = same(lambda x, half=half: LINALG.eigvalsh(x, half), a)
+        np.testing.assert_allclose(found.numpy(), np.linalg.eigvalsh(a.numpy(), half), **close)
+        assert torch.allclose(LINALG.eigvalsh(a.clone().requires_grad_(), half), found, **close)
+    found = same(lambda x: LINALG.eigvals(x), a)
+    for values, matrix in zip(found.reshape(-1, shape[-1]), a.reshape(-1, *shape[-2:]), strict=True):
+        assert torch.allclose(values.sum(), matrix.diagonal().sum().to(values.dtype), atol=tolerance(dtype) * 10)
+    assert torch.equal(LINALG.eigvals(a.clone().requires_grad_()).detach(), LINALG.eig(a).eigenvalues)
+
+
+def test_values_that_fail_say_which_function() -> None:
+    bad = torch.full((3, 3), float("nan"))
+    for function, name in ((LINALG.svdvals, "svdvals"), (LINALG.eigvals, "eig")):
+        for x in (bad, bad.clone().requires_grad_()):
+            with pytest.raises(LINALG.LinAlgError, match=rf"linalg.{name}"):
+                function(x)
+
+
+def test_gradients_of_values() -> None:
+    a = matrices((3, 4, 4), torch.float64)
+    for function in (LINALG.svdvals, lambda x: LINALG.eigvalsh(x + x.mT), lambda x: LINALG.eigvals(x).abs()):
+        x = a.clone().requires_grad_()
+        assert torch.autograd.gradcheck(function, (x,))
+        assert torch.autograd.gradgradcheck(function, (x,))
+        compiled, (expected,) = torch.jit(lambda x, f=function: f(x).sum()), torch.autograd.grad(function(x).sum(), x)
+        assert torch.autograd.grad(compiled(x), x)[0].numpy().tobytes() == expected.numpy().tobytes()
+        found = torch.func.grad(lambda x, f=function: f(x).sum())(a)
+        assert torch.allclose(found, expected)
+        assert torch.allclose(torch.vmap(torch.func.grad(lambda x, f=function: f(x).sum()))(a), expected)
+    unit = torch.eye(3, dtype=torch.float64, requires_grad=True)  # all values are one: its vectors turn as they like
+    LINALG.svdvals(unit).sum().backward()
+    assert torch.allclose(unit.grad, torch.eye(3, dtype=torch.float64))
+    assert torch.autograd.grad(LINALG.matrix_norm(unit, "nuc"), unit)[0].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1), (4, 4), (3, 5, 5), (2, 6, 3), (2, 3, 6), (2, 0, 3), (2, 3, 0), (0, 3, 3), (600, 2)]
+)
+def test_exchanges_of_rows(shape) -> None:
+    a = matrices(shape, torch.float64)
+    p, lower, upper = same(lambda x: LINALG.lu(x), a)
+    assert torch.allclose(p @ lower @ upper, a)
+    assert (p.sum(-1) == 1).all() and (p.sum(-2) == 1).all()
+    order = a.new_zeros(a.shape[:-2])
+    assert same(lambda x: torch.lu_unpack(*LINALG.lu_factor(x))[0], a).shape == (*order.shape, shape[-2], shape[-2])
+
+
+@pytest.mark.parametrize("size", [1e-20, 0.1, 1.0, 8.0])
+def test_exponentials(size) -> None:
+    a = matrices((2, 5, 5), torch.float64) * size
+    values, vectors = LINALG.eigh(a + a.mT)
+    expected = vectors @ torch.diag_embed(values.exp()) @ vectors.mT
+    found = same(lambda x: LINALG.matrix_exp(x + x.mT), a)
+    assert ((found - expected).abs() <= 1e-10 * expected.abs().max()).all()
+    assert LINALG.matrix_exp(torch.zeros(2, 3, 3)).eq(torch.eye(3)).all()
+    assert LINALG.matrix_exp(torch.zeros(2, 0, 0)).shape == (2, 0, 0)

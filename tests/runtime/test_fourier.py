@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+import eagerjit as torch
 from eagerjit.runtime import fourier, threads
 
 DTYPES = {np.complex64: 4e-7, np.complex128: 2e-15}
@@ -109,3 +110,20 @@ def test_lengths_that_suit() -> None:
     assert [n for n in range(24) if fourier.suits(n)] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 18, 20, 21]
     assert fourier.factors(360) == (5, 4, 3, 3, 2) and fourier.factors(22) == ()
     assert not fourier.suits(fourier.LONGEST * 2)
+
+
+@pytest.mark.parametrize("n", [2048, 2049, 2058, 3000, 4096, 5000, 6561, 65536])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_long_signals_from_half_spectra(n: int, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(n)
+    half = rng.standard_normal((*shape, n // 2 + 1)) + 1j * rng.standard_normal((*shape, n // 2 + 1))
+    for kind, close in ((np.complex64, 1e-5), (np.complex128, 1e-12)):
+        x = torch.from_numpy(half.astype(kind))
+        for size in (n, n - 100, n + 100):
+
+            def function(v: torch.Tensor, size: int = size) -> torch.Tensor:
+                return torch.fft.irfft(v, size)
+
+            found, compiled = function(x).numpy(), torch.jit(function)(x).numpy()
+            np.testing.assert_allclose(found, np.fft.irfft(half.astype(kind), size), atol=close)
+            assert found.tobytes() == compiled.tobytes()
