@@ -24,6 +24,9 @@ POISON = 0xCD
 POISONED = 1 << 16  # so many bytes of every allocation are overwritten when it is made and when it is freed
 
 CLOSED, OPEN = 0, 3  # mprotect's PROT_NONE and PROT_READ | PROT_WRITE
+RESERVED = 1 << 36  # addresses of a driver's devices, of which the system gives memory to those that are written
+HUGE = 1 << 21  # bytes of a large page
+MAP_NORESERVE = 0x4000  # Linux's, which the module mmap does not name
 
 Clock = dict[object, int]
 _protect = ctypes.CDLL(None, use_errno=True).mprotect
@@ -60,11 +63,6 @@ class Allocation:
     accesses: list[Access] = field(default_factory=list)
     freed: bool = False
 
-    def set_access(self, access: int) -> None:
-        """Let the host read and write the memory, or not; pinned memory is the host's anyway."""
-        if self.owner != "host" and _protect(self.buffer.ctypes.data, self.buffer.nbytes, access):
-            raise OSError(ctypes.get_errno(), "mprotect")
-
     @property
     def bytes(self) -> np.ndarray:
         start = self.address - self.buffer.ctypes.data
@@ -72,9 +70,17 @@ class Allocation:
 
 
 class Memory:
-    """All allocations of a fake driver. Freed ones stay, so that no address is given twice."""
+    """All allocations of a fake driver. Freed ones stay, so that no address is given twice.
+
+    Those of devices lie one after the other, so that one call of the system opens or closes them all.
+    """
 
     def __init__(self) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
+        reserved = mmap.mmap(-1, RESERVED, flags=flags)
+        reserved.madvise(mmap.MADV_HUGEPAGE)  # which are opened and closed quickly
+        self._of_devices = np.frombuffer(reserved, np.uint8)
+        self._taken = 0
         self._starts: list[int] = []
         self._all: dict[int, Allocation] = {}
         self._lock, self._running = threading.RLock(), 0
@@ -95,8 +101,9 @@ class Memory:
                     self._set(CLOSED)
 
     def _set(self, access: int) -> None:
-        for found in self._all.values():
-            found.set_access(access)
+        """Let the host read and write the memory of devices, or not."""
+        if _protect(self._of_devices.ctypes.data, -(-self._taken // HUGE) * HUGE, access):
+            raise OSError(ctypes.get_errno(), "mprotect")
 
     def live(self, owner: object = None) -> list[Allocation]:
         return [a for a in self._all.values() if not a.freed and (owner is None or a.owner is owner)]
@@ -105,14 +112,19 @@ class Memory:
         return sum(a.size for a in self.live(owner))
 
     def allocate(self, size: int, owner: object) -> int:
-        buffer = np.frombuffer(mmap.mmap(-1, size + ALIGNMENT), np.uint8)
+        if owner == "host":
+            return self._made(size, owner, np.frombuffer(mmap.mmap(-1, size + ALIGNMENT), np.uint8))
+        with self._lock:
+            begin, length = self._taken, -(-(size + ALIGNMENT) // mmap.PAGESIZE) * mmap.PAGESIZE
+            self._taken += length
+            with self.opened():
+                return self._made(size, owner, self._of_devices[begin : self._taken])
+
+    def _made(self, size: int, owner: object, buffer: np.ndarray) -> int:
         buffer[:POISONED] = POISON
         address = -(-buffer.ctypes.data // ALIGNMENT) * ALIGNMENT
         bisect.insort(self._starts, address)
-        with self._lock:
-            self._all[address] = made = Allocation(address, size, owner, buffer)
-            if not self._running:
-                made.set_access(CLOSED)
+        self._all[address] = Allocation(address, size, owner, buffer)
         return address
 
     def free(self, address: int, kind: str) -> None:
