@@ -104,3 +104,18 @@ def test_a_call_stays_one_node_where_only_arguments_are_wanted() -> None:
         assert first._node not in expansion.EXPANDED
     (slope,) = ej.autograd.grad(second.sum(), first)  # flows between results: only operations know it
     assert first._node in expansion.EXPANDED and slope.tolist() == [2.0] * 5
+
+
+@pytest.mark.parametrize("name", ["var", "sinc", "softsign"])
+def test_first_gradients_have_no_history_where_the_rule_is_derived(name: str) -> None:
+    def slope(x: ej.Tensor) -> ej.Tensor:
+        y = getattr(ej.nn.functional, name, None) or getattr(ej, name)
+        (found,) = ej.autograd.grad(y((x * 2.0).sin()).sum(), x)
+        return found
+
+    jitted = ej.jit(slope)
+    x = ej.linspace(0.1, 1.0, 5).requires_grad_()
+    for _ in range(2):
+        plain, compiled = slope(x), jitted(x)
+        assert plain.requires_grad is compiled.requires_grad is False and plain.tolist() == compiled.tolist()
+    assert ej.is_grad_enabled()
