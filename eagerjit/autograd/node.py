@@ -119,7 +119,6 @@ class Several:
     """
 
     rules = None
-    fused_rules = False
     partial = True
     inner: tuple[int, ...] = ()
 
