@@ -107,7 +107,7 @@ class Variant:
     @functools.cached_property
     def take(self) -> Take | None:
         """What takes the leaves of calls like this one at once."""
-        return taking(self.structure) if not (self.entered or self.inquiries) else None
+        return None if self.entered else taking(self.structure)
 
     def applies(self, leaves: Sequence[Any]) -> bool:
         """Check what native guards cannot, and let the native ones know of a new epoch."""
@@ -165,7 +165,7 @@ class Variant:
             if not are_apart(call[:2], self.apart.keys(), held):
                 return FAILED
         if self.inquiries:
-            outcome = follow(self.inquiries, leaves, call, self._known(leaves, call))
+            outcome = follow(self.inquiries, leaves, call, functools.partial(self._known, leaves, call))
             if outcome is not None:
                 return FAILED if outcome else MISS
             if any(answer.ran for answer in call.heard) and not all(guard() for guard in self.guards):

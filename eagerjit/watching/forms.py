@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.pytree import LEAF, is_its_fields
+from eagerjit.pytree import LEAF, LEAVES, is_its_fields
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CONTAINERS
@@ -27,6 +27,8 @@ def keys_of(value: Any, whole: bool = False) -> Sequence[Any] | None:
     Objects whose attributes are all that they are count for such only as a `whole`, not in others.
     """
     kind = type(value)
+    if kind in LEAVES:
+        return None
     if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
         return None if getattr(value, "__dict__", None) else range(len(value))
     if kind is dict or kind is OrderedDict:

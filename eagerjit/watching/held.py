@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 from collections import deque
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,6 @@ def held_by(owner: Any, changing: Set[tuple[int, Any]]) -> Held | None:
 
     if not isinstance(owner, Module):
         return None
-    own = (kind for kind in map(type, owner.modules()))
+    own: Iterator[Any] = map(type, owner.modules())
     plain = all(kind.named_modules is Tree.named_modules and kind._jit_state is Module._jit_state for kind in own)
     return Held(owner, changing) if plain and type(owner).modules is Tree.modules else None

@@ -38,7 +38,7 @@ def _varies(varying: Varying, slot: tuple[int, str], value: Any) -> bool:
     if varying.seen is None:
         return False
     known = type(value), value if is_plain(value) else id(value)
-    place = (*slot, _CHANGES)
+    place = slot[0], (slot[1], _CHANGES)
     if varying.seen.setdefault(place, known) != known:
         varying.seen[place] = _CHANGES
     return varying.seen[place] is _CHANGES

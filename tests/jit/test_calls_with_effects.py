@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import random
 from typing import Any
 
 import pytest
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.compiled.variants import Variant
 from eagerjit.jit import JitWarning
 from eagerjit.nn import functional as F
 from eagerjit.watching import comparing, structures
@@ -102,3 +104,43 @@ def test_calls_that_mostly_fit_no_version_run_eagerly() -> None:
         for way in ways:
             assert torch.equal(jitted(way, x), jitted(way, x))
     assert jitted.cache_info().compiles < 64
+
+
+def test_a_number_drawn_is_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    jitted = torch.jit(lambda x: x * random.random(), fullgraph=True)
+    x = torch.ones(3)
+    jitted(x)
+    monkeypatch.setattr(Variant, "_known", lambda *args: pytest.fail("it looks for tensors"))
+    random.seed(3)
+    found = [jitted(x) for _ in range(5)]
+    random.seed(3)
+    assert [y.tolist() for y in found] == [(x * random.random()).tolist() for _ in range(5)]
+
+
+def test_modules_are_compared_table_by_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+            self.steps, self.names, self.empty = 0, ["a"], list[str]()
+
+        def forward(self, x: Any) -> Any:
+            return self.parts(x) * len(self.names)
+
+    model = Model().eval()
+    jitted = torch.jit(lambda x: model(x), fullgraph=True)
+    x = torch.ones(2, 3)
+    for model.steps in range(4):
+        jitted(x)
+    compiles, compared = jitted.cache_info().compiles, list[int]()
+    before = nn.Module._jit_state
+    monkeypatch.setattr(nn.Module, "_jit_state", lambda *args: compared.append(1) or before(*args))  # type: ignore
+    for model.steps in range(4, 1000, 100):
+        jitted(x)
+    assert not compared and jitted.cache_info().compiles == compiles == 2
+    model.parts[0].bias = nn.Parameter(torch.zeros(3))
+    assert torch.equal(jitted(x), model(x)) and compared
+    model.names.append("b")
+    assert torch.equal(jitted(x), model(x))
+    model.parts.append(nn.ReLU())
+    assert torch.equal(jitted(x), model(x))

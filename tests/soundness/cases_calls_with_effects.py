@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import io
+import random
 
 import eagerjit as torch
 from eagerjit import nn
@@ -168,3 +169,25 @@ def a_version_for_each_length_and_one_for_all(jit):
         if i == 9:
             losses.append(1)
     yield losses
+
+
+@case
+def numbers_drawn_of_changing_kinds(jit):
+    f = jit(lambda x: x * random.choice([1, 2.0, True, -3]))
+    for _ in range(24):
+        f(torch.ones(2))
+
+
+@case
+def draws_between_other_questions(jit):
+    items = iter([0.5, 1, torch.ones(2), 2.0, 3, 4.5, torch.zeros(2), 1, 0.25])
+
+    def f(x):
+        if random.random() < 0.5:
+            return x * next(items) + random.randint(0, 3)
+        return x + random.gauss(0.0, 1.0)
+
+    f = jit(f)
+    for _ in range(12):
+        f(torch.ones(2))
+    yield list(items)
