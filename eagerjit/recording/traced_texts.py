@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -81,6 +82,30 @@ def tied(value: Any) -> Any:
 def tied_text(value: Any) -> Any:
     """A text of the trace as Python's own, which ties the trace to its numbers; other values as they are."""
     return str(value) if type(value) is TracedText else value
+
+
+def _changing(name: str) -> Any:
+    """A method that gives a text made of this one, whatever the numbers are."""
+
+    def method(self: TracedText, *args: Any) -> Any:
+        if any(type(x) in (TracedText, SymbolicInt, TracedFloat) for x in args):
+            return getattr(str(self), name)(*map(tied, args))
+        getattr("", name)(*args)  # raises what the method raises
+        parts = tuple([(p.write, p.specification) if type(p) is Piece else p for p in self.parts])
+        numbers = [p.number for p in self.parts if type(p) is Piece]
+        return TracedText((Piece(functools.partial(_changed, name, args, parts), numbers, ""),))
+
+    method.__name__ = name
+    return method
+
+
+def _changed(name: str, args: Any, parts: Any, numbers: list[Any], specification: str) -> str:
+    return getattr(written(parts, map(tied, numbers)), name)(*args)  # type: ignore[no-any-return]
+
+
+for _name in ("strip", "lstrip", "rstrip", "upper", "lower", "title", "capitalize", "swapcase", "casefold", "center",
+              "ljust", "rjust", "zfill", "expandtabs", "replace", "removeprefix", "removesuffix"):  # fmt: skip
+    setattr(TracedText, _name, _changing(_name))
 
 
 def _on_text(function: Callable[..., Any]) -> Any:

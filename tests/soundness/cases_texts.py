@@ -448,3 +448,35 @@ def texts_with_conversions(jit):
     for i in range(3):
         f(ramp(2, 4), i)
         yield
+
+
+@case(versions=1)
+def texts_stripped_and_changed(jit):
+    log = []
+
+    def f(x):
+        loss = x.sum().item()
+        text = f"  Loss {loss:8.3f} \n".strip()
+        log.append(text.upper().replace("LOSS", "loss") + "|" + text.rjust(20, "*"))
+        print(text.title(), f"{loss:g}".zfill(12), f"{loss!r}".center(30), f"[{text.removeprefix('Loss').lower()}]")
+        return {"text": text.lower().swapcase(), "loss": loss}
+
+    f = jit(f)
+    for i in range(6):
+        f(torch.full((3,), i - 1.5))
+    yield log
+
+
+@case
+def texts_changed_in_ways_that_depend_on_them(jit):
+    def f(x, text=" a"):
+        loss = f"{x.sum().item():.1f} "
+        return loss.strip().split("."), text.rjust(len(loss)), loss.replace(".", loss), loss.ljust(x.shape[0])
+
+    f = jit(f)
+    for i in range(3):
+        f(torch.full((2 + i,), 1.5))
+    for bad in (lambda t: t.strip(3), lambda t: t.center(5, "ab"), lambda t: t.replace("a"), lambda t: t.zfill("4")):
+        g = jit(lambda x, bad=bad: bad(f"{x.sum().item():.1f} "))
+        attempt(g, torch.ones(2))
+        attempt(g, torch.zeros(2))
