@@ -215,9 +215,7 @@ logsigmoid = _activation("logsigmoid", _logsigmoid, lambda x: (-x).sigmoid())
 
 def _softsign(input: Tensor) -> Tensor:
     """input / (1 + |input|); of integers and complex numbers, too."""
-    (x,) = widened(input)
-    out = x / (1.0 + x.abs())
-    return as_dtype(out, input.dtype) if input.dtype.is_floating_point else out
+    return input / (1.0 + input.abs())
 
 
 softsign = Op("softsign", _softsign)

@@ -10,7 +10,7 @@ from typing import Any
 from eagerjit.autograd.formal import RELU_LIKE
 from eagerjit.calling import public
 from eagerjit.dispatch import Op
-from eagerjit.ops.pointwise import as_dtype, promoted
+from eagerjit.ops.pointwise import as_dtype, promoted, wide
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.tensor import Tensor
 
@@ -111,11 +111,14 @@ def _sinc(input: Tensor) -> Tensor:
     return (safe.sin() / safe).where(x != 0.0, 1.0)
 
 
-@define
 def _xlogy(input: Tensor, other: Tensor) -> Tensor:
-    """input * log(other), 0 where input is 0."""
+    """input * log(other), 0 where input is 0; halves are rounded after each."""
+    input, other = promoted("xlogy", "float", (input, other))
     pole = (input == 0.0).logical_and((other <= 0.0).logical_or(other.isinf()))
     return (input * other.where(pole.logical_not(), 1.0).log()).where(pole.logical_not(), 0.0) + 0.0  # never -0.0
+
+
+ELEMENTARY["xlogy"] = Op("xlogy", _xlogy, numbers=("input", "other"))
 
 
 def _fmax(input: Tensor, other: Tensor) -> Tensor:
@@ -152,10 +155,13 @@ def _softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return (input - lambd).where(input > lambd, (input + lambd).where(input < -lambd, input * 0.0))
 
 
-@define
 def _tanhshrink(input: Tensor) -> Tensor:
-    """input - tanh(input)."""
-    return input - input.tanh()
+    """input - tanh(input), rounded after each."""
+    (x,) = promoted("tanhshrink", "float", (input,))
+    return x - x.tanh()
+
+
+ELEMENTARY["tanhshrink"] = Op("tanhshrink", _tanhshrink, numbers=("input",))
 
 
 @define
@@ -165,10 +171,11 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
-    """input where above the threshold, else value."""
+    """value up to the threshold, else input."""
     if input.dtype is dtypes.bool_:
         raise NotImplementedError("threshold: bools lie above or below nothing")
-    return input.where(input > threshold, value if input.dtype.is_differentiable else int(value))
+    above = (as_dtype(input, wide(input.dtype)) <= threshold).logical_not()
+    return input.where(above, value if input.dtype.is_differentiable else int(value))
 
 
 ELEMENTARY["threshold"] = Op("threshold", _threshold)

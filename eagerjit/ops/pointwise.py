@@ -93,8 +93,9 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
             raise RuntimeError("sub: `-` with a bool operand is not supported, use `^`, or `~` to invert a mask")
         values = promoted(name, promotion, operands)
         if primitive in _SCALED and wide(values[0].dtype) is not values[0].dtype and _has_scale(primitive, *operands):
-            taken = values[0] if isinstance(operands[0], Tensor) else operands[0], operands[1]
-            return as_dtype(emit(primitive, *[as_dtype(x, dtypes.float32) for x in taken]), values[0].dtype)
+            return _with_scale(primitive, values, operands)
+        if primitive is elementwise.floordiv and wide(values[0].dtype) is not values[0].dtype:
+            return _floor_of_halves(*values)
         if promotion == "bitwise" and values[0].dtype is dtypes.bool_ and bitwise is not None:
             return emit(bitwise, *values)
         if values[0].dtype is dtypes.bool_:
@@ -117,6 +118,26 @@ def _pointwise(primitive: Primitive, name: str) -> Op:
     differentiable = any(primitive.derivative)
     numbers = ("input", "other") if len(primitive.derivative) == 2 else ("input",)
     return Op(name, body, primitive.derivative if differentiable else None, numbers, differentiable)
+
+
+def _with_scale(primitive: Primitive, values: list[Tensor], operands: tuple[Any, ...]) -> Tensor:
+    """A product or quotient of halves and a number, which is taken as it is; over a tensor it is times 1 / tensor."""
+    dtype = values[0].dtype
+    first = values[0] if isinstance(operands[0], Tensor) else operands[0]
+    if primitive is elementwise.div and not isinstance(first, Tensor):
+        inverse = emit(elementwise.reciprocal, values[1])
+        return as_dtype(emit(elementwise.mul, as_dtype(first, wide(dtype)), as_dtype(inverse, wide(dtype))), dtype)
+    return as_dtype(emit(primitive, as_dtype(first, wide(dtype)), as_dtype(operands[1], wide(dtype))), dtype)
+
+
+def _floor_of_halves(x: Tensor, y: Tensor) -> Tensor:
+    """The quotient of halves rounded down, each step rounded to a half."""
+    rest, quotient = x.fmod(y), x / y
+    exact = (x - rest) / y
+    exact = (exact - 1.0).where((rest != 0.0).logical_and((y < 0.0).logical_xor(rest < 0.0)), exact)
+    below = exact.floor()
+    below = (below + 1.0).where(exact - below > 0.5, below)
+    return quotient.where(y == 0.0, (quotient * 0.0).where(exact == 0.0, below))
 
 
 def _has_scale(primitive: Primitive, first: Any, second: Any) -> bool:
@@ -183,6 +204,9 @@ def _power(input: Any, exponent: Any) -> Tensor:
             return emit(elementwise.cast, x, dtype=dtype)
         if value == 2.0:
             return x * x
+        if value in (3.0, -2.0) and dtype is dtypes.float16:
+            squared = (single := as_dtype(x, dtypes.float32)) * single
+            return as_dtype(squared * single if value == 3.0 else emit(elementwise.reciprocal, squared), dtype)
         if value == 3.0:
             return x * x * x
         if dtype.is_differentiable:
@@ -304,7 +328,10 @@ def _div_trunc(input: Any, other: Any) -> Tensor:
     """The quotient rounded towards zero."""
     x, y = promoted("div", "arithmetic", (input, other))
     if x.dtype.kind == "float":
-        return emit(elementwise.trunc, emit(elementwise.div, x, y))
+        if isinstance(other, Tensor) and other.ndim:
+            return emit(elementwise.trunc, emit(elementwise.div, x, y))
+        quotient = emit(elementwise.div, *(as_dtype(v, wide(x.dtype)) for v in (x, other)))  # the number as it is
+        return as_dtype(emit(elementwise.trunc, quotient), x.dtype)
     below = emit(elementwise.floordiv, x, y)  # checks for zeros
     return below + as_dtype((below < 0).logical_and(below * y != x), below.dtype)
 

@@ -25,7 +25,7 @@ from eagerjit.ops import (
 )
 from eagerjit.ops.inplace import INPLACE, inplace
 from eagerjit.ops.pointwise import POINTWISE, is_operand
-from eagerjit.runtime import mode
+from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.entry import install_method
 from eagerjit.runtime.remembered import Remembered
 from eagerjit.tensors import conversion as c
@@ -79,8 +79,11 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 def round_(input: Tensor, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Nearest integers, halves to even; or that many decimals."""
-    scale = 10.0**decimals
-    rounded = POINTWISE["round"].call(input) if decimals == 0 else POINTWISE["round"].call(input * scale) / scale
+    scale, rounding = 10.0**decimals, POINTWISE["round"].call
+    if decimals and input.dtype in (dtypes.float16, dtypes.bfloat16):
+        rounded = (rounding(input.float() * scale) / scale).to(input.dtype)
+    else:
+        rounded = rounding(input) if decimals == 0 else rounding(input * scale) / scale
     return rounded if out is None else write_out("round", rounded, out)
 
 
