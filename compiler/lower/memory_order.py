@@ -90,6 +90,7 @@ def _reduced_together(value: Node, reduction: Node, alone: set[Node]) -> bool:
     """Whether the kernel takes elements that lie across memory as they lie there.
 
     It takes several rows at a time where these lie beside each other, and turns squares of columns of which each does.
+    Of steps of several lengths the long ones come first, or lines are gone from the cache before they are read whole.
     """
     kind, _ = reduction_kind(reduction)
     shape = reduction.inputs[0].type.shape
@@ -97,12 +98,12 @@ def _reduced_together(value: Node, reduction: Node, alone: set[Node]) -> bool:
         return False
     steps, axes = layout(value).strides, reduction.attributes["axes"]
     reduced, after = ([d for d in dims if shape[d] != 1] for dims in (axes, range(axes[-1] + 1, len(shape))))
-    if kind == "rows":
-        kept = [d for d in range(axes[0]) if shape[d] != 1]
-        return bool(kept) and steps[kept[-1]] == 1
     single = all(
         steps[a] == sizes.mul(steps[b], shape[b]) for dims in (reduced, after) for a, b in itertools.pairwise(dims)
     )
+    if kind == "rows":
+        kept = [d for d in range(axes[0]) if shape[d] != 1]
+        return bool(kept) and steps[kept[-1]] == 1 and single
     return bool(reduced) and steps[reduced[-1]] == 1 and single and _is_single(reduction.inputs[0], value, alone)
 
 

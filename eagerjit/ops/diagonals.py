@@ -58,7 +58,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     if input.shape[-1] + abs(offset) == 0:
         return input.reshape((*input.shape, 0))
-    return _diagonals.call(input, operator.index(offset)).movedim((-2, -1), (a, b))
+    found = _diagonals.call(input, operator.index(offset))
+    return found if (a, b) == (rank - 2, rank - 1) else found.movedim((-2, -1), (a, b))
 
 
 def _diag_embed(input: Tensor, offset: int) -> Tensor:

@@ -123,6 +123,14 @@ def test_tasks_may_be_numbered_in_any_order(order, shape):
         )
 
 
+def test_rows_of_steps_of_several_lengths_are_copied_first():
+    x = numbers((30, 40, 50), torch.float32)
+    for order, kernels in (((2, 1, 0), 2), ((2, 0, 1), 1)):
+        compiled = torch.jit(lambda x, order=order: x.permute(order).sum((1, 2)))
+        assert len(compiled.explain(x).kernels) == kernels
+        assert bits(compiled(x)) == bits(x.permute(order).contiguous().sum((1, 2)))
+
+
 def test_nothing_is_copied_for_sums_of_columns_that_are_turned():
     x = numbers((500, 300), torch.float32)
     assert len(torch.jit(lambda x: x.t().sum(0)).explain(x).kernels) == 2
