@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eagerjit.compiler import sizes
 from eagerjit.compiler.size_text import parse
+from eagerjit.compiler.unify import replacements
 
 NAMES = ("s0", "s1", "t2", "n3")
 OPERATIONS = {
@@ -217,3 +218,13 @@ def test_products_that_guards_say_are_equal():
     assert sizes.solved_product(sizes.mul(2, a), both[1]) == (both[1].terms[0][0], sizes.mul(2, a))
     assert sizes.solved_product(a, sizes.mul(2, both[1])) is None and sizes.solved_product(6, both[1]) is None
     assert sizes.solved_product(sizes.symbol("n5"), both[1]) is None
+
+
+def test_sizes_known_at_the_beginning_are_not_replaced_by_measured_ones():
+    early, late = sizes.symbol("s5"), sizes.symbol("s2")
+    equal = [sizes.Guard("==", early, late, True, "")]
+    assert replacements(equal) == {"s5": late}
+    assert replacements(equal, {"s2"}) == {}
+    assert replacements(equal, {"s2", "s5"}) == {"s5": late}
+    assert replacements([sizes.Guard("==", late, early, True, "")], {"s5"}) == {"s5": late}
+    assert replacements([sizes.Guard("==", early, late, False, ""), sizes.Guard("<", early, late, True, "")]) == {}
