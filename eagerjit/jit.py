@@ -23,11 +23,12 @@ from eagerjit.compiled.fallback import JitWarning
 from eagerjit.compiled.options import Options
 from eagerjit.compiled.recompiles import CacheInfo, Recompile, goes_astray, note_recompile, recompile
 from eagerjit.compiled.variants import FAILED, Call, Variant
+from eagerjit.effects.world import Heard, Rehearsed
 from eagerjit.recording.leaves import arrays_among, flatten_call, key_of, overlaps
 from eagerjit.recording.recorder import Recording
+from eagerjit.recording.recording_lock import Busy
 from eagerjit.recording.related import Related
-from eagerjit.recording.retelling import told_again
-from eagerjit.recording.turns import Busy
+from eagerjit.recording.replay import told_again
 from eagerjit.runtime import mode
 from eagerjit.runtime.entry import Function
 from eagerjit.runtime.execute import MISS
@@ -35,7 +36,6 @@ from eagerjit.runtime.source import warn
 from eagerjit.script import export, ignore, is_scripting, is_tracing, script, trace, unused
 from eagerjit.state import runs_plainly
 from eagerjit.watching.observation import NotYet, TraceBreak
-from eagerjit.watching.world import Heard, Rehearsed
 
 if TYPE_CHECKING:
     from eagerjit.compiled.explain import Explanation

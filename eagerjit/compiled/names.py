@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler.signature import Fresh, Load, ObjectGuard
 from eagerjit.compiler.text import node_names
+from eagerjit.guards.surroundings import accesses, unwrap
 from eagerjit.runtime.program import Op
-from eagerjit.watching.guards import accesses, unwrap
 
 if TYPE_CHECKING:
     from eagerjit.compiled.compilation import Report

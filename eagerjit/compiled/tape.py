@@ -18,7 +18,7 @@ from eagerjit.autograd.release import sources
 from eagerjit.autograd.saved import operations
 from eagerjit.autograd.stale import stale_value
 from eagerjit.compiled.joint import Backward, Part, compile_part
-from eagerjit.compiled.twice import Twice, hidden_values
+from eagerjit.compiled.second_gradients import Twice, hidden_values
 from eagerjit.compiled.visits import Numbers, Visit, visit_of
 from eagerjit.compiled.walks import cotangent, leaves_with_gradients, walk
 from eagerjit.runtime import mode

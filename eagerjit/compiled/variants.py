@@ -13,6 +13,13 @@ from eagerjit.compiled.compilation import Report
 from eagerjit.compiled.joint import Backward
 from eagerjit.compiled.tape import CallOp
 from eagerjit.compiler.signature import Load
+from eagerjit.effects.clocks import Readings
+from eagerjit.effects.lru_caches import KeptCall, call_kept
+from eagerjit.effects.world import Heard, Inquiry, follow
+from eagerjit.effects.world_calls import containers_of
+from eagerjit.guards.comparing import has_state
+from eagerjit.guards.forms import are_apart, copied
+from eagerjit.guards.structures import Structure
 from eagerjit.recording.host_steps import REFUSED, HostSteps
 from eagerjit.recording.leaves import key_of
 from eagerjit.recording.rebuilding import finds_arguments
@@ -23,14 +30,7 @@ from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.placement import host_array, store
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.asking import containers_of
-from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import has_state
-from eagerjit.watching.forms import are_apart, copied
-from eagerjit.watching.kept import KeptCall, call_kept
 from eagerjit.watching.slots import STORE, Arguments, Path, Slot
-from eagerjit.watching.structures import Structure
-from eagerjit.watching.world import Heard, Inquiry, follow
 
 FAILED = object()
 

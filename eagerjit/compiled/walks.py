@@ -11,10 +11,10 @@ from eagerjit.autograd.saved import Saved, saved_by
 from eagerjit.compiler.ir import Node, TensorType
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import TensorLeaf
+from eagerjit.guards.surroundings import add_guards, inspect_code
 from eagerjit.recording.trace import Tracer
 from eagerjit.recording.varying import Varying
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.guards import add_guards, inspect_code
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.observer import Observer
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eagerjit import pytree
+from eagerjit.guards.comparing import is_library_name
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import is_library_name
 
 Key = Any
 """What functions of one kind have in common, hashable: what `closed` makes one of."""

@@ -19,7 +19,7 @@ from eagerjit.compiled.options import Options
 from eagerjit.compiled.variants import Variant
 from eagerjit.func.opened import Key, Opened, Transform, closed, opened
 from eagerjit.jit import JitFunction
-from eagerjit.recording.turns import Busy
+from eagerjit.recording.recording_lock import Busy
 from eagerjit.state import runs_plainly, state
 from eagerjit.watching.observation import TraceBreak
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from eagerjit._nn import _parse_to
 from eagerjit.autograd.modes import no_grad
+from eagerjit.guards.epochs import Table, noted
 from eagerjit.nn.calls import HOOKS, Calls
 from eagerjit.nn.global_hooks import registered
 from eagerjit.nn.parameter import Buffer
@@ -21,7 +22,6 @@ from eagerjit.runtime.dtypes import DType
 from eagerjit.runtime.meta_array import NO_DATA
 from eagerjit.tensors.placement import NOWHERE, moved, wanted
 from eagerjit.tensors.tensor import Parameter, Tensor
-from eagerjit.watching.noted import Table, noted
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 _NOTED = frozenset((*_TABLES, *HOOKS))
@@ -280,7 +280,7 @@ class Module(Calls, Tree, State):
 
     def _jit_state(self, changing: Set[tuple[int, Any]] = frozenset()) -> Any:
         """What compiled calls of this module depend on, comparable; without (dictionary, key) that are `changing`."""
-        from eagerjit.watching.comparing import contents
+        from eagerjit.guards.comparing import contents
 
         return tuple(
             (path, id(module), type(module), contents(module.__dict__, None, changing))

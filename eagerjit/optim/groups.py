@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from eagerjit.guards.epochs import Table
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime import mode
 from eagerjit.state import state as thread
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.noted import Table
 
 
 class Group(Table):

@@ -7,8 +7,8 @@ from functools import wraps
 from itertools import chain
 from typing import Any
 
+from eagerjit.guards.epochs import Table
 from eagerjit.tensors.methods import Handle, add_hook
-from eagerjit.watching.noted import Table
 
 _before: dict[int, Any] = Table()
 _after: dict[int, Any] = Table()

@@ -13,6 +13,7 @@ from typing import Any
 from eagerjit._C import DisableTorchFunctionSubclass
 from eagerjit.autograd.modes import enable_grad, no_grad
 from eagerjit.compiler.ir import Node
+from eagerjit.guards.epochs import States, Table, noted
 from eagerjit.optim.arithmetic import real, refuse_differentiable
 from eagerjit.optim.groups import Group, checked_group, has_names, is_pair
 from eagerjit.optim.hooks import (
@@ -29,7 +30,6 @@ from eagerjit.state import state as thread
 from eagerjit.state import untraced
 from eagerjit.tensors.methods import Handle, add_hook
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.noted import States, Table, noted
 from eagerjit.watching.observation import TraceBreak, user_line
 
 _APART = frozenset(("state", "param_groups", "_pre_hooks", "_post_hooks"))

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.autograd.modes import enable_grad, no_grad
+from eagerjit.guards.epochs import Table
 from eagerjit.optim.groups import validated_betas
 from eagerjit.optim.hooks import hooked
 from eagerjit.optim.optimizer import Optimizer
 from eagerjit.tensors.creation import zeros_like
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.noted import Table
 
 
 class SparseAdam(Optimizer):

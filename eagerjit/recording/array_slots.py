@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.journal import Journal
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.leaves import over_array
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import Slot, look
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.signature import ObjectGuard
+from eagerjit.guards.comparing import tensors_in
+from eagerjit.guards.structures import Structure
 from eagerjit.runtime.program import Op
 from eagerjit.state import untraced
 from eagerjit.tensors.tensor import Tensor, storage_of
-from eagerjit.watching.comparing import tensors_in
 from eagerjit.watching.containers import items_but
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Slot
-from eagerjit.watching.structures import Structure
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer

@@ -16,15 +16,15 @@ import numpy as np
 
 from eagerjit import pytree
 from eagerjit.compiler.ir import Node
+from eagerjit.effects.clocks import Later
+from eagerjit.effects.journal import Journal
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray, TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_texts import Piece, TracedText, tied
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.clocks import Later
 from eagerjit.watching.containers import items_in_order, items_of
-from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import Path
 
 AGAIN, ARGUMENT = "again", "argument"

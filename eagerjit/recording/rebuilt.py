@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from eagerjit import pytree
+from eagerjit.effects.clocks import Later, evaluated
 from eagerjit.pytree import LEAF, Structure
 from eagerjit.recording.arrays import TracedArray
 from eagerjit.recording.rebuilding import AGAIN, ARGUMENT
 from eagerjit.recording.traced_texts import TracedText, written
-from eagerjit.watching.clocks import Later, evaluated
 
 Rebuild = Callable[[Sequence[Any], Any], Any]
 """Makes a value of the results of a call, and of its (args, kwargs)."""

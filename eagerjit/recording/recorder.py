@@ -20,6 +20,16 @@ from eagerjit.compiler.ir import Node
 from eagerjit.compiler.matching import is_same_recording
 from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.signature import SameGuard
+from eagerjit.effects.clocks import Readings
+from eagerjit.effects.journal import Journal, Operation
+from eagerjit.effects.modes_left import modes_kept
+from eagerjit.effects.world import Heard, Inquiry, Rehearsed
+from eagerjit.effects.world_recording import answers_of
+from eagerjit.guards.comparing import Hooks, Unchanged, has_state, unchanged_keywords
+from eagerjit.guards.structures import Structure, structure_of
+from eagerjit.guards.surroundings import add_guards, guard_modules, inspect_code, unwrap
+from eagerjit.guards.unread import unread
+from eagerjit.guards.value_guards import guard_argument, guard_method
 from eagerjit.recording import given_memory, related
 from eagerjit.recording import results as call_results
 from eagerjit.recording.host_steps import HostSteps
@@ -30,26 +40,16 @@ from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.reached import check_leaks, guard_known, keep_constant_arrays_apart, tie_found
 from eagerjit.recording.rebuilding import Flattening, paths_of
 from eagerjit.recording.rebuilt import rebuilder, rebuilt
-from eagerjit.recording.retelling import told_again
+from eagerjit.recording.recording_lock import collecting_later, recording
+from eagerjit.recording.replay import told_again
 from eagerjit.recording.trace import Tracer
-from eagerjit.recording.turns import collecting_later, recording
 from eagerjit.recording.varying import Known, Varying
 from eagerjit.runtime import dtypes, mode
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import Hooks, Unchanged, has_state, unchanged_keywords
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.guards import add_guards, guard_modules, inspect_code, unwrap
-from eagerjit.watching.hearing import answers_of
-from eagerjit.watching.journal import Journal, Operation
-from eagerjit.watching.modes_left import modes_kept
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.observer import Observer
 from eagerjit.watching.slots import Slot
-from eagerjit.watching.structures import Structure, structure_of
-from eagerjit.watching.unread import unread
-from eagerjit.watching.value_guards import guard_argument, guard_method
-from eagerjit.watching.world import Heard, Inquiry, Rehearsed
 
 _MOST_UNSTABLE = 8
 _MOST_ARRAYS = 8

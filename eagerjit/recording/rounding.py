@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from eagerjit.compiler.ops import elementwise
+from eagerjit.effects.clocks import Later, later
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, plain, to_float
 from eagerjit.runtime import dtypes
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.clocks import Later, later
 
 ROUNDED: dict[Any, Any] = {
     math.floor: elementwise.floor, math.ceil: elementwise.ceil, math.trunc: elementwise.trunc, int: elementwise.trunc,

@@ -6,14 +6,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler.ir import Node
+from eagerjit.guards.comparing import PLAIN, Unchanged
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import PLAIN, Unchanged
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
-    from eagerjit.watching.journal import Journal
+    from eagerjit.effects.journal import Journal
 
 
 def is_given(tensor: Any, name: str) -> bool:

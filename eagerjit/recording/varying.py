@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.guards.forms import keys_of
 from eagerjit.recording.arrays import LARGE
 from eagerjit.runtime.binding import same_value
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.forms import keys_of
 
 _MOST_ENTRIES = 8
 

@@ -1,1 +1,1 @@
-"""What user code reads and does while it is recorded: guards, and effects that compiled calls repeat."""
+"""User code watched instruction by instruction while it is recorded: what each one reads, calls and changes."""

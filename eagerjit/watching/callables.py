@@ -26,6 +26,13 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.clocks import CLOCKS, NANOSECONDS, Later
+from eagerjit.effects.deferred import PutOff, write_later
+from eagerjit.effects.journal import is_consumed
+from eagerjit.effects.lru_caches import Remembering
+from eagerjit.effects.world import is_watched
+from eagerjit.effects.world_calls import only_looks, takes_items
+from eagerjit.guards.comparing import has_attributes, has_own_attributes, unchanged_keywords
 from eagerjit.recording import numpy_numbers, tensor_attributes
 from eagerjit.recording.arrays import CONVERTING, LARGE, TracedArray, TracedNumber, by_host, converted, made_by_host
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat, python_number
@@ -35,15 +42,9 @@ from eagerjit.runtime.source import is_library
 from eagerjit.tensors.methods import Handle
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
-from eagerjit.watching.asking import only_looks, takes_items
 from eagerjit.watching.bytecode import BLIND
-from eagerjit.watching.clocks import CLOCKS, NANOSECONDS, Later
-from eagerjit.watching.comparing import has_attributes, has_own_attributes, unchanged_keywords
 from eagerjit.watching.containers import CHANGING, CONTAINERS, is_changing, items_of
 from eagerjit.watching.implicit import note_attribute
-from eagerjit.watching.in_python import in_python
-from eagerjit.watching.journal import is_consumed
-from eagerjit.watching.kept import Remembering
 from eagerjit.watching.library_calls import (
     LibraryCalls,
     calls_back,
@@ -53,11 +54,10 @@ from eagerjit.watching.library_calls import (
     module_of,
     registries,
 )
+from eagerjit.watching.library_in_python import in_python
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal
-from eagerjit.watching.putting_off import PutOff, write_later
 from eagerjit.watching.slots import ABSENT
 from eagerjit.watching.texts import LOGGED
-from eagerjit.watching.world import is_watched
 
 _READING = frozenset("get __getitem__ __contains__ __len__ __iter__ keys values items copy index count".split())
 """Methods of containers that tell what they hold."""

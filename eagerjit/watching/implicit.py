@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.journal import Journal
+from eagerjit.guards.comparing import has_own_attributes, is_plain
 from eagerjit.recording.traced_texts import TracedText, tied_text
 from eagerjit.recording.varying import Varying
 from eagerjit.runtime import frames
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
-from eagerjit.watching.comparing import has_own_attributes, is_plain
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.journal import Journal
 from eagerjit.watching.slots import ABSENT, look
 
 _CO_OPTIMIZED = 1  # the flag of code whose variables are not looked up by name

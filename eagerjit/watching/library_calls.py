@@ -20,13 +20,13 @@ from types import (
 )
 from typing import Any
 
-from eagerjit.watching.comparing import has_own_attributes, has_state, is_plain, stateful_in
+from eagerjit.effects.journal import Journal
+from eagerjit.effects.lru_caches import Remembering
+from eagerjit.guards.comparing import has_own_attributes, has_state, is_plain, stateful_in
+from eagerjit.guards.reads import KEYS
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.implicit import note_attribute
-from eagerjit.watching.journal import Journal
-from eagerjit.watching.kept import Remembering
 from eagerjit.watching.observation import is_internal
-from eagerjit.watching.reads import KEYS
 
 _CALLING_FIRST = (map, filter, iter, functools.reduce, itertools.starmap, itertools.takewhile, itertools.dropwhile,
                   itertools.filterfalse)  # fmt: skip

@@ -77,7 +77,7 @@ def values_refused(name: str, arguments: Sequence[Any]) -> Iterator[None]:
 
 WATCHED = (
     "eagerjit.amp.grad_scaler", "eagerjit.optim.lr_scheduler", "eagerjit.optim.lr_cycles", "eagerjit.optim.swa_utils",
-    "collections", "contextlib", "eagerjit.watching.in_python", "eagerjit.watching.shuffling",
+    "collections", "contextlib", "eagerjit.watching.library_in_python", "eagerjit.effects.shuffling",
 )  # fmt: skip
 """Modules of libraries whose objects are Python's as those of users are: what their code does is watched."""
 

@@ -12,6 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.deferred import Refusing
+from eagerjit.effects.importing import Imports
+from eagerjit.effects.journal import Journal, plain_key
+from eagerjit.effects.world_recording import World
+from eagerjit.guards.comparing import is_library_name, is_plain
+from eagerjit.guards.reads import KEYS
 from eagerjit.recording import tensor_attributes
 from eagerjit.recording.array_slots import read_array
 from eagerjit.recording.arrays import TracedArray, TracedNumber
@@ -23,16 +29,10 @@ from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching import lookup, texts
 from eagerjit.watching.bytecode import accesses, catches, chain_from, stored_names, use_of_result
 from eagerjit.watching.callables import Calls
-from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CHANGING, CONTAINERS
-from eagerjit.watching.hearing import World
 from eagerjit.watching.implicit import Implicit, note_attribute
-from eagerjit.watching.importing import Imports
 from eagerjit.watching.instructions import handlers, may_change
-from eagerjit.watching.journal import Journal, plain_key
 from eagerjit.watching.observation import NotYet, TraceBreak, is_internal, source
-from eagerjit.watching.putting_off import Refusing
-from eagerjit.watching.reads import KEYS
 from eagerjit.watching.slots import ABSENT, look
 
 _STAND_INS = (Tensor, TracedArray, TracedNumber, TracedText)

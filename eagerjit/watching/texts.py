@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.clocks import Later
+from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.traced_texts import Piece, TracedText, parts_of, tied, tied_text
 from eagerjit.runtime.source import is_library
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.clocks import Later
-from eagerjit.watching.comparing import is_library_name, is_plain
 
 LOGGED = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50, "fatal": 50}
 """The methods of loggers that make records, with the level."""

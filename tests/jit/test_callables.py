@@ -12,8 +12,8 @@ import pytest
 
 import eagerjit as torch
 from eagerjit import nn
+from eagerjit.guards.comparing import state_of
 from eagerjit.jit import JitWarning
-from eagerjit.watching.comparing import state_of
 
 
 class Net(nn.Module):

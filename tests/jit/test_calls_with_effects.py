@@ -11,9 +11,9 @@ import pytest
 import eagerjit as torch
 from eagerjit import nn
 from eagerjit.compiled.variants import Variant
+from eagerjit.guards import comparing, structures
 from eagerjit.jit import JitWarning
 from eagerjit.nn import functional as F
-from eagerjit.watching import comparing, structures
 
 
 def test_calls_with_effects_are_served_by_native_code() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.watching.comparing import contents
-from eagerjit.watching.histories import GROWS, MOST_ITEMS, Histories, wait_until_full
+from eagerjit.guards.comparing import contents
+from eagerjit.guards.growing_lists import GROWS, MOST_ITEMS, Histories, wait_until_full
 
 if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
     from eagerjit.recording.varying import Varying
-    from eagerjit.watching.journal import Journal
 
 
 class Listed:

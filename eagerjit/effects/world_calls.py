@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.effects.lru_caches import is_plain
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Parameter, Tensor
-from eagerjit.watching.kept import is_plain
 
 _OF_RANDOM = frozenset(
     "random uniform triangular randint randrange getrandbits gauss normalvariate lognormvariate expovariate "

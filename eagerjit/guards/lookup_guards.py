@@ -8,11 +8,11 @@ from collections.abc import Set
 from types import ModuleType
 from typing import Any
 
+from eagerjit.effects.journal import Journal
+from eagerjit.guards.comparing import Unchanged, has_own_attributes, is_plain
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
 from eagerjit.watching import lookup
-from eagerjit.watching.comparing import Unchanged, has_own_attributes, is_plain
-from eagerjit.watching.journal import Journal
 
 _HEAP_TYPE = 1 << 9  # of a class's `__flags__`: made when the program runs, by a `class` statement for one
 

@@ -16,8 +16,8 @@ from eagerjit.watching.observation import NotYet, user_line
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
     from eagerjit.recording.varying import Varying
-    from eagerjit.watching.journal import Journal
 
 GROWS = "grows"
 """The key of what is known of a list that calls have found longer than others did."""

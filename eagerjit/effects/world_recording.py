@@ -18,6 +18,12 @@ from eagerjit.compiler.ops import elementwise
 from eagerjit.compiler.partition import ancestors
 from eagerjit.compiler.passes.dead import may_raise
 from eagerjit.compiler.signature import Fresh, Output, Trace
+from eagerjit.effects.clocks import ACTED_ON, acted_on, is_clock
+from eagerjit.effects.journal import Journal, is_consumed
+from eagerjit.effects.world import Answer, Heard, Inquiry, Listener, Number, is_end
+from eagerjit.effects.world_calls import SHUFFLED, containers_of, gives_by_code, is_constant, is_harmless, sources_of
+from eagerjit.effects.world_guards import beginning
+from eagerjit.guards.comparing import Unchanged
 from eagerjit.pytree import Again
 from eagerjit.recording.arrays import TracedNumber
 from eagerjit.recording.leaves import flatten_call, key_of, marks_of, plain_call, traced_call
@@ -28,15 +34,9 @@ from eagerjit.runtime import dtypes
 from eagerjit.runtime.program import Op
 from eagerjit.state import set_tracer, state, untraced
 from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.asking import SHUFFLED, containers_of, gives_by_code, is_constant, is_harmless, sources_of
-from eagerjit.watching.before_asking import beginning
-from eagerjit.watching.clocks import ACTED_ON, acted_on, is_clock
-from eagerjit.watching.comparing import Unchanged
 from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.journal import Journal, is_consumed
 from eagerjit.watching.observation import TraceBreak, pause_observation, resume_observation, user_line
 from eagerjit.watching.slots import Path, Slot
-from eagerjit.watching.world import Answer, Heard, Inquiry, Listener, Number, is_end
 
 _COMPARED = (int, str, bytes, datetime.date, frozenset)
 _TRACED = (SymbolicInt, TracedFloat, TracedNumber)

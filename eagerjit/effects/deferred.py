@@ -12,12 +12,12 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from eagerjit.cautions import warn_again
+from eagerjit.effects.clocks import Later
+from eagerjit.effects.journal import Journal
 from eagerjit.recording.traced_texts import TracedText
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.clocks import Later
 from eagerjit.watching.containers import containers_in
-from eagerjit.watching.journal import Journal
 from eagerjit.watching.observation import TraceBreak
 from eagerjit.watching.texts import LOGGED
 

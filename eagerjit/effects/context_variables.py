@@ -6,10 +6,10 @@ from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.watching.kept import is_plain
+from eagerjit.effects.lru_caches import is_plain
 
 if TYPE_CHECKING:
-    from eagerjit.watching.journal import Journal
+    from eagerjit.effects.journal import Journal
 
 _ABSENT = object()
 

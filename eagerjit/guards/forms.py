@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.guards.comparing import is_library_name, is_plain
 from eagerjit.pytree import LEAF, LEAVES, is_its_fields
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import is_library_name, is_plain
 from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.slots import part_of
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from eagerjit.effects.lru_caches import Cache, Remembering, given
+from eagerjit.effects.world import Heard, Listener
+from eagerjit.effects.world_calls import method
 from eagerjit.runtime import frames
-from eagerjit.watching.asking import method
 from eagerjit.watching.instructions import handlers
-from eagerjit.watching.kept import Cache, Remembering, given
 from eagerjit.watching.observation import is_internal
 from eagerjit.watching.observer import Observer
-from eagerjit.watching.world import Heard, Listener
 
 
 class _Told(Listener):

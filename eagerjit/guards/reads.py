@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from eagerjit.watching.keyed import Keyed
-from eagerjit.watching.memoized import Memoized
-from eagerjit.watching.windows import Windows
+from eagerjit.effects.lru_cached_calls import Memoized
+from eagerjit.guards.dictionary_items import Keyed
+from eagerjit.guards.sliding_lists import Windows
 
 KEYS = object()
 """What stands for the keys of a dictionary and their order, where all of them are read and no item is."""

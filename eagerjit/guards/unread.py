@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from eagerjit.watching.comparing import has_state, is_plain
+from eagerjit.guards.comparing import has_state, is_plain
 
 if TYPE_CHECKING:
+    from eagerjit.effects.journal import Journal
     from eagerjit.recording.varying import Varying
-    from eagerjit.watching.journal import Journal
 
 _CHANGES = object()
 

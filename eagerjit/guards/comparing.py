@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.guards.epochs import Table
 from eagerjit.recording.arrays import LARGE
 from eagerjit.state import state
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.containers import CONTAINERS as _CONTAINERS
 from eagerjit.watching.containers import containers_in, items_but, items_in_order, items_of, size_of
-from eagerjit.watching.noted import Table
 from eagerjit.watching.observation import WATCHED, TraceBreak, user_line
 
 PLAIN = (int, float, str, bool, bytes, type(None), complex)

@@ -17,10 +17,10 @@ from typing import Any
 from eagerjit.compiler import sizes
 from eagerjit.compiler.signature import IntLeaf, TensorLeaf
 from eagerjit.devices import Device
+from eagerjit.guards.comparing import has_text, text_of
 from eagerjit.recording.numbers import SymbolicInt
 from eagerjit.runtime.dtypes import DType
 from eagerjit.tensors.tensor import Shape
-from eagerjit.watching.comparing import has_text, text_of
 from eagerjit.watching.containers import containers_in
 
 ABSENT = object()

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.guards.comparing import attributes_of, has_attributes, holds_containers
+from eagerjit.guards.value_guards import guard_value
 from eagerjit.recording.traced_texts import at_present, tied
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import attributes_of, has_attributes, holds_containers
 from eagerjit.watching.containers import items_of
 from eagerjit.watching.slots import ABSENT
-from eagerjit.watching.value_guards import guard_value
 
 if TYPE_CHECKING:
-    from eagerjit.watching.journal import Journal
+    from eagerjit.effects.journal import Journal
 
 _KINDS = (dict, OrderedDict, defaultdict, Counter)
 _MADE_WHEN_READ = (defaultdict, Counter)

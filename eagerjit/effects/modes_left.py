@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from eagerjit.autograd.anomaly import switch_anomaly
+from eagerjit.effects.journal import Journal
 from eagerjit.runtime import mode
 from eagerjit.state import Defaults, set_casting, set_saving, state
-from eagerjit.watching.journal import Journal
 
 
 @contextmanager

@@ -13,15 +13,21 @@ from weakref import WeakSet, WeakValueDictionary
 import numpy as np
 
 from eagerjit.compiler.ir import Node
-from eagerjit.recording.beginnings import Beginning
+from eagerjit.effects.clocks import Readings
+from eagerjit.effects.context_variables import ContextVariables
+from eagerjit.effects.lru_cached_calls import Memoized
+from eagerjit.guards.comparing import is_pythons
+from eagerjit.guards.dictionary_items import Keyed
+from eagerjit.guards.reads import Reads
+from eagerjit.guards.replaced_containers import Opened
+from eagerjit.guards.sliding_lists import Windows
+from eagerjit.recording.initial_state import Beginning
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
 from eagerjit.recording.snapshots import Snapshots
 from eagerjit.recording.traced_texts import tied
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
 from eagerjit.watching.ages import Ages
-from eagerjit.watching.clocks import Readings
-from eagerjit.watching.comparing import is_pythons
 from eagerjit.watching.containers import (
     CONTAINERS,
     behind,
@@ -32,14 +38,8 @@ from eagerjit.watching.containers import (
     restore_contents,
     same_contents,
 )
-from eagerjit.watching.context_variables import ContextVariables
-from eagerjit.watching.keyed import Keyed
-from eagerjit.watching.memoized import Memoized
 from eagerjit.watching.observation import TraceBreak, user_line
-from eagerjit.watching.opened import Opened
-from eagerjit.watching.reads import Reads
 from eagerjit.watching.slots import ABSENT, DELETE, LOOK, STORE, Path, Slot, table_of
-from eagerjit.watching.windows import Windows
 
 if TYPE_CHECKING:
     from eagerjit.recording.trace import Tracer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from eagerjit.effects.world_calls import SHUFFLED, draws, owner_of
 from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.watching.asking import SHUFFLED, draws, owner_of
 
 
 def instead(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], ask: Callable[..., Any]) -> Any:

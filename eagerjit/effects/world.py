@@ -17,14 +17,14 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from eagerjit import pytree
+from eagerjit.effects import shuffling
+from eagerjit.effects.clocks import is_clock
+from eagerjit.effects.lru_caches import Remembering
+from eagerjit.effects.world_calls import asked_of, containers_of, draws, is_harmless, method, sources_of, takes_items
 from eagerjit.recording.leaves import flatten_call, key_of
 from eagerjit.runtime.execute import MISS
 from eagerjit.runtime.source import is_library
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching import shuffling
-from eagerjit.watching.asking import asked_of, containers_of, draws, is_harmless, method, sources_of, takes_items
-from eagerjit.watching.clocks import is_clock
-from eagerjit.watching.kept import Remembering
 from eagerjit.watching.observation import TraceBreak
 
 ONE = flatten_call((0.0,), {})[0]

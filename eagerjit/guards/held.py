@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.watching.comparing import contents, is_plain
-from eagerjit.watching.noted import Table
+from eagerjit.guards.comparing import contents, is_plain
+from eagerjit.guards.epochs import Table
 
 _CONTAINERS = (list, tuple, dict, set, bytearray, deque, np.ndarray, array.array)
 

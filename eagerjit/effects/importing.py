@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
+from eagerjit.effects.deferred import Refusing
+from eagerjit.effects.journal import Journal
 from eagerjit.runtime import frames
-from eagerjit.watching.journal import Journal
 from eagerjit.watching.observation import NotYet, TraceBreak, source
-from eagerjit.watching.putting_off import Refusing
 
 
 def absolute_name(name: str, level: int, names: dict[str, Any]) -> str:

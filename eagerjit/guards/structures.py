@@ -6,12 +6,12 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
+from eagerjit.guards.comparing import has_state
+from eagerjit.guards.held import Held, held_by
 from eagerjit.runtime import mode
 from eagerjit.runtime.dtypes import DType
 from eagerjit.state import Defaults, state
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.comparing import has_state
-from eagerjit.watching.held import Held, held_by
 
 
 @dataclass(slots=True)

@@ -18,12 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from eagerjit.recording.trace import Tracer
-from eagerjit.runtime.program import Op
-from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching import lookup
-from eagerjit.watching.bytecode import BLIND, Access, accesses
-from eagerjit.watching.comparing import (
+from eagerjit.effects.journal import Journal
+from eagerjit.guards.comparing import (
     PLAIN,
     Unchanged,
     holds_containers,
@@ -31,11 +27,15 @@ from eagerjit.watching.comparing import (
     needs_guard,
     unchanged,
 )
-from eagerjit.watching.journal import Journal
-from eagerjit.watching.lookup_guards import guard_builtins, guard_kinds, guard_library
+from eagerjit.guards.lookup_guards import guard_builtins, guard_kinds, guard_library
+from eagerjit.guards.value_guards import guard_method, guard_value
+from eagerjit.recording.trace import Tracer
+from eagerjit.runtime.program import Op
+from eagerjit.tensors.tensor import Tensor
+from eagerjit.watching import lookup
+from eagerjit.watching.bytecode import BLIND, Access, accesses
 from eagerjit.watching.observation import TraceBreak, is_internal
 from eagerjit.watching.observer import Observer
-from eagerjit.watching.value_guards import guard_method, guard_value
 
 _VIEWS = frozenset({"T", "mT", "H", "mH", "real", "imag"})
 """Attributes of tensors that every reading makes anew: reading them here would record one more operation."""

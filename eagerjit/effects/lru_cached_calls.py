@@ -13,14 +13,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler import sizes
-from eagerjit.recording.arrays import TracedArray, TracedNumber
-from eagerjit.recording.numbers import SymbolicInt, TracedFloat
-from eagerjit.runtime.program import Op
-from eagerjit.state import set_tracer, state
-from eagerjit.tensors.tensor import Shape, Tensor
-from eagerjit.watching.comparing import text_of
-from eagerjit.watching.containers import CONTAINERS
-from eagerjit.watching.kept import (
+from eagerjit.effects.lru_caches import (
     ABSENT,
     Cache,
     KeptCall,
@@ -31,6 +24,13 @@ from eagerjit.watching.kept import (
     symbols_in,
     with_numbers,
 )
+from eagerjit.guards.comparing import text_of
+from eagerjit.recording.arrays import TracedArray, TracedNumber
+from eagerjit.recording.numbers import SymbolicInt, TracedFloat
+from eagerjit.runtime.program import Op
+from eagerjit.state import set_tracer, state
+from eagerjit.tensors.tensor import Shape, Tensor
+from eagerjit.watching.containers import CONTAINERS
 from eagerjit.watching.observation import (
     NotYet,
     TraceBreak,
@@ -42,7 +42,7 @@ from eagerjit.watching.observation import (
 from eagerjit.watching.slots import Slot
 
 if TYPE_CHECKING:
-    from eagerjit.watching.journal import Journal
+    from eagerjit.effects.journal import Journal
 
 _STAND_INS = (Tensor, SymbolicInt, TracedFloat, TracedArray, TracedNumber)
 

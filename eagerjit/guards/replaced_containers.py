@@ -9,15 +9,15 @@ from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from eagerjit.compiler.ir import Node
+from eagerjit.guards.forms import Form, keys_of, made_like
+from eagerjit.guards.value_guards import guard_value
 from eagerjit.recording.varying import Varying, tensors_of
 from eagerjit.runtime.program import Op
 from eagerjit.tensors.tensor import Tensor
-from eagerjit.watching.forms import Form, keys_of, made_like
 from eagerjit.watching.slots import STORE, Path, Slot, part_of
-from eagerjit.watching.value_guards import guard_value
 
 if TYPE_CHECKING:
-    from eagerjit.watching.journal import Journal
+    from eagerjit.effects.journal import Journal
 
 _MOST_FORMS = 8
 

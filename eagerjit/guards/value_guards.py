@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from eagerjit.guards.comparing import is_plain
 from eagerjit.recording.arrays import LARGE
 from eagerjit.recording.trace import Tracer
 from eagerjit.runtime.program import Op
-from eagerjit.watching.comparing import is_plain
 from eagerjit.watching.observation import TraceBreak
 
 _BY_VALUE = (int, float, str, bool, type(None))

@@ -1,0 +1,1 @@
+"""What recorded code does to Python objects and asks of the world: compiled calls do and ask the same."""
