@@ -1,6 +1,8 @@
 """Rows that lie across memory are reduced several at a time, with the bits of rows that lie along it."""
 
+import numpy as np
 import pytest
+from kernel_runner import WIDTHS, load, memory, size
 
 import eagerjit as torch
 from eagerjit.compiler import loops
@@ -108,11 +110,30 @@ def test_tasks_and_elements_are_numbered_over_known_sizes(function):
     same(torch.jit(function)(x), function(x))
 
 
-def total_of_rows(index):
+def total_of_rows(index, op="add", extent="s2"):
     """A kernel whose task adds up what `index` says."""
-    loop = loops.Loop("vector", "i", 0, "s2", (loops.Load("v1", "m0", index, "f32"), loops.Accumulate("a", "v1")), 8)
-    body = (loops.Init("a", "add", "f32"), loop, loops.Finish("v2", "a", "f32"), loops.Store("m1", (("t", 1),), "v2"))
+    loop = loops.Loop("vector", "i", 0, extent, (loops.Load("v1", "m0", index, "f32"), loops.Accumulate("a", "v1")), 8)
+    body = (loops.Init("a", op, "f32"), loop, loops.Finish("v2", "a", "f32"), loops.Store("m1", (("t", 1),), "v2"))
     return loops.Loop("tasks", "t", 0, 0, body)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_blocks_of_every_size_have_the_bits_of_single_rows(op, width):
+    """A cache line of tasks, several lines, and what is left; in any share of the tasks."""
+    params = (memory("m0", "f32"), memory("m1", "f32"), size("s2"), size("s3"))
+    across_, along = (
+        loops.Kernel(name, params, (total_of_rows(index, op, "s3"),))
+        for name, index in (("across", (("t", 1), ("i", "s2"))), ("along", (("t", "s3"), ("i", 1))))
+    )
+    calls = load([across_, along], width)
+    for rows, tasks in ((1, 1), (3, 15), (33, 16), (70, 17), (31, 63), (64, 64), (40, 65), (100, 147)):
+        data = np.random.default_rng(rows).standard_normal((rows, tasks)).astype(np.float32)
+        expected, found = np.zeros(tasks, np.float32), np.zeros(tasks + 1, np.float32)
+        assert calls["along"](np.ascontiguousarray(data.T), expected, tasks, rows, end=tasks) == 0
+        for begin, end in ((0, tasks // 2), (tasks // 2, tasks)):
+            assert calls["across"](data, found, tasks, rows, begin=begin, end=end) == 0
+        assert found[:-1].tobytes() == expected.tobytes() and found[-1] == 0
 
 
 def test_only_rows_across_memory_run_together():
