@@ -74,17 +74,16 @@ class Op:
     on_host         why NumPy computes it and no kernel does, in a few words; "" for what kernels compute
     """
 
+    once: Callable[[Any, tuple[Any, ...]], Any] | None = None
+    """What computes the first calls of a kind, by its key, where most kinds come once; it gives None for others."""
+
     fitting: Callable[[tuple[Any, ...]], bool] | None = None
     """What refuses numbers that its tensors' dtype cannot hold, and says whether there was one to check."""
 
-    needs_grad = aliases = accumulates = False
-    derives = True
-    linear = False
-    wirtinger = False
-    absent_gradients = False
+    needs_grad = aliases = accumulates = linear = wirtinger = absent_gradients = False
+    derives = symbolic = True
     results_read: tuple[int, ...] | None = None
     formal: Formal | None = None
-    symbolic = True
     on_host = ""
 
     def __init__(
@@ -181,8 +180,7 @@ class Op:
 
     def _record(self, tracer: Tracer, arguments: tuple[Any, ...]) -> Any:
         """Run the body under a trace; everything in it counts as the user's line that called the outermost op."""
-        outermost = tracer.source is None
-        if outermost:
+        if outermost := tracer.source is None:
             tracer.source = user_line()
         before, observation = mode.set_grad_mode(False), pause_observation()
         try:
@@ -200,6 +198,8 @@ class Op:
         if is_nowhere(common(arguments)):
             return without_memory(self, arguments)
         key, leaves = self.signature(arguments := with_tensors(arguments, self.numbers))
+        if self.once and key not in self.programs and (result := self.once(key, arguments)) is not None:
+            return result
         programs = self.programs.setdefault(key, [])
         if programs is EVALUATED:
             return evaluate(self, arguments)

@@ -11,6 +11,7 @@ from eagerjit.compiler.ops import elementwise, indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import views
 from eagerjit.ops.aliasing import inverse
+from eagerjit.ops.joining import Copies, concatenated, stacked
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.recording.numbers import expression
 from eagerjit.runtime import dtypes
@@ -203,7 +204,7 @@ def _cat_rule(g: Any, out: Any, tensors: Any, dim: int) -> list[Any]:
 
 
 cat = Op("cat", _cat, (_cat_rule, None), fused_rules=False)
-cat.linear = True
+cat.linear, cat.once = True, Copies(concatenated)
 
 
 def _stack(tensors: Any, dim: int = 0) -> Tensor:
@@ -227,7 +228,7 @@ stack_op = Op(
     (lambda g, out, tensors, dim: [views.select(g, dim, i).to(x.dtype) for i, x in enumerate(tensors)], None),
     fused_rules=False,
 )
-stack_op.linear = True
+stack_op.linear, stack_op.once = True, Copies(stacked)
 
 
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
