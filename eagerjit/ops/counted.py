@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from eagerjit.calling import public
 from eagerjit.compiler.ops import indexing
 from eagerjit.dispatch import Op, emit
 from eagerjit.ops import ordering, searching
+from eagerjit.ops.index import stack
 from eagerjit.ops.pointwise import as_dtype
 from eagerjit.ops.views import dimension
 from eagerjit.runtime import dtypes
@@ -36,6 +38,29 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     count = measured(_held.call(input), "the number of non-zero elements depends on values")
     out = searching.nonzero.call(input, count)
     return out.unbind(1) if as_tuple else out
+
+
+@public
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """Positions of the first `size` elements that are not zero, then rows of `fill_value`: int64 (size, dimensions)."""
+    size = operator.index(size)
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if input.ndim == 0 or not size:
+        return input.new_empty((size, input.ndim), dtype=dtypes.int64)
+    held = (input != 0).flatten()
+    if not held.shape[0]:
+        return input.new_full((size, input.ndim), fill_value, dtype=dtypes.int64)
+    rank = held.cumsum(0) - 1
+    kept = held.logical_and(rank < size)
+    everywhere = held.new_ones(held.shape, dtype=dtypes.int64).cumsum(0) - 1
+    found = rank.new_full((size + 1,), -1).index_put((rank.where(kept, size),), everywhere)[:size]
+    columns, step = [], 1
+    for n in reversed(input.shape):
+        columns.append(found // step % n)
+        step = step * n
+    places = stack(columns[::-1], 1)
+    return places.where((found >= 0).unsqueeze(1), fill_value)
 
 
 def _run_starts(input: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -118,7 +118,7 @@ def polygamma_op(n: int, input: Tensor) -> Tensor:
         reflected = out * (-1.0) ** n - _cotangent(n, input) * math.pi
         return reflected.where(low, out)
     sine = _sine(input)
-    return (math.pi**2 / (sine * sine) - out).where(low, out)
+    return (math.pi**2 / (sine * sine) - out).where(low, out.where(input != math.inf, 0.0))  # of higher orders NaN
 
 
 def _cotangent(n: int, x: Tensor) -> Any:

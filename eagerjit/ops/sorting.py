@@ -90,6 +90,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Val
 
 
 def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
     if dim is None:
         flat = input.reshape(-1)
         if flat.shape[0] == 0:

@@ -301,8 +301,12 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     d = dimension(dim, input.ndim)
     size = input.shape[d]
     start = start.item() if isinstance(start, Tensor) else start
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    if start < -size or start > size:
+        raise IndexError(f"start out of range (expected to be in range of [-{size}, {size}], but got {start})")
     start = start + size if start < 0 else start
-    if start < 0 or start + length > size or length < 0:
+    if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_view(input, d, start, start + length, 1)
 

@@ -102,7 +102,7 @@ FUNCTIONS: dict[str, Any] = {
     **elementary.FUNCTIONS,
     "max": reduce.max_, "min": reduce.min_, "var": reduce.var, "std": reduce.std, "norm": reduce.norm,
     "mm": linear.mm, "bmm": linear.bmm, "dot": linear.dot,
-    "index_select": index.index_select, "nonzero": counted.nonzero,
+    "index_select": index.index_select, "nonzero": counted.nonzero, "nonzero_static": counted.nonzero_static,
     "numel": c.numel, "softmax": normalization.softmax, "log_softmax": normalization.log_softmax,
 }  # fmt: skip
 """What is both a method and a function of the namespace."""
