@@ -24,7 +24,8 @@ _VERSION, _ARRAY_TYPE, _NEW_FROM_DESCRIPTOR, _SET_BASE_OBJECT = 0, 2, 94, 282
 """Indices into NumPy's C API table."""
 _ABI = 0x2000000
 
-_alive: list[Any] = []  # what the context block points to
+_alive: list[Any] = []  # what the context block points to, which is read for longer than this module lives
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))
 _filled_for = -1
 _failure = ""
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 ON_HOST = frozenset({Op.MATMUL, Op.CONVOLUTION, Op.CALL, Op.READ_SIZE, Op.CHECK_VALUE})
 NOTHING = frozenset({Op.BEGIN, Op.FINISH})  # a launch only queues work: the GIL is kept
 _alive: list[Any] = []  # what native code points to for as long as the process lives
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_alive))  # which is longer than this module
 
 
 class Ready(Protocol):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fake_driver import FakeLibrary
@@ -24,6 +27,37 @@ def library() -> Iterator[FakeLibrary]:
             made.finish()
         finally:
             execution.compile = before
+
+
+AT_THE_END = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from fake_driver import FakeLibrary
+from machines import interpreted
+import eagerjit as ej
+from eagerjit.cuda import execution
+from eagerjit.runtime.gpu import direct
+from eagerjit.runtime.gpu.devices import platform, using
+from eagerjit.runtime.gpu.memory import DeviceMemory
+
+library = FakeLibrary(devices=2)
+with using(library.driver()):
+    execution.compile = interpreted(library)
+    call = ej.jit(lambda x: x * 2 + 1)
+    kept = [call(ej.ones(3, device=f"cuda:{index % 2}")) for index in range(6)]
+    kept += [DeviceMemory(1 << k, platform().device(0).streams.new()) for k in range(20)]
+    assert direct._alive and all(x.tolist() == [3.0] * 3 for x in kept[:6])
+    vars(direct).clear()
+    kept.clear()
+    library.finish()
+"""
+
+
+def test_memory_that_outlives_a_module() -> None:
+    """As a process ends, modules are emptied before the last objects go: native code finds what it was told of."""
+    command = [sys.executable, "-c", AT_THE_END, str(Path(__file__).parent)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_each_computes_what_lies_on_it() -> None:
