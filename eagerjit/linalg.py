@@ -256,8 +256,7 @@ def eig(A: Tensor) -> Eigen:
 @public
 def eigvals(A: Tensor) -> Tensor:
     """Complex eigenvalues."""
-    matrices("eig", A, True)
-    return eigenvalues.values_of_any(A)
+    return eig(A).eigenvalues
 
 
 @public

@@ -104,7 +104,6 @@ def namespace_samples(make: Any, draw: Any, elementwise: Any, reductions: Any) -
         "linalg_eigh": [make((square, "L"), (0,)), make((batch, "U"), (0,))],
         "linalg_eigvalsh": [make((square, "L"), (0,)), make((batch, "U"), (0,))],
         "linalg_eig": [make((square,))],
-        "linalg_eigvals": [make((square,))],
         "linalg_svd": [make((matrix, False), (0,))],
         "linalg_svd_of_values": [make((matrix, False), (0,))],
         "linalg_pinv": [make((matrix, 0.0, 1e-12)), make((batch, 0.0, 1e-12))],

@@ -101,27 +101,3 @@ eig = MatrixOp(
         (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape),
     ],
 )
-
-
-def _eigvals_array(input: np.ndarray) -> np.ndarray:
-    """Complex eigenvalues."""
-    return np.linalg.eigvals(input).astype(np.result_type(input.dtype, np.complex64))
-
-
-def _eigvals_rule(g: Any, out: Any, input: Any) -> Any:
-    adjoint = eig.call(input)[1].mH
-    found = solve.call(adjoint, g.unsqueeze(-1) * adjoint)
-    return found if input.dtype.is_complex else found.real
-
-
-eigvals = MatrixOp(
-    "linalg_eigvals",
-    guarded("eigvals", _eigvals_array, FAILED),
-    (_eigvals_rule,),
-    types=lambda input: (dtypes.COMPLEX_OF.get(input.dtype, input.dtype), input.shape[:-1]),
-)
-
-
-def values_of_any(A: Tensor) -> Tensor:
-    """Complex eigenvalues; with the vectors, which their gradient needs, where there is one."""
-    return eig.call(A)[0] if is_differentiated(A) else eigvals.call(A)
