@@ -23,7 +23,7 @@ from eagerjit.ops import (
     subscript,
     views,
 )
-from eagerjit.ops.inplace import INPLACE, inplace
+from eagerjit.ops.inplace import INPLACE, add_scaled_, inplace
 from eagerjit.ops.pointwise import POINTWISE, is_operand
 from eagerjit.runtime import dtypes, mode
 from eagerjit.runtime.entry import install_method
@@ -306,7 +306,7 @@ def index_put_(self: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 def _scaled(name: str, sign: int = 1) -> Any:
-    write, scaled_write = INPLACE[name].method(), INPLACE["add_scaled_"].method()
+    write, scaled_write = INPLACE[name].method(), add_scaled_.method()
 
     def function(self: Tensor, other: Any, *scaled: Any, alpha: Any = 1) -> Tensor:
         if scaled:
