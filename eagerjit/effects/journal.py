@@ -367,7 +367,7 @@ class Journal(Ages, Reads):
         touched = {holder for holder, _ in (*self.read_first, *self.written)} | self.handed_over.keys()
         known = [x for x in self._alive if isinstance(x, (list, dict)) and id(x) in touched]
         known = [x for x in (*known, *self.handed_over.values()) if not self.is_fresh(x)]
-        known += [y for x in self.tracer.objects if id(x) not in tables for y in containers_in(x)]
+        known += [y for x in self.tracer.objects if id(x) not in tables for y in containers_in(x, self.inputs)]
         others = {id(x): x for x in known if id(x) not in self.paths and id(x) not in tables}
         self.opened.keep_apart(others.keys() | {id(x) for x in self.tracer.objects if id(x) not in tables})
         return others

@@ -46,11 +46,12 @@ class Keyed:
         )
         return direct and id(value) in self._known and id(value) not in self._whole
 
-    def read(self, container: Any, key: Any, use: str = "read", makes: bool = False) -> bool:
+    def read(self, container: Any, key: Any, use: str = "read", makes: bool = False, opens: bool = True) -> bool:
         """Code is about to read an item by its key; whether a guard tells of that.
 
         use     how the item is used at once: see `use_of_result`
         makes   what is not there is made
+        opens   a container may be taken apart that calls find replaced
         """
         journal, slot = self.journal, (id(container), key)
         if not self._is_known(container, key):
@@ -60,14 +61,18 @@ class Keyed:
         value = dict.get(container, key, ABSENT)
         made = makes and value is ABSENT and type(container) in _MADE_WHEN_READ
         changeable = isinstance(value, _CHANGEABLE)
-        if made or (changeable and not self._is_known_within(value, use)) or holds_containers(value):
+        unknown = changeable and not self._is_known_within(value, use)
+        if unknown and opens and self._is_taken_apart(container, key, value):
+            return True
+        if made or unknown or holds_containers(value):
             self._whole.add(slot[0])
             return False
         if not changeable:
             self._read.add(slot)
         journal.note_read(container, key)
         journal.beginning.slots.append((container, key, "item", value))
-        if value is not ABSENT and (journal.varying.is_input(container, key, value) or self._is_replaced(container)):
+        replaced = journal.varying.is_input(container, key, value) or self._is_replaced(container)
+        if replaced and value is not ABSENT and not changeable:
             journal.input(container, key, value, "item")
         if slot not in journal.inputs:
             self._guard(container, key, value)
@@ -86,7 +91,7 @@ class Keyed:
 
     def method(self, name: str, container: Any, args: tuple[Any, ...], use: str, source: str) -> bool:
         """Code is about to call a dictionary's `get` or `setdefault`; whether that is known by items."""
-        if not args or not self.read(container, args[0], use):
+        if not args or not self.read(container, args[0], use, opens=name != "setdefault"):
             return False
         if name == "setdefault" and dict.get(container, args[0], ABSENT) is ABSENT:
             self.journal.assign(container, args[0], args[1] if len(args) > 1 else None, "item", source)
@@ -143,6 +148,18 @@ class Keyed:
         """Whether nothing depends on what a container holds, or calls look at that themselves."""
         histories = self.journal.windows.histories
         return use == "add" or (use in ("asked", "item") and histories.of(value) is not None)
+
+    def _is_taken_apart(self, container: Any, key: Any, value: Any) -> bool:
+        """Whether what lies in the container under a key are inputs: calls before have found it replaced."""
+        journal, slot = self.journal, (id(container), key)
+        if slot in journal.inputs:
+            return True
+        if not journal.varying.is_input(container, key, value):
+            return False
+        journal.note_read(container, key)
+        journal.beginning.slots.append((container, key, "item", value))
+        journal.input(container, key, value, "item")
+        return slot in journal.inputs
 
     def _is_replaced(self, container: Any) -> bool:
         """Whether calls before have found items of a dictionary replaced."""

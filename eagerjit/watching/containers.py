@@ -86,8 +86,8 @@ def parts_of(value: Any) -> list[Any]:
     return [getattr(value, field.name) for field in fields if hasattr(value, field.name)]
 
 
-def containers_in(value: Any) -> list[Any]:
-    """The lists, dictionaries and dataclasses that a value is made of."""
+def containers_in(value: Any, changing: Set[tuple[int, Any]] = frozenset()) -> list[Any]:
+    """The lists, dictionaries and dataclasses that a value is made of, but for items in `changing`."""
     pending, found = [value], dict[int, Any]()
     while pending:
         value = pending.pop()
@@ -95,7 +95,7 @@ def containers_in(value: Any) -> list[Any]:
             continue
         if isinstance(value, (list, dict)) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
             found[id(value)] = value
-        pending += parts_of(value)
+        pending += items_but(value, changing) if isinstance(value, (list, tuple, dict)) else parts_of(value)
     return list(found.values())
 
 

@@ -113,7 +113,9 @@ class Slot:
 
     def __eq__(self, other: object) -> bool:
         alike = isinstance(other, Slot) and other.holder is self.holder and other.path == self.path
-        return alike and other.key == self.key  # type: ignore[attr-defined]
+        if not alike or other.key is self.key:  # type: ignore[attr-defined]
+            return alike
+        return not hasattr(self.key, "_data") and other.key == self.key  # type: ignore[attr-defined]
 
     def read(self) -> Any:
         """What it holds now, or its class where it holds nothing itself: what compiled code loads from there."""

@@ -18,17 +18,11 @@ import torch.nn as nn
 import torch.nn.functional as F
 import torch.nn.utils.parametrize as parametrize
 import torch.optim as optim
+from carried_state import char_rnn, quantile_ensemble, vqvae
+from inputs import fx, ints
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.optim.lr_scheduler import CosineAnnealingWarmRestarts, OneCycleLR
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn
-
-
-def fx(*s, seed=0):
-    return torch.from_numpy(np.random.default_rng(seed).normal(size=s).astype(np.float32))
-
-
-def ints(hi, *s, seed=0):
-    return torch.from_numpy(np.random.default_rng(seed).integers(0, hi, size=s))
 
 
 def weights_init(m):
@@ -664,6 +658,7 @@ def wgangp():
 
 
 PROGRAMS = [dcgan, unet, ddpm, seq2seq, dqn, gcn, moe, lora, swa, resume, wgangp]
+PROGRAMS += [char_rnn, quantile_ensemble, vqvae]
 
 
 def main(mode, folder):

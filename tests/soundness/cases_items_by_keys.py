@@ -545,3 +545,87 @@ def pairs_reached_by_another_name(jit):
         if i % 2:
             state["pair"] = other[0], ones(2)
             yield f(ones(2)), state, other
+
+
+@case(versions=3)
+def parameters_made_anew_under_a_key(jit):
+    state = {"params": {"w": ones(3), "b": torch.zeros(3)}, "steps": 0}
+
+    @jit
+    def step(x):
+        loss = lambda p: ((p["w"] * x + p["b"] - 1) ** 2).sum()  # noqa: E731
+        gradients = torch.func.grad(loss)(state["params"])
+        state["params"] = {k: state["params"][k] - 0.1 * g for k, g in gradients.items()}
+        state["steps"] += 1
+        return state["params"]["w"].sum()
+
+    for i in range(10):
+        yield step(ones(3) * i), state
+    state["params"] = {"w": ones(3) * 2, "b": ones(3)}
+    yield step(ones(3)), state
+    state["params"]["b"] = torch.zeros(3)
+    yield step(ones(3)), state
+
+
+@case(versions=4)
+def lists_made_anew_under_a_key(jit):
+    state = {"kept": [torch.zeros(2), ones(2)], "all": []}
+
+    @jit
+    def step(x):
+        state["kept"] = [k + x for k in state["kept"]]
+        state["kept"].append(state["kept"][0] * 2)
+        first = state["kept"].pop(0)
+        state["kept"][0] = state["kept"][0] - first
+        return first, len(state["kept"])
+
+    for i in range(8):
+        yield step(ones(2) * i), state
+    state["kept"] = [ones(2), ones(2), ones(2)]
+    for i in range(3):
+        yield step(ones(2) * i), state
+    state["kept"][0] = ones(2) * 9
+    yield step(ones(2)), state
+
+
+@case
+def lists_under_a_key_that_others_hold(jit):
+    kept = [torch.zeros(2), ones(2)]
+    state, other = {"kept": kept}, {"kept": kept}
+
+    @jit
+    def step(x):
+        other["kept"][0] = other["kept"][0] + x
+        found = state["kept"][0] * 2
+        state["kept"] = [found, state["kept"][1] + 1]
+        return found + other["kept"][1]
+
+    for i in range(4):
+        yield step(ones(2) * i), state, other
+        other["kept"] = state["kept"]
+        yield step(ones(2) * i), state, other
+    state["kept"] = [ones(2), ones(2) * 3]
+    for i in range(3):
+        yield step(ones(2) * i), state, other
+    other["kept"] = state["kept"]
+    for i in range(3):
+        yield step(ones(2) * i), state, other, kept
+
+
+@case
+def lists_under_a_key_that_are_arguments(jit):
+    state = {"kept": [torch.zeros(2), ones(2)]}
+
+    @jit
+    def step(given, x):
+        given.append(x)
+        state["kept"] = [k + 1 for k in state["kept"]]
+        return sum(state["kept"]) - given[0]
+
+    for i in range(5):
+        yield step([ones(2)], ones(2) * i), state
+    yield step(state["kept"], ones(2)), state
+    for i in range(4):
+        yield step([ones(2)], ones(2) * i), state
+    state["kept"] = state["kept"][:2]
+    yield step(state["kept"], ones(2)), state
