@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eagerjit.arguments import class_of, constant, refusal, settled
 from eagerjit.autograd.formal import Formal
-from eagerjit.autograd.node import GradNode, arguments_read, noted, positions_read, record
+from eagerjit.autograd.node import GradNode, arguments_read, noted, record
 from eagerjit.autograd.primitives import PrimitiveCall
 from eagerjit.autograd.reads import without_false_histories
 from eagerjit.autograd.rules import derived_gradient, ruled_gradient
@@ -37,6 +37,9 @@ from eagerjit.tensors.outputs import taken_out
 from eagerjit.tensors.placement import common, is_nowhere
 from eagerjit.tensors.tensor import Tensor, new_tensor
 from eagerjit.watching.observation import Evaluated, pause_observation, resume_observation, user_line, values_refused
+
+if TYPE_CHECKING:
+    from eagerjit.op_gradients import OpGradient
 
 _OPERANDS = (Tensor, bool, int, float, complex, SymbolicInt, TracedFloat, np.generic)
 OPS: dict[str, Op] = {}
@@ -105,7 +108,7 @@ class Op:
         self.numbers = frozenset(self.parameters.index(n) for n in numbers)
         self.shapes = frozenset(self.parameters.index(n) for n in shapes)
         self.programs: dict[Any, list[Any]] = {}
-        self.gradients: dict[Any, GradientOp] = {}
+        self.gradients: dict[Any, OpGradient] = {}
         self.entries: list[OpCall] = []
         self.call = self.entry(explained(self.slow, name, like=body))
         OPS[name] = self
@@ -313,7 +316,9 @@ class Op:
         key = needs if type(node.output) is not tuple else (needs, len(grads))
         op = self.gradients.get(key)
         if op is None:
-            op = self.gradients[key] = GradientOp(self, needs, len(grads))
+            from eagerjit.op_gradients import OpGradient
+
+            op = self.gradients[key] = OpGradient(self, needs, len(grads))
         arguments = (*grads, *(node.outputs() if op.reads_outputs else op.absent), *node.inputs)  # type: ignore[misc]
         if recorded:  # a derived gradient runs the op's body, which only a trace can: it is an op on the tape
             result = without_false_histories(self, node, grads, needs, op.run(arguments))
@@ -340,55 +345,6 @@ def _complex_form(op: Op) -> Op:
     from eagerjit.ops import complexes  # noqa: F401  registers the forms
 
     return COMPLEX_FORMS.get(op.name, op)
-
-
-class GradientOp(Op):
-    """The gradient of an op as an op of its own, so that eager mode runs it as one fused Program.
-
-    pattern         which arguments of the op get a gradient
-    reads_outputs   whether the rules read the op's results; None stands for them otherwise
-    """
-
-    aliases = True
-    rules = None
-    differentiable = fused_rules = True
-
-    def __init__(self, op: Op, needs: tuple[bool, ...], n_outputs: int):
-        self.name, self.symbolic = f"{op.name}_backward", op.symbolic
-        self.body = self._present(op.gradient_body(needs, n_outputs))
-        rules = op.rules if op.rules is not None else (_unknown,) * len(needs)
-        self.pattern = tuple(needed and rule is not None for needed, rule in zip(needs, rules, strict=True))
-        read = [positions_read(r) for r, present in zip(rules, self.pattern, strict=True) if present and r is not None]
-        self.reads_outputs = op.rules is not None and any(1 in positions for positions in read)
-        self.single = self.pattern.index(True) if sum(self.pattern) == 1 else -1
-        self.absent = (None,) * n_outputs
-        self.before, self.after = (None,) * self.single, (None,) * (len(self.pattern) - self.single - 1)
-        first = n_outputs * 2
-        self.parameters = tuple(f"p{i}" for i in range(first + len(needs)))
-        self.defaults = (inspect.Parameter.empty,) * len(self.parameters)
-        self.numbers = frozenset(i + first for i in op.numbers)
-        self.shapes = frozenset(i + first for i in op.shapes)
-        self.programs, self.gradients = {}, {}
-        self.call = OpCall(
-            self.name, self._gradient, self, self.parameters, (), self.numbers, record=False, shapes=self.shapes
-        )
-        self.entries = [self.call]
-
-    def _gradient(self, *arguments: Any) -> Any:
-        return self.eager(arguments)
-
-    def _present(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
-        """The gradients that there are, without the gaps."""
-
-        def body(*arguments: Any) -> Any:
-            found = tuple(g for g in gradient(*arguments) if g is not None)
-            return found[0] if len(found) == 1 else found
-
-        return body
-
-
-def _unknown(g: Any, out: Any) -> Any:
-    """Stands for the rules of an op whose gradient is derived."""
 
 
 def forget_programs() -> None:

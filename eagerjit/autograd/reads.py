@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eagerjit.autograd.rules import derived_gradient
 from eagerjit.compiler import sizes
 from eagerjit.compiler.ir import Node
 from eagerjit.compiler.partition import ancestors
@@ -82,7 +83,8 @@ def without_false_histories(
     if not any(g._requires_grad for g in gradients):
         return found
     inputs = tuple([_kept(_any_number(x) if i in op.numbers else x) for i, x in enumerate(node.inputs or ())])
-    flags = tuple([g._requires_grad for g in grads]), tuple([_flags(x) for x in node.inputs or ()])
+    given = tuple([None if g is None else g._requires_grad for g in grads])
+    flags = given, tuple([_flags(x) for x in node.inputs or ()])
     known = op.__dict__.setdefault("gradients_depend", {})
     key = needs, flags, str(inputs)
     if key not in known:
@@ -90,6 +92,35 @@ def without_false_histories(
     depend = known[key] or (True,) * len(gradients)
     told = tuple([g if depends else g.detach() for g, depends in zip(gradients, depend, strict=True)])
     return told if isinstance(found, tuple) else told[0]
+
+
+def which_are_reached(
+    op: Any, node: GradNode, grads: Sequence[Any], needs: tuple[bool, ...]
+) -> tuple[bool, ...] | None:
+    """Which arguments those results of an op whose gradient is derived depend on that got one; None: not known."""
+    present = tuple([g is not None for g in grads])
+    inputs = tuple([_kept(_any_number(x) if i in op.numbers else x) for i, x in enumerate(node.inputs or ())])
+    known = op.__dict__.setdefault("arguments_reached", {})
+    key = needs, present, str(inputs)
+    if key not in known:
+        known[key] = _reached(op, inputs, needs, present)
+    return known[key]
+
+
+def _reached(
+    op: Any, kept: tuple[Any, ...], needs: tuple[bool, ...], present: tuple[bool, ...]
+) -> tuple[bool, ...] | None:
+    """What `which_are_reached` says, from a recording; None where there can be none, too."""
+    try:
+        with _recording(op.name, grad_mode=False) as tracer:
+            inputs = [_stand_in(tracer, x) for x in kept]
+            results, grads = _results(tracer, op, inputs)
+            given = [g if there else None for g, there in zip(grads, present, strict=True)]
+            absent = (None,) * len(results)
+            found = derived_gradient(op, needs, len(results), zeros=False)(*given, *absent, *inputs)
+            return tuple([g is not None for g in found])
+    except _NOT_RECORDED:
+        return None
 
 
 def _any_number(value: Any) -> Any:
@@ -104,7 +135,7 @@ def _flags(value: Any) -> Any:
 
 
 def _dependent(
-    op: Any, kept: tuple[Any, ...], needs: tuple[bool, ...], given: tuple[bool, ...], flags: tuple[Any, ...]
+    op: Any, kept: tuple[Any, ...], needs: tuple[bool, ...], given: tuple[bool | None, ...], flags: tuple[Any, ...]
 ) -> tuple[bool, ...] | None:
     """Which of the gradients have gradients in turn; None where they cannot be recorded by themselves."""
     try:
@@ -115,7 +146,8 @@ def _dependent(
             mode.set_grad_mode(before)
             _require(inputs, flags)
             _require(grads, given)
-            found = op.gradient_body(needs, len(results))(*grads, *(None,) * len(results), *inputs)
+            received = [None if flag is None else g for g, flag in zip(grads, given, strict=True)]
+            found = op.gradient_body(needs, len(results))(*received, *(None,) * len(results), *inputs)
             return tuple([g._requires_grad for g in found if g is not None])
     except _NOT_RECORDED:
         return None

@@ -50,8 +50,11 @@ def fit(grad: Any, argument: Any) -> Any:
     return grad if grad.shape == shape else grad.sum_to_size(shape)
 
 
-def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
-    """The gradient by running the op's body on aliases of the arguments and walking back through it."""
+def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int, zeros: bool = True) -> Body:
+    """The gradient by running the op's body on aliases of the arguments and walking back through it.
+
+    Arguments that results with a gradient do not depend on get zeros, or None without `zeros`.
+    """
 
     def gradient(*values: Any) -> tuple[Any, ...]:
         from eagerjit.autograd import engine
@@ -65,22 +68,22 @@ def derived_gradient(op: Op, needs: tuple[bool, ...], n_outputs: int) -> Body:
         finally:
             mode.set_grad_mode(before)
         results = list(result) if isinstance(result, tuple) else [result]
-        connected = [(r, g) for r, g in zip(results, grads, strict=True) if r._requires_grad]
+        connected = [(r, g) for r, g in zip(results, grads, strict=True) if g is not None and r._requires_grad]
         targets = [a for a, needed in zip(aliases, needs, strict=True) if needed and isinstance(a, Tensor)]
         found = iter(
             engine.run([r for r, _ in connected], [g for _, g in connected], targets, create_graph, create_graph)
         )
         return tuple(
-            _or_zeros(next(found), a) if needed and isinstance(a, Tensor) else None
+            _or_zeros(next(found), a, zeros) if needed and isinstance(a, Tensor) else None
             for a, needed in zip(aliases, needs, strict=True)
         )
 
     return gradient
 
 
-def _or_zeros(grad: Any, argument: Tensor) -> Any:
+def _or_zeros(grad: Any, argument: Tensor, zeros: bool) -> Any:
     """A gradient of zeros for an argument that the results do not depend on: which ones have gradients never varies."""
-    return argument.detach().new_zeros(argument.shape) if grad is None else grad
+    return argument.detach().new_zeros(argument.shape) if grad is None and zeros else grad
 
 
 def _alias(argument: Any) -> Any:

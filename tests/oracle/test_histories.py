@@ -140,6 +140,41 @@ def test_gradients_that_depend_on_one_of_several_arguments() -> None:
     assert h.tolist() == [-4.0] * 3
 
 
+OF_THREE: dict[str, Callable[..., Any]] = {
+    "addcmul": lambda t, a, b, c: t.addcmul(a, b, c),
+    "addcdiv": lambda t, a, b, c: t.addcdiv(a, b, c),
+    "addmm": lambda t, a, b, c: t.addmm(a, b, c),
+    "lerp": lambda t, a, b, c: t.lerp(a, b, c),
+    "divergence": lambda t, a, b, c: t.nn.functional.kl_div(a, b, reduction="sum") + c,
+    "einsum": lambda t, a, b, c: t.einsum("ij,jk,kl->il", a, b, c),
+    "squared error": lambda t, a, b, c: t.nn.functional.mse_loss(a, b) * c,
+}
+
+
+@pytest.mark.parametrize("name", OF_THREE)
+def test_gradients_of_gradients_for_what_these_do_not_depend_on(name: str) -> None:
+    """Each gradient's gradient for every argument: none where it does not depend on it, whatever others do."""
+
+    def seconds(t: Any, inner: Callable[..., Any], outer: Callable[..., Any]) -> list[Any]:
+        tensors = [(t.arange(4.0).reshape(2, 2) + k).requires_grad_() for k in (1, 2, 3)]
+
+        def gradients(*tensors: Any) -> Any:
+            loss = inner(lambda *tensors: OF_THREE[name](t, *tensors))(*tensors).sum()
+            return t.autograd.grad(loss, tensors, create_graph=True)
+
+        found = [g.sum() for g in outer(gradients)(*tensors) if g.requires_grad]
+        again = [t.autograd.grad(g, tensors, retain_graph=True, allow_unused=True) for g in found]
+        return [[None if h is None else h.tolist() for h in hs] for hs in again]
+
+    eager = seconds(ej, plain, plain)
+    assert seconds(ej, ej.jit, plain) == eager
+    assert seconds(ej, plain, ej.jit) == eager
+    for ours, theirs in zip(eager, seconds(torch, plain, plain), strict=True):
+        assert [h is None for h in ours] == [h is None for h in theirs]
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a or 0.0, b or 0.0, rtol=1e-5)
+
+
 def test_a_gradient_that_came_in_with_a_history_goes_on() -> None:
     x, given = ej.ones(2, 3, requires_grad=True), ej.ones(2, 5, requires_grad=True)
     padded = ej.nn.functional.pad(x, (1, 1))
