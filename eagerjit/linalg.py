@@ -19,6 +19,7 @@ from eagerjit.ops.factored import (
     SignLogdet,
 )
 from eagerjit.ops.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from eagerjit.ops.pivots import unpacked
 from eagerjit.ops.products import cross, multi_dot, vecdot
 from eagerjit.runtime import dtypes
 from eagerjit.tensors.creation import eye
@@ -119,14 +120,14 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LU:
 @public
 def lu(A: Tensor, *, pivot: bool = True) -> PLU:
     """P, L and U of A = P L U."""
-    return PLU(*factor.unpacked(*lu_factor(A, pivot=pivot)))
+    return PLU(*unpacked(*lu_factor(A, pivot=pivot)))
 
 
 @public
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X of A X = B from what `lu_factor(A)` gives."""
     matrices("lu_solve", LU, True)
-    permutation, lower, upper = factor.unpacked(LU, pivots)
+    permutation, lower, upper = unpacked(LU, pivots)
     if not left:
         return lu_solve(LU, pivots, B.mH, left=True, adjoint=not adjoint).mH
     if adjoint:

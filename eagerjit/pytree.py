@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Structure = Any
@@ -20,6 +20,41 @@ class Again(int):
 LEAVES: set[type] = {int, float, bool, str, type(None)}
 """Classes of which it is known that their instances are leaves."""
 
+TEXTS = frozenset((str,))
+"""The classes of keys that are all there is to know of them."""
+
+
+class Keys(tuple[Any, ...]):
+    """Keys of a dictionary that are not all texts: those of other types are others, although 1 == True == 1.0."""
+
+    typed: tuple[Any, ...]
+
+    def __new__(cls, keys: Iterable[Any]) -> Keys:
+        made = super().__new__(cls, keys)
+        made.typed = tuple(map(_typed, made))
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Keys and self.typed == other.typed
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.typed)
+
+
+def _typed(key: Any) -> Any:
+    if type(key) is tuple:
+        return tuple(map(_typed, key))
+    return type(key), key.hex() if type(key) is float else key
+
+
+def keys_of(dictionary: dict[Any, Any]) -> tuple[Any, ...]:
+    """The keys in their order, as structures have them."""
+    keys = tuple(dictionary)
+    return keys if TEXTS.issuperset(map(type, keys)) else Keys(keys)
+
 
 def flatten(value: Any, leaves: list[Any]) -> Structure:
     """Append the leaves of a nesting of tuples, lists, dicts and dataclasses to `leaves`; returns its structure."""
@@ -30,7 +65,7 @@ def flatten(value: Any, leaves: list[Any]) -> Structure:
     if kind is tuple or kind is list:
         return (kind, None, tuple([flatten(v, leaves) for v in value]))
     if kind is dict or kind is OrderedDict:
-        return (kind, tuple(value), tuple([flatten(v, leaves) for v in value.values()]))
+        return (kind, keys_of(value), tuple([flatten(v, leaves) for v in value.values()]))
     if isinstance(value, tuple) and hasattr(kind, "_fields"):
         return (kind, kind._fields, tuple([flatten(v, leaves) for v in value]))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and is_its_fields(value):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from eagerjit import linalg
 from eagerjit.calling import public
-from eagerjit.ops import factor, products
+from eagerjit.ops import pivots, products
 from eagerjit.tensors.tensor import Tensor
 
 det, slogdet, matrix_exp, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_exp, linalg.matrix_power
@@ -107,8 +107,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
     """L and U of A in one matrix, the rows exchanged, and on request 0 per matrix."""
     from eagerjit.runtime import dtypes
 
-    factors, pivots = linalg.lu_factor(A, pivot=pivot)
-    return (factors, pivots, A.new_zeros(A.shape[:-2], dtype=dtypes.int32)) if get_infos else (factors, pivots)
+    factors, rows = linalg.lu_factor(A, pivot=pivot)
+    return (factors, rows, A.new_zeros(A.shape[:-2], dtype=dtypes.int32)) if get_infos else (factors, rows)
 
 
 @public
@@ -121,8 +121,17 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> linalg.PLU:
-    """P, L and U from what `lu(A)` gives."""
-    return linalg.PLU(*factor.unpacked(LU_data, LU_pivots))
+    """P, L and U from what `lu(A)` gives; what is not wanted is empty."""
+    from eagerjit.runtime import dtypes
+
+    if LU_pivots.dtype is not dtypes.int32:
+        raise RuntimeError(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\n"
+            "Note: this function is intended to be used with the output produced by torch.linalg.lu_factor"
+        )
+    permutation, lower, upper = pivots.unpacked(LU_data, LU_pivots)
+    empty = LU_data.new_empty((0,))
+    return linalg.PLU(permutation if unpack_pivots else empty, *((lower, upper) if unpack_data else (empty, empty)))
 
 
 cross = products.cross_of_namespace

@@ -15,6 +15,7 @@ import numpy as np
 
 from eagerjit.ops.host import HostOp
 from eagerjit.ops.index import cat
+from eagerjit.ops.pivots import unpacked
 from eagerjit.runtime import direct, dtypes, mode
 from eagerjit.runtime.lapack import on_few_threads
 from eagerjit.tensors.promotion import TYPE_NAMES
@@ -363,37 +364,3 @@ def _lu_rule(g: Any, out: Any, input: Any) -> Any:
 
 
 lu = MatrixOp("linalg_lu_factor", _lu_arrays, (_lu_rule,), types=_lu_types)
-
-
-def _permutation_array(pivots: np.ndarray, rows: int) -> np.ndarray:
-    """Where each row of P comes from, after the exchanges of rows."""
-    out = np.empty((*pivots.shape[:-1], rows), np.int64)
-    if direct.computed("lu_permutation", (pivots, rows), (out,)):
-        return out
-    order = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
-    for place in np.ndindex(pivots.shape[:-1]):
-        row = order[place]
-        for k, other in enumerate(pivots[place] - 1):
-            row[k], row[other] = row[other], row[k]
-    return np.argsort(order, -1).astype(np.int64)
-
-
-permutation_of = HostOp(
-    "lu_permutation",
-    _permutation_array,
-    differentiable=False,
-    on_host="exchanges of rows, each on what those before have left",
-    types=lambda pivots, rows: (dtypes.int64, (*pivots.shape[:-1], rows)),
-)
-
-
-def unpacked(factors: Any, pivots: Any) -> tuple[Any, Any, Any]:
-    """P, L and U from one matrix that holds both factors, and the rows exchanged."""
-    from eagerjit.tensors.creation import arange, eye
-
-    m, n = factors.shape[-2:]
-    k = m if m < n else n
-    order = permutation_of.call(pivots, m)
-    permutation = (order.unsqueeze(-1) == arange(m, device=order.device)).to(factors.dtype)
-    lower = factors[..., :, :k].tril(-1) + eye(m, k, dtype=factors.dtype, device=factors.device)
-    return permutation, lower, factors[..., :k, :].triu()

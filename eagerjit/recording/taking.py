@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from eagerjit.pytree import LEAF, LEAVES, Structure
+from eagerjit.pytree import LEAF, LEAVES, TEXTS, Structure, keys_of
 from eagerjit.tensors.tensor import Tensor
 
 Take = Callable[[Any, Any], list[Any] | None]
@@ -21,7 +21,8 @@ def taking(structure: Structure) -> Take | None:
     if not _is_plain(structure):
         return None
     numbers, leaves = itertools.count(), list[str]()
-    known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "Tensor": Tensor}
+    known: dict[str, Any] = {"__name__": __name__, "LEAVES": LEAVES, "TEXTS": TEXTS, "Tensor": Tensor}
+    known["keys_of"] = keys_of
     lines: list[str] = []
 
     def visit(name: str, part: Structure) -> None:
@@ -33,7 +34,8 @@ def taking(structure: Structure) -> Take | None:
         known[f"kind_{name}"], known[f"keys_{name}"] = kind, keys
         wrong = f"type({name}) is not kind_{name} or len({name}) != {len(children)}"
         if kind is dict:
-            wrong += f" or tuple({name}) != keys_{name}"
+            others = f"not TEXTS.issuperset(map(type, {name})) or tuple" if type(keys) is tuple else "keys_of"
+            wrong += f" or {others}({name}) != keys_{name}"
         elif keys is not None:
             wrong += f" or {name}._fields != keys_{name}"
         lines.append(f"if {wrong}: return None")

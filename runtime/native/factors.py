@@ -212,7 +212,7 @@ def factor_permutation(words: ptr, about: ptr) -> i64:
         result = result + 8
     m = load_i64(result, 8 * rank) if steps > 0 else 0
     count = count_matrices(words + 8, rank + 1)
-    if m == 0 or count * m > load_i64(about, WORK):
+    if m < steps or m == 0 or count * m > load_i64(about, WORK):
         return 0
     order = malloc(8 * m)
     if order == 0:
@@ -224,6 +224,9 @@ def factor_permutation(words: ptr, about: ptr) -> i64:
             store_i64(order, 8 * i, i)
         for i in range(steps):
             other = i64(load_i32(pivots, 4 * i)) - 1
+            if other < 0 or other >= m:
+                free(order)
+                return 0
             row = load_i64(order, 8 * i)
             store_i64(order, 8 * i, load_i64(order, 8 * other))
             store_i64(order, 8 * other, row)

@@ -250,6 +250,28 @@ def test_exchanges_of_rows(shape) -> None:
     assert same(lambda x: torch.lu_unpack(*LINALG.lu_factor(x))[0], a).shape == (*order.shape, shape[-2], shape[-2])
 
 
+@pytest.mark.parametrize(
+    "rows", [[1, 2, 3, 5], [0, 1, 2, 3], [-(2**31), 1, 2, 3], [1, 2, 2**31 - 1, 4], [1, 2, 3, 4, 5]]
+)
+def test_rows_that_there_are_not_are_not_exchanged(rows) -> None:
+    factors, pivots = matrices((4, 4), torch.float64), torch.tensor(rows, dtype=torch.int32)
+    for function in (torch.lu_unpack, torch.jit(lambda x, y: torch.lu_unpack(x, y))):
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="must be between 1 and"):
+                function(factors, pivots)
+    with pytest.raises(RuntimeError, match=r"torch\.int32"):
+        torch.lu_unpack(factors, torch.tensor([1, 2, 3, 4]))
+
+
+def test_what_is_not_wanted_of_factors_is_empty() -> None:
+    factors, pivots = LINALG.lu_factor(matrices((4, 3), torch.float32))
+    p, lower, upper = torch.lu_unpack(factors, pivots)
+    parts = torch.lu_unpack(factors, pivots, unpack_data=False)
+    assert torch.equal(parts.P, p) and parts.L.shape == parts.U.shape == (0,)
+    parts = torch.lu_unpack(factors, pivots, unpack_pivots=False)
+    assert parts.P.shape == (0,) and torch.equal(parts.L, lower) and torch.equal(parts.U, upper)
+
+
 @pytest.mark.parametrize("size", [1e-20, 0.1, 1.0, 8.0])
 def test_exponentials(size) -> None:
     a = matrices((2, 5, 5), torch.float64) * size
