@@ -158,7 +158,8 @@ class Variant:
         """Run the executable: its outputs, MISS, or FAILED.
 
         A check that fails in a kernel comes after what the function prints, does to objects and writes before it: that
-        the plain call has to do, which then raises the error. Tensors are as before the call by then.
+        the plain call has to do, which then raises the error. Tensors are as before the call by then. A lost device
+        is asked nothing more.
         """
         if self.apart is not None:
             held = [slot.read() for slot in self.slots if not slot.path]
@@ -180,8 +181,10 @@ class Variant:
         before = [(array, host_array(array).copy()) for array in self._written(leaves)] if self.notes else None
         try:
             return self.executable.run(tuple(leaves))
-        except Exception:
-            if before is None and not self.is_repeated:
+        except Exception as error:
+            from eagerjit.runtime.gpu.errors import AcceleratorError
+
+            if (before is None and not self.is_repeated) or isinstance(error, AcceleratorError):
                 raise
             for array, values in before or ():
                 store(array, values)

@@ -250,7 +250,8 @@ def add(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     """input + alpha * other; add(input, alpha, other) as well, as older programs write."""
     if scaled:
         other, alpha = only(scaled), other
-    result = plus(POINTWISE["add"].call, weighted.call, input, other, alpha)
+    plain = POINTWISE["add"].call
+    result = plain(input, other) if _is_one(alpha) else plus(plain, weighted.call, input, other, alpha)
     return result if out is None else write_out("add", result, out)
 
 
@@ -260,7 +261,8 @@ def sub(input: Any, other: Any, *scaled: Any, alpha: Any = 1, out: Tensor | None
     """input - alpha * other; sub(input, alpha, other) as well, as older programs write."""
     if scaled:
         other, alpha = only(scaled), other
-    result = plus(POINTWISE["sub"].call, weighted.call, input, other, alpha, -1)
+    plain = POINTWISE["sub"].call
+    result = plain(input, other) if _is_one(alpha) else plus(plain, weighted.call, input, other, alpha, -1)
     return result if out is None else write_out("sub", result, out)
 
 
