@@ -173,7 +173,7 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 def _threshold(input: Tensor, threshold: Any, value: Any) -> Tensor:
     """value up to the threshold, else input."""
     if input.dtype is dtypes.bool_:
-        raise NotImplementedError("threshold: bools lie above or below nothing")
+        raise NotImplementedError("\"threshold\" not implemented for 'Bool'")
     above = (as_dtype(input, wide(input.dtype)) <= threshold).logical_not()
     return input.where(above, value if input.dtype.is_differentiable else int(value))
 
