@@ -9,7 +9,7 @@ import eagerjit as torch
 from eagerjit.compiler.ops import routines
 from eagerjit.runtime import dtypes
 
-SHAPES = [(1,), (24,), (25,), (300,), (9000,), (17, 3), (2, 30, 3), (1, 9), (9, 1), (0, 4), (4, 0)]
+SHAPES = [(1,), (8,), (9,), (24,), (96,), (97,), (300,), (9000,), (17, 3), (2, 30, 3), (1, 9), (9, 1), (0, 4), (4, 0)]
 TILES = [(19, 37), (3, 20, 12), (2, 5, 130)]
 """Lines of scans apart and side by side, in whole tiles and what is left of them."""
 DTYPES = [d.name for d in dtypes.ALL]
@@ -34,7 +34,7 @@ def same(found, expected):
     assert (number == (b == b)).all() and a[number].tobytes() == b[number].tobytes()
 
 
-CASES = [(shape, "float32") for shape in SHAPES] + [(s, d) for d in DTYPES for s in ((24,), (900,), (2, 30, 3))]
+CASES = [(shape, "float32") for shape in SHAPES] + [(s, d) for d in DTYPES for s in ((6,), (24,), (900,), (2, 30, 3))]
 
 
 @pytest.mark.parametrize(("shape", "dtype"), CASES, ids=str)
@@ -54,8 +54,8 @@ def test_orders(shape, dtype):
                 same(found.values, np.take_along_axis(array, places, dim))
 
 
-LONG = 9000, 70_001
-"""Elements whose words are sorted at once, and such that are parted first."""
+LONG = 50, 1000, 9000, 70_001
+"""Elements that are compared with each other, whose words are sorted at once, and such that are parted first."""
 WIDE = {
     "different in the first bits": lambda rng, n: rng.random(n),
     "different in the last bits": lambda rng, n: 1 + rng.integers(0, 1000, n) * 2.0**-50,

@@ -65,6 +65,8 @@ def check_fit(value: Any, dtype: DType) -> bool:
         return False
     if not fits(value, dtype):
         _refuse(dtype)
+    if dtype is dtypes.int64 and type(value) is int:
+        return False  # what is larger is no int that native code takes
     return dtype is dtypes.float16 or dtype in _INTEGERS
 
 

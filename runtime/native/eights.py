@@ -72,6 +72,20 @@ def transpose_wide(code: ExpressionTranslator, node: ast.Call) -> Value:
     return Value("void", "")
 
 
+def less_of_eight(code: ExpressionTranslator, node: ast.Call) -> Value:
+    """A bit for each comparison, counted."""
+    count(code, node, 2)
+    source, bound = code.typed(node.args[0], "ptr").text, code.typed(node.args[1], "i64").text
+    first = code.emit("vector", f"insertelement <8 x i64> poison, i64 {bound}, i32 0").text
+    everywhere = f"<8 x i64> {first}, <8 x i64> poison, <8 x i32> zeroinitializer"
+    bounds = code.emit("vector", f"shufflevector {everywhere}").text
+    values = code.emit("vector", f"load <8 x i64>, ptr {source}, align 8").text
+    less = code.emit("vector", f"icmp slt <8 x i64> {values}, {bounds}").text
+    bits = code.emit("i8", f"bitcast <8 x i1> {less} to i8").text
+    word = code.emit("i64", f"zext i8 {bits} to i64").text
+    return code.emit("i64", f"call i64 @llvm.ctpop.i64(i64 {word})")
+
+
 def run_eight(code: ExpressionTranslator, node: ast.Call) -> Value:
     """Totals and numbers are vectors; floats are widened on the way in and rounded on the way out."""
     count(code, node, 6)

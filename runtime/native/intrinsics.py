@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from types import FunctionType
 
-from eagerjit.runtime.native.eights import count, row_of, run_eight, transpose_tile, transpose_wide
+from eagerjit.runtime.native.eights import count, less_of_eight, row_of, run_eight, transpose_tile, transpose_wide
 from eagerjit.runtime.native.expressions import STORAGE, ExpressionTranslator, Value, machine
 from eagerjit.runtime.native.fourier_code import (
     fourier_stage,
@@ -343,6 +343,7 @@ _SPECIAL = {
     "transpose_tile": transpose_tile,
     "transpose_wide": transpose_wide,
     "run_eight": run_eight,
+    "less_of_eight": less_of_eight,
     "fourier_stage": fourier_stage,
     "take_pairs": take_pairs,
     "put_pairs": put_pairs,

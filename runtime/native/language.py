@@ -44,6 +44,7 @@ Tiles      multiply_tile(vectors, k, a, b, places, c, c_row): C += the sum over 
            run_eight(item, real, product, totals, to, from): eight totals, f64 where `real`, otherwise i64, at an
            address divisible by 64, each take in one of eight numbers of `item` bytes, added or multiplied, and are what
            is stored. The first three are constants.
+           less_of_eight(at, bound): how many of eight i64 are less than another.
            add_scaled_rows(item, vectors, count, weights, places, x, step, out, last): so many vectors of floats of
            `item` bytes, the last of which has `last` lanes: the sum over i < count of the i-th weight times the vectors
            at x + places[i] (i64) * step bytes. The first two are constants.
@@ -162,6 +163,7 @@ multiply_seen = Intrinsic("multiply_seen")
 transpose_tile = Intrinsic("transpose_tile")
 transpose_wide = Intrinsic("transpose_wide")
 run_eight = Intrinsic("run_eight")
+less_of_eight = Intrinsic("less_of_eight")
 fourier_stage, turn_pairs, scale_pairs = map(Intrinsic, ("fourier_stage", "turn_pairs", "scale_pairs"))
 take_pairs, put_pairs = map(Intrinsic, ("take_pairs", "put_pairs"))
 separate_pairs, join_pairs = map(Intrinsic, ("separate_pairs", "join_pairs"))

@@ -2,8 +2,9 @@
 
 Memory is (outer, n, inner); a *line*, which is a task, is one outer and one inner index: n elements, `inner` apart.
 Every element has a key, which compares as a number without sign as the element does. Few are sorted by insertion, as
-records of 16 bytes that hold a key and its place; many by their digits, the lowest first, as such records or, where
-keys differ in 32 bits at most, as words of 8 bytes. A few of many are found in one pass.
+records of 16 bytes that hold a key and its place; of some more, each one's place is how many others come before it;
+many are sorted by their digits, the lowest first, as such records or, where few keys differ in their last bits alone, as
+words of 8 bytes with the first 32. A few of many are found in one pass.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from eagerjit.runtime.native.language import (
     fill_bytes,
     i64,
     leading_zeros,
+    less_of_eight,
     less_unsigned,
     load_f32,
     load_i64,
@@ -29,8 +31,8 @@ X, OUT, N, INNER, COUNT, ITEM, KIND, INFINITY, DESCENDING = 0, 8, 16, 24, 32, 40
 UNSIGNED, SIGNED, FLOAT = 0, 1, 2
 
 RECORD = 16
-FEW = 24
-"""Records up to which insertion is quickest."""
+FEW, COUNTED = 8, 96
+"""Elements up to which insertion is quickest, and up to which each is compared with all others: vectors do that."""
 
 SOME = 64
 """Wanted elements up to which they are found in one pass, where they are an eighth of all or less.
@@ -46,6 +48,7 @@ SPLIT, FIRST_BITS = 1 << 15, 11
 """Words from which on they are first parted by a digit of so many bits: the parts fit into a cache."""
 
 LOW = 0xFFFFFFFF
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
 
 HISTOGRAM_BYTES = 8 * 6 * 2048
 LINE_BYTES = 2 * RECORD
@@ -191,6 +194,12 @@ def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr
     kind = load_i64(job, KIND)
     infinity = load_i64(job, INFINITY)
     keys = scratch + RECORD * n
+    if n <= COUNTED:
+        for i in range(n):
+            store_i64(keys, 8 * i, _key_of(_bits(x, item), item, kind, infinity) ^ flip ^ LEAST)
+            x = x + step
+        _count_before(keys, n, load_i64(job, COUNT), out, apart, scratch)
+        return
     least = -1
     most = 0
     for i in range(n):
@@ -202,7 +211,7 @@ def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr
     width = 0 if most == least else 64 - leading_zeros(most - least)
     cells = scratch + LINE_BYTES * n
     count = load_i64(job, COUNT)
-    if n >> 32 == 0 and (width <= 32 or n >= MANY):
+    if n >> 32 == 0:
         shift = width - 32 if width > 32 else 0
         found = _sorted_words(keys, scratch, scratch + 8 * n, cells, n, least, shift, width - shift)
         if shift == 0 or _finish(found, keys, n):
@@ -212,6 +221,23 @@ def _sort(x: ptr, n: i64, step: i64, job: ptr, flip: i64, scratch: ptr, out: ptr
     found = _sorted_records(keys, scratch, keys, cells, n, least, width)
     for i in range(count):
         store_i64(out, i * apart, load_i64(found, RECORD * i + 8))
+
+
+def _count_before(keys: ptr, n: i64, count: i64, out: ptr, apart: i64, taken: ptr) -> None:
+    """The order of keys that compare with their sign, equal ones as they stand; `taken` is room for as many words."""
+    whole = (n + 7) // 8 * 8
+    for i in range(n, whole):
+        store_i64(keys, 8 * i, MOST)
+    fill_bytes(taken, 0, 8 * n)
+    for i in range(n):
+        key = load_i64(keys, 8 * i)
+        less = 0
+        for j in range(0, whole, 8):
+            less += less_of_eight(keys + 8 * j, key)
+        equal = load_i64(taken, 8 * less)
+        store_i64(taken, 8 * less, equal + 1)
+        if less + equal < count:
+            store_i64(out, (less + equal) * apart, i)
 
 
 def _turns(n: i64, width: i64) -> i64:
