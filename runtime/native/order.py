@@ -3,8 +3,8 @@
 Memory is (outer, n, inner); a *line*, which is a task, is one outer and one inner index: n elements, `inner` apart.
 Every element has a key, which compares as a number without sign as the element does. Few are sorted by insertion, as
 records of 16 bytes that hold a key and its place; of some more, each one's place is how many others come before it;
-many are sorted by their digits, the lowest first, as such records or, where few keys differ in their last bits alone, as
-words of 8 bytes with the first 32. A few of many are found in one pass.
+many are sorted by their digits, the lowest first, as such records or, where few keys differ in their last bits alone,
+as words of 8 bytes with the first 32. A few of many are found in one pass.
 """
 
 from __future__ import annotations

@@ -86,6 +86,18 @@ def test_numbers_are_checked_in_compiled_functions(name: str) -> None:
         assert found == outcome(CALLS[name], torch, "uint8", value), value
 
 
+@pytest.mark.parametrize("name", ["fill_", "masked_fill", "clamp"])
+def test_integers_for_int64_need_no_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = eagerjit.Tensor.fill_ if name == "fill_" else getattr(eagerjit, name)
+    CALLS[name](eagerjit, "int64", 3)
+    with monkeypatch.context() as patched:
+        patched.setattr(call, "slow", None)
+        for value in (7, -(2**63), 2**63 - 1):
+            assert outcome(CALLS[name], eagerjit, "int64", value) == outcome(CALLS[name], torch, "int64", value)
+    for value in (2**63, -(2**63) - 1):
+        assert isinstance(outcome(CALLS[name], eagerjit, "int64", value), type)
+
+
 def test_arrays_are_converted_without_a_check() -> None:
     array = np.array([300.0, -1.0, 1.5])
     assert eagerjit.tensor(array, dtype=eagerjit.int16).tolist() == torch.tensor(array, dtype=torch.int16).tolist()
