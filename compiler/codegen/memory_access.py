@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
-from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Builder, Value
+from eagerjit.compiler.codegen.builder import BITS, LLVM_TYPES, Value
 from eagerjit.compiler.codegen.cast import from_memory, memory_dtype, to_memory
-from eagerjit.compiler.codegen.counted import repeat
+from eagerjit.compiler.codegen.elements_apart import MOST_APART, ElementsApart, Step
 from eagerjit.compiler.codegen.tails import store_first
 from eagerjit.compiler.loops import Index, Let, Load, Loop, Param, Store
 
-Step = int | Value | None
-"""Elements from one lane to the next."""
-
-MOST_APART = 4
-"""Vectors of elements farther apart are gathered one by one."""
-
 PAGE = 4096
 """Bytes that are there all together or not at all."""
-
-_FAST_GATHER = 512
-"""Bits of vectors from which on a gather is an instruction that pays; else a scalar load per lane does better."""
 
 
 def has_elements_apart(loop: Loop) -> bool:
@@ -36,27 +27,25 @@ def has_elements_apart(loop: Loop) -> bool:
     return False
 
 
-class MemoryAccess:
+class MemoryAccess(ElementsApart):
     """The memory side of one kernel.
 
-    `values` are the kernel's names so far. Inside a vector loop `lanes` is its width and `mask` the lanes that are on
-    (None: all), the first `active` ones; `by_rows`: it begins anew for every row, so that what is left of a row may be
-    most of it; `tiles` are the loads whose vectors lie transposed on the stack. Loads that
-    don't vary in a loop move out of it, if their parameter is never stored to. Where tasks run `together` as lanes,
-    an element of `scratch` memory is a vector.
+    `values` are the kernel's names so far. In a vector loop, `whole` is whether all lanes are on, where code with a
+    `mask` is for such steps too; `by_rows`: it begins anew for every row, so that what is left of a row may be most of
+    it; `tiles` are the loads whose vectors lie transposed on the stack. Loads that don't vary in a loop move out of it,
+    if their parameter is never stored to. Where tasks run `together` as lanes, an element of `scratch` memory is a
+    vector.
     """
 
     def __init__(self, params: tuple[Param, ...], stored: set[str], width_bits: int):
-        self.b = Builder(width_bits)
+        super().__init__(width_bits)
         self.params = {p.name: p for p in params}
         self.scratch = {p.name for p in params if p.kind == "scratch"}
         self.together = False
         self.values: dict[str, Value] = {}
         self.stored = stored
         self.variables: list[str] = []
-        self.lanes = 0
-        self.mask: Value | None = None
-        self.active = self.b.constant("i64", 0)
+        self.whole: Value | None = None
         self.by_rows = False
         self.vector_variables: set[str] = set()
         self.checked = False
@@ -86,11 +75,6 @@ class MemoryAccess:
             return pointer, step, None
         return pointer, None, sum(lane_terms[1:], lane_terms[0] + b.iota("i64", self.lanes) * step)
 
-    def _from(self, pointer: Value, kind: str, offset: Value) -> Value:
-        """The pointer some elements behind another one."""
-        text = f"getelementptr {kind}, ptr {pointer.text}, i64 {offset.text}"
-        return self.b.pure("ptr", 0, text, max(pointer.depth, offset.depth))
-
     def load(self, param: str, index: Index, dtype: str) -> Value:
         b = self.b
         if self.params[param].dtype != dtype:
@@ -103,12 +87,40 @@ class MemoryAccess:
             if depth < b.depth or param not in self.stored:
                 return from_memory(b.pure(memory, 0, text, depth), dtype)
             return from_memory(self._effect(memory, 0, text), dtype)
+        lanes = self._by_lanes_on(lambda: self._load_lanes(memory, pointer, step, offsets))
+        assert lanes is not None
+        return from_memory(lanes, dtype)
+
+    def _load_lanes(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> Value:
         if step in (1, -1):
             adjacent = self._load_adjacent if self._masks_natively(memory) else self._load_first
-            return from_memory(adjacent(memory, pointer, step), dtype)
+            return adjacent(memory, pointer, step)
         if isinstance(step, int) and 1 < step <= MOST_APART and self.mask is None:
-            return from_memory(self._load_apart(memory, pointer, step), dtype)
-        return from_memory(self._gather(memory, pointer, step, offsets), dtype)
+            return self._load_apart(memory, pointer, step)
+        return self._gather(memory, pointer, step, offsets)
+
+    def _by_lanes_on(self, access: Callable[[], Value | None]) -> Value | None:
+        """An access of its own to all lanes, which most steps take, where the others share the step's code."""
+        if self.whole is None:
+            return access()
+        b, mask, whole = self.b, self.mask, self.whole
+        labels, joined = (b.name("whole"), b.name("part")), b.name("joined")
+        b.emit(f"br i1 {whole.text}, label %{labels[0]}, label %{labels[1]}")
+        known = set(b.frames[-1].known)
+        found: list[tuple[Value, str]] = []
+        self.whole = None
+        for label, self.mask in zip(labels, (None, mask), strict=True):
+            b.label(label)
+            value = access()
+            if value is not None:
+                found.append((value, b.block))
+            b.emit(f"br label %{joined}")
+            b.forget_since(known)
+        self.mask, self.whole = mask, whole
+        b.label(joined)
+        if not found:
+            return None
+        return b.phi(found[0][0].dtype, self.lanes, [(value.text, end) for value, end in found], b.depth)
 
     def adjacent(self, memory: str, lanes: int, pointer: Value, offset: Value) -> Value:
         """A vector as it lies in memory, `offset` elements from a pointer."""
@@ -133,11 +145,18 @@ class MemoryAccess:
     def store(self, param: str, index: Index, value: Value) -> None:
         if self.params[param].dtype != value.dtype:
             raise TypeError(f"{param} holds {self.params[param].dtype}, stored {value.dtype}")
-        self._store_at(self.address(param, index), param, value)
+        address, stored = self.address(param, index), to_memory(value)
+        self._by_lanes_on(lambda: self._store_at(address, param, stored))
 
     def store_pair(self, param: str, index: Index, first: Value, second: Value) -> None:
         """Two adjacent elements, of every lane: whole vectors where the lanes are next to each other."""
-        b, (pointer, step, offsets) = self.b, self.address(param, index)
+        address = self.address(param, index)
+        self._by_lanes_on(lambda: self._store_pair_at(address, param, first, second))
+
+    def _store_pair_at(
+        self, address: tuple[Value, Step, Value | None], param: str, first: Value, second: Value
+    ) -> None:
+        b, (pointer, step, offsets) = self.b, address
         memory, lanes = memory_dtype(first.dtype), self.lanes
         if step != 2 or memory != first.dtype:
             after = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 1"
@@ -166,26 +185,16 @@ class MemoryAccess:
         b, (pointer, step, offsets) = self.b, address
         value = to_memory(value)
         memory = value.dtype
-        align = self._align(memory)
         if step == 0:
             if value.lanes:
                 raise TypeError(f"lanes stored to one element of {param}")
-            b.emit(f"store {LLVM_TYPES[memory]} {value.text}, ptr {pointer.text}, align {align}")
+            b.emit(f"store {LLVM_TYPES[memory]} {value.text}, ptr {pointer.text}, align {self._align(memory)}")
             return
         value = b.broadcast(value, self.lanes)
-        kind, suffix = b.type(memory, self.lanes), b.mangle(memory, self.lanes)
         if step == 1 and self._masks_natively(memory):
             self._store_adjacent(pointer, value, self.mask)
             return
-        if self.mask is not None:
-            self._scatter_active(value, pointer, step, offsets)
-            return
-        if step is not None and b.width_bits < _FAST_GATHER:
-            self._scatter_each(value, pointer, step)
-            return
-        pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.scatter.{suffix}.v{self.lanes}p0({kind} {value.text}, {pointers}"
-        b.emit(f"call void {call}, i32 {align}, <{self.lanes} x i1> splat (i1 true))")
+        self._scatter(value, pointer, step, offsets)
 
     def _store_adjacent(self, pointer: Value, value: Value, mask: Value | None) -> None:
         """Lanes to adjacent elements."""
@@ -247,124 +256,6 @@ class MemoryAccess:
         b.label(joined)
         return b.phi(memory, self.lanes, found, b.depth)
 
-    def _load_apart(self, memory: str, pointer: Value, step: int) -> Value:
-        """Every step-th element from adjacent loads, of which the last ends where the last lane is."""
-        b, lanes = self.b, self.lanes
-        kind, align = b.type(memory, lanes), self._align(memory)
-        starts = [k * lanes for k in range(step - 1)] + [(lanes - 1) * step + 1 - lanes]
-        found: Value | None = None
-        for k, start in enumerate(starts):
-            place = b.pure("ptr", 0, f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, i64 {start}", b.depth)
-            part = self._effect(memory, lanes, f"load {kind}, ptr {place.text}, align {align}")
-            # Lanes found so far stay where they are; others come from this load, or from one of the next.
-            chosen = []
-            for lane in range(lanes):
-                offset = lane * step - start
-                known = any(before <= lane * step < before + lanes for before in starts[:k])
-                chosen.append(lanes + offset if not known and 0 <= offset < lanes else lane)
-            order = ", ".join(f"i32 {i}" for i in chosen)
-            before = "poison" if found is None else found.text
-            text = f"shufflevector {kind} {before}, {kind} {part.text}, <{lanes} x i32> <{order}>"
-            found = self._effect(memory, lanes, text)
-        assert found is not None
-        return found
-
-    def _gather(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> Value:
-        b = self.b
-        if self.mask is not None:
-            return self._gather_active(memory, pointer, step, offsets)
-        if step is not None and b.width_bits < _FAST_GATHER:
-            return self._gather_each(memory, pointer, step)
-        kind, align = b.type(memory, self.lanes), self._align(memory)
-        pointers = self._pointers(memory, pointer, step, offsets)
-        call = f"@llvm.masked.gather.{b.mangle(memory, self.lanes)}.v{self.lanes}p0({pointers}"
-        text = f"call {kind} {call}, i32 {align}, <{self.lanes} x i1> splat (i1 true), {kind} zeroinitializer)"
-        return self._effect(memory, self.lanes, text)
-
-    def _gather_each(self, memory: str, pointer: Value, step: int | Value) -> Value:
-        """A load per lane, from addresses that need no vectors of pointers."""
-        b, scalar, kind = self.b, LLVM_TYPES[memory], self.b.type(memory, self.lanes)
-        vector = "poison"
-        for lane, place in enumerate(self._places(scalar, pointer, step)):
-            value = self._effect(memory, 0, f"load {scalar}, ptr {place.text}, align {self._align(memory)}")
-            text = f"insertelement {kind} {vector}, {scalar} {value.text}, i64 {lane}"
-            vector = self._effect(memory, self.lanes, text).text
-        return Value(b, memory, self.lanes, vector, b.depth)
-
-    def _scatter_each(self, value: Value, pointer: Value, step: int | Value) -> None:
-        """A store per lane."""
-        b, memory = self.b, value.dtype
-        scalar, kind = LLVM_TYPES[memory], b.type(memory, self.lanes)
-        for lane, place in enumerate(self._places(scalar, pointer, step)):
-            element = self._effect(memory, 0, f"extractelement {kind} {value.text}, i64 {lane}")
-            b.emit(f"store {scalar} {element.text}, ptr {place.text}, align {self._align(memory)}")
-
-    def _places(self, scalar: str, pointer: Value, step: int | Value) -> Iterator[Value]:
-        """Every lane's address: three distances from every fourth one, which leaves registers for the rest."""
-        distance = self.b.constant("i64", step) if isinstance(step, int) else step
-        for lane in range(self.lanes):
-            part = lane % 4
-            if lane and not part:
-                pointer = self._from(pointer, scalar, distance * 4)
-            yield self._from(pointer, scalar, distance * part) if part else pointer
-
-    def _gather_active(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> Value:
-        """Lanes that are on, one after the other, and zeros: most processors would be given a branch for each lane."""
-        b = self.b
-        kind = b.type(memory, self.lanes)
-        lanes = b.alloca(kind)
-        b.emit(f"store {kind} zeroinitializer, ptr {lanes}")
-        self._copy_active(memory, pointer, step, offsets, lanes, out=False)
-        return self._effect(memory, self.lanes, f"load {kind}, ptr {lanes}")
-
-    def _scatter_active(self, value: Value, pointer: Value, step: Step, offsets: Value | None) -> None:
-        """Lanes that are on, stored one after the other."""
-        b, memory = self.b, value.dtype
-        lanes = b.alloca(b.type(memory, self.lanes))
-        b.emit(f"store {b.type(memory, self.lanes)} {value.text}, ptr {lanes}")
-        self._copy_active(memory, pointer, step, offsets, lanes, out=True)
-
-    def _copy_active(
-        self, memory: str, pointer: Value, step: Step, offsets: Value | None, lanes: str, out: bool
-    ) -> None:
-        """Copies the lanes that are on, one after the other, from their places in memory to the stack, or `out`."""
-        b, scalar = self.b, LLVM_TYPES[memory]
-        table = ""
-        if step is None:
-            assert offsets is not None
-            offsets = b.broadcast(offsets, self.lanes)
-            table = b.alloca(f"<{self.lanes} x i64>")
-            b.emit(f"store <{self.lanes} x i64> {offsets.text}, ptr {table}")
-
-        def one(lane: Value) -> None:
-            offset, place, inside = b.name("%v"), b.name("%p"), b.name("%p")
-            if step is None:
-                entry = b.name("%p")
-                b.emit(f"{entry} = getelementptr i64, ptr {table}, i64 {lane.text}")
-                b.emit(f"{offset} = load i64, ptr {entry}")
-            else:
-                b.emit(f"{offset} = mul i64 {lane.text}, {step.text if isinstance(step, Value) else step}")
-            b.emit(f"{place} = getelementptr {scalar}, ptr {pointer.text}, i64 {offset}")
-            b.emit(f"{inside} = getelementptr {scalar}, ptr {lanes}, i64 {lane.text}")
-            value = b.name("%v")
-            outside = f"{place}, align {self._align(memory)}"
-            source, target = (inside, outside) if out else (outside, inside)
-            b.emit(f"{value} = load {scalar}, ptr {source}")
-            b.emit(f"store {scalar} {value}, ptr {target}")
-
-        repeat(b, b.constant("i64", 0), 1, self.active, one)
-
-    def _pointers(self, memory: str, pointer: Value, step: Step, offsets: Value | None) -> str:
-        """One pointer per lane, with its type."""
-        b = self.b
-        if step is not None:
-            offsets = b.iota("i64", self.lanes) * step
-        assert offsets is not None
-        offsets = b.broadcast(offsets, self.lanes)
-        text = f"getelementptr {LLVM_TYPES[memory]}, ptr {pointer.text}, <{self.lanes} x i64> {offsets.text}"
-        pointers = b.pure("ptr", self.lanes, text, max(pointer.depth, offsets.depth))
-        return f"<{self.lanes} x ptr> {pointers.text}"
-
     def _reverse(self, value: Value) -> Value:
         b = self.b
         kind = b.type(value.dtype, value.lanes)
@@ -372,11 +263,3 @@ class MemoryAccess:
         text = f"shufflevector {kind} {value.text}, {kind} poison, <{value.lanes} x i32> <{order}>"
         return b.pure(value.dtype, value.lanes, text, value.depth)
 
-    def _effect(self, dtype: str, lanes: int, text: str) -> Value:
-        """An instruction that stays where it is."""
-        result = Value(self.b, dtype, lanes, self.b.name("%v"), self.b.depth)
-        self.b.emit(f"{result.text} = {text}")
-        return result
-
-    def _align(self, memory: str) -> int:
-        return {"i8": 1, "i16": 2, "i32": 4, "float": 4}.get(LLVM_TYPES[memory], 8)

@@ -19,6 +19,9 @@ SHORT = (4, 8)
 SMALL = 32
 """Statements of a loop at most for that."""
 
+LONG, DEARER = 56, 12
+"""Statements of a loop whose step is not compiled once more for the rest; an elementary function is as many more."""
+
 
 class VectorLoops(MemoryAccess):
     """The vector loops of one kernel. `folding` are the accumulators that they add to and that start outside them."""
@@ -62,6 +65,11 @@ class VectorLoops(MemoryAccess):
         b.label(enter)
         b.open_loop()
         incoming = [(start.text, b.block)]
+        if self._shares_code(loop, extent, lanes):
+            counted(b, start, lanes, stop, lambda first: self.step(loop, first, lanes, stop, last), done)
+            b.close_loop()
+            b.label(done)
+            return
         if extent is None or extent >= lanes:
             b.emit(f"br i1 {(start < last).text}, label %{main}, label %{middle}")
             b.label(main)
@@ -84,6 +92,18 @@ class VectorLoops(MemoryAccess):
         b.emit(f"br label %{done}")
         b.close_loop()
         b.label(done)
+
+    def _shares_code(self, loop: Loop, extent: int | None, lanes: int) -> bool:
+        """Whether whole steps and that for the rest are the same code but for loads and stores.
+
+        A branch for each of them takes no time beside a long step, and to compile one twice takes long.
+        """
+        if self.columns is not None or not self._masks_are_cheap(loop):
+            return False
+        if extent is not None and (extent < lanes or extent % lanes == 0):
+            return False
+        plain = all(isinstance(s, Let | Load | Store | Accumulate) for s in loop.body)
+        return plain and len(loop.body) + DEARER * sum(isinstance(s, Let) and s.op in DEAR for s in loop.body) > LONG
 
     def _short_rows(self, loop: Loop, stop: Value, lanes: int, done: str) -> None:
         """Rows of few elements as vectors that hold no more, and on to `done`; opens the block for others.
@@ -129,15 +149,18 @@ class VectorLoops(MemoryAccess):
         self._inside(loop.body)
         self.variables.pop()
 
-    def step(self, loop: Loop, first: Value, lanes: int, stop: Value | None = None) -> None:
+    def step(
+        self, loop: Loop, first: Value, lanes: int, stop: Value | None = None, last: Value | None = None
+    ) -> None:
         """A vector loop's body once, for the lanes from `first` on.
 
-        With `stop`, which lies behind `first` by as many lanes at most, only for those before it.
+        With `stop`, which lies behind `first` by as many lanes at most, only for those before it. With `last` too,
+        `stop` may lie anywhere, and where `first` is before `last`, all lanes are.
         """
         b, wraps = self.b, numbering(loop)
         self.values[loop.var] = first
         if not wraps:
-            self._lanes_of(loop, lanes, stop, (), {})
+            self._lanes_of(loop, lanes, stop, last, (), {})
             return
         number = {op: Let(op, op, (loop.var, wraps[0].args[1]), "i64") for op in ("rem", "floordiv")}
         self.body(list(number.values()))
@@ -148,13 +171,19 @@ class VectorLoops(MemoryAccess):
         for label in (same, apart):
             b.label(label)
             found = {"rem": rem, "floordiv": row} if label == same else counted_lanes(b, rem, row, size, lanes)
-            self._lanes_of(loop, lanes, stop, wraps, found)
+            self._lanes_of(loop, lanes, stop, last, wraps, found)
             b.emit(f"br label %{joined}")
             b.forget_since(known)
         b.label(joined)
 
     def _lanes_of(
-        self, loop: Loop, lanes: int, stop: Value | None, wraps: Sequence[Let], found: Mapping[str, Value]
+        self,
+        loop: Loop,
+        lanes: int,
+        stop: Value | None,
+        last: Value | None,
+        wraps: Sequence[Let],
+        found: Mapping[str, Value],
     ) -> None:
         """A step of a vector loop, given what its `rem` and `floordiv` are: a scalar `rem` goes up with the lanes."""
         self.lanes, self.vector_variables = lanes, {loop.var}
@@ -165,10 +194,13 @@ class VectorLoops(MemoryAccess):
                 self.vector_variables.add(wrap.name)
         if stop:
             self.active = stop - self.values[loop.var]
+            if last:
+                self.active = self.b.intrinsic("smin", self.active, lanes)
+                self.whole = self.values[loop.var] < last
             self.mask = self.b.iota("u32", lanes) < self.b.convert("trunc", self.active, "u32")
         self._inside([s for s in loop.body if s not in wraps])
         self.variables.pop()
-        self.vector_variables, self.lanes, self.mask = set(), 0, None
+        self.vector_variables, self.lanes, self.mask, self.whole = set(), 0, None, None
 
     def _inside(self, body: Sequence[Stmt]) -> None:
         """A vector loop's body once: what is in it, or all rows of it where the loops have changed places."""
